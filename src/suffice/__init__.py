@@ -1,0 +1,1 @@
+"""Suffice learns probabilistic graphical models from sufficient statistics."""

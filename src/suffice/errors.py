@@ -1,0 +1,112 @@
+"""What Suffice says when it cannot do what was asked, and what it notes when it can.
+
+Every refusal is a `SufficeError`: one sentence that names the file, line, variable or state, says what is wrong and, where
+there is one, the way out. A note is a warning of the category `SufficeNote`; the command line prints it on standard error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable
+from typing import Literal
+
+
+class SufficeError(ValueError):
+    """The root of all refusals: catch this one to catch them all."""
+
+
+class GraphError(SufficeError):
+    """A graph that cannot be: a cycle, a duplicate edge, an unknown name, text that is not a graph."""
+
+
+class SchemaError(SufficeError):
+    """A variable that cannot be: duplicate states, bins out of order, a type that does not fit the data."""
+
+
+class DataError(SufficeError):
+    """Rows that cannot be used: an unknown state, a missing column, a ragged line, a negative weight."""
+
+
+class StatisticsError(SufficeError):
+    """Statistics that do not fit together, or do not answer the question."""
+
+
+class ModelError(SufficeError):
+    """A network that cannot be: wrong shapes, probabilities that do not sum to one, a question it cannot answer."""
+
+
+class FitError(SufficeError):
+    """An estimate that does not exist: too few rows, collinear parents, a mode on the boundary."""
+
+
+class TooLarge(SufficeError):
+    """Something that would not fit in memory, refused before any memory is taken, with its size."""
+
+
+class FormatError(SufficeError):
+    """A file that cannot be read or written, with its name and, where known, the line.
+
+    >>> str(FormatError("the sum is 1.2, not 1", path="a.bif", line=3))
+    'a.bif, line 3: the sum is 1.2, not 1'
+    """
+
+    def __init__(self, message: str, *, path: object = None, line: int | None = None) -> None:
+        self.message, self.path, self.line = message, path, line
+        where = ", ".join(([str(path)] if path is not None else []) + ([f"line {line}"] if line is not None else []))
+        super().__init__(f"{where}: {message}" if where else message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _format_error, (self.message, self.path, self.line)
+
+    def at(self, path: object) -> FormatError:
+        """The same error with the name of the file, for a reader that saw only its text."""
+        return FormatError(self.message, path=path, line=self.line)
+
+
+def _format_error(message: str, path: object, line: int | None) -> FormatError:
+    return FormatError(message, path=path, line=line)
+
+
+class SufficeNote(UserWarning):
+    """Something the user should know about an answer that was given."""
+
+
+def note(message: str, *, stacklevel: int = 3) -> None:
+    """Tell the user something that is not an error."""
+    warnings.warn(message, SufficeNote, stacklevel=stacklevel)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that ends an error about an unknown name.
+
+    >>> nearest("smok", ["smoke", "age"])
+    "; did you mean 'smoke'?"
+    >>> nearest("zzz", ["smoke", "age"])
+    ''
+    """
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def listed(names: Iterable[object], limit: int = 8, style: Literal["repr", "str"] = "repr") -> str:
+    """Names for a sentence, cut after `limit`.
+
+    >>> listed(["a", "b"]), listed(range(20), limit=2)
+    ("'a', 'b'", '0, 1 and 18 more')
+    """
+    items = [repr(n) if style == "repr" else str(n) for n in names]
+    return ", ".join(items) if len(items) <= limit else f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def bytes_in_words(n: float) -> str:
+    """A size for a sentence.
+
+    >>> bytes_in_words(8e9), bytes_in_words(512)
+    ('7.5 GiB', '512 B')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if n < 1024:
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+    return f"{n:.3g} EiB"

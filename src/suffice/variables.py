@@ -1,0 +1,248 @@
+"""Variables: what a column of the data is.
+
+A variable is `Finite` (named states), `Real` (a number) or `Count` (a whole number from 0 up). `Bins` is a declaration, not
+a variable: real data cut into intervals, which become the states of a `Finite` that remembers its cut points, so that
+new rows are binned alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from suffice.errors import SchemaError, listed, nearest
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise SchemaError(f"a variable needs a name, a text that is not blank; got {name!r}")
+    return name
+
+
+@dataclass(frozen=True)
+class Finite:
+    """A variable with named states, in their order.
+
+    `inferred` says that the states were read off the data, so that other data may widen them; `cuts` are the cut points of
+    a binned real variable: state k holds cuts[k-1] <= x < cuts[k].
+
+    >>> Finite("smoke", ["no", "yes"])
+    Finite('smoke', ['no', 'yes'])
+    >>> Finite("smoke", ["no", "yes"]).code("yes")
+    1
+    """
+
+    name: str
+    states: tuple[str, ...]
+    cuts: tuple[float, ...] | None = None
+    inferred: bool = field(default=False, compare=False)
+
+    def __init__(
+        self,
+        name: str,
+        states: Iterable[object],
+        *,
+        cuts: Iterable[float] | None = None,
+        inferred: bool = False,
+    ) -> None:
+        if isinstance(states, str):
+            raise SchemaError(f"variable {name!r}: states must be a list of states, not the text {states!r}")
+        object.__setattr__(self, "name", _name(name))
+        object.__setattr__(self, "states", tuple(state_text(s) for s in states))
+        object.__setattr__(self, "cuts", None if cuts is None else checked_cuts(cuts, name))
+        object.__setattr__(self, "inferred", inferred)
+        codes: dict[str, int] = {}
+        for state in self.states:
+            if not state:
+                raise SchemaError(f"variable {name!r} has a state without a name")
+            if state in codes:
+                raise SchemaError(f"variable {name!r} has the state {state!r} twice")
+            codes[state] = len(codes)
+        if not codes:
+            raise SchemaError(f"variable {name!r} has no states")
+        if self.cuts is not None and len(self.cuts) + 1 != len(self.states):
+            raise SchemaError(f"variable {name!r}: {len(self.cuts)} cuts make {len(self.cuts) + 1} states, not {len(self.states)}")
+        object.__setattr__(self, "_codes", codes)
+
+    @property
+    def n_states(self) -> int:
+        return len(self.states)
+
+    def code(self, state: object) -> int:
+        """The position of a state; an unknown one is refused by name."""
+        text = state_text(state)
+        codes: dict[str, int] = self._codes  # type: ignore[attr-defined]
+        if text not in codes:
+            raise SchemaError(
+                f"variable {self.name!r} has no state {text!r}{nearest(text, self.states) or f'; its states are {listed(self.states)}'}"
+            )
+        return codes[text]
+
+    def __repr__(self) -> str:
+        cuts = f", cuts={list(self.cuts)}" if self.cuts is not None else ""
+        return f"Finite({self.name!r}, [{listed(self.states, 12)}]{cuts})"
+
+
+@dataclass(frozen=True)
+class Real:
+    """A real-valued variable.
+
+    >>> Real("height")
+    Real('height')
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _name(self.name)
+
+    def __repr__(self) -> str:
+        return f"Real({self.name!r})"
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number from 0 up. As a parent it is a number; as a child it needs a family for counts.
+
+    >>> Count("visits")
+    Count('visits')
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _name(self.name)
+
+    def __repr__(self) -> str:
+        return f"Count({self.name!r})"
+
+
+Variable: TypeAlias = Finite | Real | Count
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A declaration: cut this column of numbers into intervals.
+
+    `Bins(5)` cuts at quantiles; `Bins(5, method="width")` into equal widths; `Bins([18, 65])` at the points given;
+    `Bins(method="mdl", target="ill")` where the description length of the finite column `ill` says so
+    (Fayyad & Irani 1993). Intervals are closed on the left: `[18, 65)`.
+
+    >>> Bins([18, 65]).finite("age", [18, 65])
+    Finite('age', ['<18', '[18,65)', '>=65'], cuts=[18.0, 65.0])
+    """
+
+    how: int | tuple[float, ...] | None = None
+    method: str = "quantile"
+    target: str | None = None
+
+    def __init__(self, how: int | Iterable[float] | None = None, method: str | None = None, target: str | None = None) -> None:
+        if how is not None and not isinstance(how, (int, np.integer)):
+            how = checked_cuts(how, None)
+        method = method or ("points" if isinstance(how, tuple) else "mdl" if how is None else "quantile")
+        object.__setattr__(self, "how", int(how) if isinstance(how, (int, np.integer)) else how)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "target", target)
+        if method not in ("quantile", "width", "mdl", "points"):
+            raise SchemaError(f"bins are cut by 'quantile', 'width' or 'mdl', or at points that you give; not {method!r}")
+        if method in ("quantile", "width") and (not isinstance(self.how, int) or self.how < 2):
+            raise SchemaError(f"{method} bins need their number, at least 2: Bins(5), not {how!r}")
+        if method == "points" and not isinstance(self.how, tuple):
+            raise SchemaError("bins at points need the points: Bins([18, 65])")
+        if method == "mdl" and (target is None or how is not None):
+            raise SchemaError("mdl bins need the finite column they should tell apart and nothing else: Bins(method='mdl', target='ill')")
+
+    def finite(self, name: str, cuts: Iterable[float]) -> Finite:
+        """The variable that these cuts make of a column."""
+        points = checked_cuts(cuts, name)
+        if not points:
+            return Finite(name, ["all"], cuts=())
+        words = [_number_text(c) for c in points]
+        inner = [f"[{a},{b})" for a, b in zip(words[:-1], words[1:], strict=True)]
+        return Finite(name, [f"<{words[0]}", *inner, f">={words[-1]}"], cuts=points)
+
+
+def checked_cuts(cuts: Iterable[float], name: str | None) -> tuple[float, ...]:
+    points = tuple(float(c) for c in cuts)
+    whose = f"variable {name!r}: " if name else ""
+    if not all(np.isfinite(points)):
+        raise SchemaError(f"{whose}cut points must be finite numbers, not {list(points)}")
+    if any(a >= b for a, b in zip(points[:-1], points[1:], strict=True)):
+        raise SchemaError(f"{whose}cut points must increase, not {list(points)}")
+    return points
+
+
+def _number_text(x: float) -> str:
+    return str(int(x)) if x.is_integer() and abs(x) < 1e15 else repr(x)
+
+
+def state_text(value: object) -> str:
+    """A state as text: what a cell of the data, a state in a file and a state in a call are compared by.
+
+    >>> state_text(True), state_text(3), state_text(3.0), state_text(2.5), state_text("yes")
+    ('true', '3', '3', '2.5', 'yes')
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return _number_text(float(value))
+    return str(value)
+
+
+def sorted_states(states: Iterable[str]) -> list[str]:
+    """The order of inferred states: by number if all are numbers, otherwise by text.
+
+    >>> sorted_states(["10", "9", "-1"]), sorted_states(["b", "10", "9"])
+    (['-1', '9', '10'], ['10', '9', 'b'])
+    """
+    texts = sorted(set(states))
+    try:
+        numbers = [float(t) for t in texts]
+    except ValueError:
+        return texts
+    if not all(np.isfinite(numbers)):
+        return texts
+    return [t for _, t in sorted(zip(numbers, texts, strict=True))]
+
+
+Declaration: TypeAlias = Any
+"""What `variables=` takes per column: a variable, a class of variable, `Bins`, or a list of states."""
+
+
+def declared(name: str, what: Declaration) -> Variable | Bins | type[Finite] | type[Real] | type[Count]:
+    """What the user declared of one column, checked.
+
+    >>> declared("x", ["a", "b"]), declared("x", Real)
+    (Finite('x', ['a', 'b']), <class 'suffice.variables.Real'>)
+    """
+    if isinstance(what, (Finite, Real, Count)):
+        if what.name != name:
+            raise SchemaError(f"column {name!r} was declared as a variable named {what.name!r}; the names must agree")
+        return what
+    if isinstance(what, Bins) or (isinstance(what, type) and what in (Finite, Real, Count)):
+        return what
+    if isinstance(what, (list, tuple, np.ndarray)):
+        return Finite(name, what)
+    raise SchemaError(f"column {name!r} was declared as {what!r}; give Finite, Real, Count, Bins(...) or a list of states")
+
+
+def by_name(variables: Mapping[str, Variable] | Iterable[Variable]) -> dict[str, Variable]:
+    """Variables under their names; a name that occurs twice is refused."""
+    if isinstance(variables, Mapping):
+        for name, variable in variables.items():
+            if variable.name != name:
+                raise SchemaError(f"the variable {variable.name!r} stands under the name {name!r}")
+        return dict(variables)
+    result: dict[str, Variable] = {}
+    for variable in variables:
+        if variable.name in result:
+            raise SchemaError(f"the variable {variable.name!r} occurs twice")
+        result[variable.name] = variable
+    return result
