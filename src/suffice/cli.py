@@ -1,0 +1,272 @@
+"""The command line: results on standard output, messages on standard error, exit 0, 1 (refused input) or 2 (usage)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from suffice import __version__
+from suffice.errors import SufficeError, SufficeNote
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Learn probabilistic graphical models from data.", rich_markup_mode=None)
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="a network: .bif .xmlbif .net .dsc .xdsl .dsl .uai .json, also .gz")]
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; or saved .stats")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
+Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
+Missing = Annotated[list[str] | None, typer.Option(help="a word that means a missing cell, besides the empty cell")]
+Integers = Annotated[str, typer.Option(help="what columns of whole numbers are: real or finite")]
+FiniteWords = Annotated[list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")]
+RealWords = Annotated[list[str] | None, typer.Option("--real", help="a,b: these columns are real")]
+BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]
+
+
+def main() -> None:
+    """The entry point: refusals become one sentence and exit 1."""
+    warnings.showwarning = _show
+    try:
+        app()
+    except SufficeError as error:
+        _say(f"error: {error}")
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        _say("interrupted")
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        raise SystemExit(0) from None
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", is_eager=True, help="print the version and exit")] = False) -> None:
+    if version:
+        print(f"suffice {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def fit(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH_OR_MODEL", help="'a -> b; b -> c', a text file with that, or a network's file")],
+    data: DataFile,
+    out: Annotated[str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")],
+    prior: Annotated[str, typer.Option(help="mle, bdeu:10, k2, dirichlet:1, nig, bge, or several: bdeu:1+nig")] = "mle",
+    estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "real",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    bins: BinWords = None,
+    statistics: Annotated[str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")] = None,
+) -> None:
+    """Fit the parameters of a graph to data."""
+    from suffice import cli_words as words
+    from suffice.families.gathering import gather
+    from suffice.formats import writable, write
+    from suffice.learning.fit import fit as fitted
+
+    start = time.perf_counter()
+    writable(out)
+    dag, bn = words.graph_of(graph)
+    declared = {**(bn.variables if bn else {}), **words.declarations(finite or [], real or [], bins or [])}
+    chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
+    kinds = words.chosen(words.INTEGERS, integers, "--integers")
+    with _working(f"reading {data}"):
+        rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), integers=kinds)
+        gathered = gather(rows, dag)
+        model = fitted(dag, gathered, prior=chosen_prior, estimate=how)
+    write(model, out)
+    if statistics:
+        gathered.save(statistics)
+    _say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
+
+
+@app.command()
+def sample(
+    model: Model,
+    n: Annotated[int, typer.Option("-n", help="how many rows", min=0)],
+    out: Annotated[str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")] = None,
+    seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows")] = None,
+) -> None:
+    """Draw rows from a network."""
+    from suffice.engines.output import write_table
+    from suffice.formats import read
+
+    bn = read(model)
+    with _working(f"drawing {n:,} rows"):
+        table = bn.sample(n, seed=seed)
+        write_table(table, out)
+    if out:
+        _say(f"{n:,} rows of {len(bn)} columns written to {out}")
+
+
+@app.command()
+def score(model: Model, data: DataFile, weights: Weights = None, missing: Missing = None, as_json: AsJson = False) -> None:
+    """How well a network and its graph account for data: natural logs, higher is better."""
+    from suffice import cli_words as words
+    from suffice.formats import read
+
+    bn = read(model)
+    with _working(f"reading {data}"):
+        rows = words.data_of(data, dict(bn.variables), weights=weights, missing=tuple(missing or ()))
+        statistics = bn.summary(rows)
+    facts = {
+        "rows": statistics.weight,
+        "parameters": bn.n_parameters,
+        "network: log-likelihood": bn.log_likelihood(statistics),
+        "network: nats per row": bn.cross_entropy(statistics),
+        **_graph_scores(bn, statistics),
+    }
+    _print(facts, as_json)
+
+
+def _graph_scores(bn: Any, statistics: Any) -> dict[str, float]:
+    """The scores of the graph alone, parameters fitted or integrated out."""
+    from suffice.families.priors import K2, BDeu, BGe
+    from suffice.learning.fit import score as scored
+    from suffice.scores import AIC, BIC, Evidence, LogLikelihood
+    from suffice.variables import Finite
+
+    kinds = {isinstance(v, Finite) for v in bn.variables.values()}
+    scores: dict[str, Any] = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC()}
+    if kinds == {True}:
+        scores |= {"K2": Evidence(K2()), "BDeu, ess 1": Evidence(BDeu(1))}
+    elif kinds == {False}:
+        scores |= {"BGe": Evidence(BGe())}
+    else:
+        scores |= {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))}
+    return {f"graph: {name}": scored(bn.dag, statistics, s) for name, s in scores.items()}
+
+
+@app.command()
+def compare(
+    truth: Annotated[str, typer.Argument(metavar="TRUTH", help="a network or a graph")],
+    learned: Annotated[str, typer.Argument(metavar="LEARNED", help="a network or a graph")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare two graphs, and two networks' distributions where both have parameters."""
+    from suffice import cli_words as words
+    from suffice.graphs import compare as compared
+    from suffice.models.divergence import kl
+
+    (a, p), (b, q) = words.graph_of(truth), words.graph_of(learned)
+    facts = compared(a, b).to_dict()
+    if p is not None and q is not None:
+        try:
+            facts["KL(truth || learned), nats"] = kl(p, q)
+        except SufficeError as error:
+            _say(f"note: no divergence of the distributions: {error}")
+    _print(facts, as_json)
+
+
+@app.command()
+def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
+    """Read a network in one format and write it in another; the suffixes say which."""
+    from suffice.formats import read, writable, write
+
+    writable(target)
+    bn = read(source)
+    write(bn, target)
+    _say(f"{len(bn):,} nodes, {bn.n_parameters:,} parameters written to {target}")
+
+
+@app.command()
+def show(
+    model: Model,
+    node: Annotated[list[str] | None, typer.Option("--node", help="show the distribution of this node (may be repeated)")] = None,
+    dot: Annotated[bool, typer.Option("--dot", help="print the graph in Graphviz's language")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a network: its nodes, or the distributions of some."""
+    from suffice import cli_words as words
+    from suffice.formats import read
+
+    bn = read(model)
+    names = words.known_names(node or [], bn)
+    if dot:
+        print(bn.dag.to_dot())
+    elif as_json:
+        from suffice.formats.json_model import write
+
+        print(write(bn))
+    elif names:
+        for name in names:
+            print(f"{bn[name]!r}\n")
+    else:
+        print(repr(bn))
+
+
+@app.command()
+def warm() -> None:
+    """Compile all kernels ahead of their first use; they are kept on disk."""
+    from rich.progress import Progress
+
+    from suffice.kernels import warm as warmed
+
+    start = time.perf_counter()
+    with Progress(console=_console(), transient=True) as bar:
+        task = bar.add_task("compiling kernels", total=None)
+        n = warmed(lambda done, total: bar.update(task, completed=done, total=total))
+    _say(f"{n} kernels ready in {time.perf_counter() - start:.1f} s")
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option("-n", help="how many rows to draw", min=1)] = 100_000,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same rows")] = 0,
+) -> None:
+    """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come."""
+    from suffice.demo import run
+
+    run(rows, seed, _working)
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+@contextmanager
+def _working(what: str) -> Iterator[None]:
+    """A spinner with the seconds on a terminal, and the news of a compilation, on standard error."""
+    from suffice.kernels import on_compile
+
+    if not sys.stderr.isatty():
+        with on_compile(_say):
+            yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=_console(), transient=True) as bar:
+        bar.add_task(what, total=None)
+        with on_compile(bar.console.print):
+            yield
+
+
+def _print(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    width = max(len(k) for k in facts)
+    for key, value in facts.items():
+        text = f"{value:.10g}" if isinstance(value, float) else ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        print(f"{key.ljust(width)}  {text}")
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _show(message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:
+    if issubclass(category, SufficeNote):
+        _say(f"note: {message}")
+    else:
+        _say(f"warning: {message} ({Path(filename).name}:{lineno})")

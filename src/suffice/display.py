@@ -1,0 +1,44 @@
+"""How values show themselves: plain text for a terminal, HTML for a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+Rows = Iterable[Sequence[object]]
+
+
+def number(x: object) -> str:
+    """A number for a person: four significant digits.
+
+    >>> number(0.123456), number(12345678.9), number("a")
+    ('0.1235', '1.235e+07', 'a')
+    """
+    return f"{x:.4g}" if isinstance(x, float) else str(x)
+
+
+def text_table(header: Sequence[str], rows: Rows, *, indent: str = "") -> str:
+    """Columns that stand under their names.
+
+    >>> print(text_table(["x", "p"], [["yes", 0.25], ["no", 0.75]]))
+    x    p
+    ───  ────
+    yes  0.25
+    no   0.75
+    """
+    cells = [[number(c) for c in row] for row in rows]
+    widths = [max(len(r[i]) for r in [list(header), *cells]) for i in range(len(header))]
+    lines = [list(header), ["─" * w for w in widths], *cells]
+    return "\n".join((indent + "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True))).rstrip() for line in lines)
+
+
+def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
+    """The same as HTML, every cell escaped.
+
+    >>> html_table(["x"], [["<a>"]])
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(number(c))}</td>" for c in row) + "</tr>" for row in rows)
+    top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

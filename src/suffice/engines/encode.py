@@ -1,0 +1,292 @@
+"""Encoding: from the cells of a column to codes of states or to numbers, chunk by chunk.
+
+A finite column becomes one byte a cell (more where there are more than 255 states), and the largest code of its type means
+missing; a column of numbers becomes float64, and NaN means missing. Where the states are not declared, codes are given in
+the order of discovery; `recode` puts them in the order of the states once all are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import listed, nearest
+from suffice.variables import Finite, state_text
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Floats = npt.NDArray[np.float64]
+
+MAX_STATES = 2**20
+"""A column with more different texts than this is not encoded unless its states are declared."""
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
+
+
+class Wrong(Exception):
+    """A cell that cannot be: its row within the chunk, and what is wrong. Its place is added by whoever knows it."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row, self.message = row, message
+
+
+class NotANumber(Wrong):
+    """A cell of text where a number should be; `endless` if it reads as a number that is not finite."""
+
+    def __init__(self, row: int, text: str, *, endless: bool = False) -> None:
+        why = "is not a finite number" if endless else "is not a number"
+        super().__init__(row, f"{text!r} {why}" + ("; if it means missing, say so with missing=" if endless else ""))
+        self.endless = endless
+
+
+def code_type(n_states: int) -> np.dtype[Any]:
+    """The smallest type that holds the codes of so many states and one for missing.
+
+    >>> code_type(255), code_type(256)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return np.dtype(np.uint8 if n_states <= 255 else np.uint16 if n_states <= 65535 else np.uint32)
+
+
+def missing_code(dtype: npt.DTypeLike) -> int:
+    """The code that means missing.
+
+    >>> missing_code("uint8")
+    255
+    """
+    return int(np.iinfo(np.dtype(dtype)).max)
+
+
+def mapped(indices: npt.NDArray[Any], table: Codes) -> Codes:
+    """table[indices], by the fastest way there is for bytes."""
+    if table.dtype != np.uint8 or len(table) > 256:
+        return np.asarray(table[indices])
+    narrow = np.ascontiguousarray(indices).view(np.uint8) if indices.itemsize == 1 else indices.astype(np.uint8)
+    if np.array_equal(table, np.arange(len(table), dtype=np.uint8)):
+        return narrow
+    return np.frombuffer(narrow.tobytes().translate(table.tobytes().ljust(256, b"\xff")), np.uint8)
+
+
+def recode(codes: Codes, order: npt.NDArray[Any], dtype: np.dtype[Any]) -> Codes:
+    """Codes of discovery as codes of states: order[old] = new, in the type that the final number of states needs.
+
+    >>> recode(np.array([0, 1, 255], np.uint8), np.array([1, 0]), np.dtype(np.uint8))
+    array([  1,   0, 255], dtype=uint8)
+    """
+    if codes.dtype == dtype and np.array_equal(order, np.arange(len(order))):
+        return codes
+    nothing = missing_code(dtype)
+    table = np.full(256 if codes.dtype == np.uint8 else len(order) + 1, nothing, dtype)
+    known = order[: missing_code(codes.dtype)]
+    table[: len(known)] = known
+    return mapped(codes, table) if codes.dtype == np.uint8 else np.asarray(table[np.minimum(codes, len(order))])
+
+
+def first_rows(indices: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
+    """The first row where each of the indices 0 … n-1 occurs, or -1.
+
+    >>> first_rows(np.array([2, 0, 2]), 3)
+    array([ 1, -1,  0])
+    """
+    rows = np.full(n, -1, np.int64)
+    rows[indices[::-1]] = np.arange(len(indices))[::-1]
+    return rows
+
+
+def texts(values: Any) -> list[str | None]:
+    """The cells of an Arrow array as the texts that states are compared by; None where nothing is.
+
+    >>> import pyarrow
+    >>> texts(pyarrow.array([1.5, 2.0, None])), texts(pyarrow.array([True]))
+    (['1.5', '2', None], ['true'])
+    """
+    import pyarrow as pa
+    from pyarrow import types as t
+
+    if t.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if t.is_temporal(values.type) or t.is_decimal(values.type):
+        values = values.cast(pa.string())
+    elif t.is_binary(values.type) or t.is_large_binary(values.type) or t.is_fixed_size_binary(values.type):
+        try:
+            values = values.cast(pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid:
+            raise Wrong(0, "the column holds bytes that are not UTF-8 text") from None
+    return [None if v is None or v == "" or v != v else state_text(v) for v in values.to_pylist()]
+
+
+def number(text: str) -> float | None:
+    """The number that a text is, infinite or NaN included, or None.
+
+    >>> number(" +1e3 "), number("1_000"), number("0x1"), number("1e999")
+    (1000.0, None, None, inf)
+    """
+    return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
+
+
+def is_integer_text(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()
+
+
+class States:
+    """The encoder of a finite column: declared states, or states discovered on the way."""
+
+    def __init__(self, known: Iterable[str], *, fixed: bool, missing: Collection[str] = ()) -> None:
+        self.codes = {state: code for code, state in enumerate(known)}
+        self.fixed, self.missing = fixed, frozenset(missing)
+        self.n_missing = 0
+        self._last: tuple[Any, Codes] | None = None
+
+    def encode(self, chunk: Any) -> Codes:
+        """The codes of a chunk."""
+        from pyarrow import types as t
+
+        occurring = not t.is_dictionary(chunk.type)
+        encoded = chunk.dictionary_encode() if occurring else chunk
+        indices = encoded.indices
+        nulls = indices.null_count
+        plain = (indices.fill_null(0) if nulls else indices).to_numpy(zero_copy_only=False)
+        if nulls == len(chunk):
+            table = np.full(1, missing_code(np.uint8), np.uint8)
+        else:
+            table = self._table(encoded.dictionary, plain, None if not nulls else chunk.is_valid(), occurring)
+        codes = mapped(plain, table)
+        nothing = missing_code(codes.dtype)
+        if nulls:
+            codes = np.where(chunk.is_null().to_numpy(zero_copy_only=False), codes.dtype.type(nothing), codes)
+        if nulls or nothing in table:
+            self.n_missing += int(np.count_nonzero(codes == nothing))
+        return codes
+
+    def _table(self, dictionary: Any, indices: npt.NDArray[Any], valid: Any, occurring: bool) -> Codes:
+        """The code of each value of an Arrow dictionary."""
+        if self._last is not None and self._last[0].equals(dictionary):
+            return self._last[1]
+        words = texts(dictionary)
+        strange = [i for i, w in enumerate(words) if w is not None and w not in self.codes and w not in self.missing]
+        if strange and (self.fixed or not occurring):
+            rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid.to_numpy(zero_copy_only=False))
+            first = first_rows(indices[rows], len(words))
+            strange = [i for i in strange if first[i] >= 0]
+            if strange and self.fixed:
+                i = min(strange, key=lambda i: int(first[i]))
+                self._refuse(words[i] or "", int(rows[first[i]]))
+        for word in sorted({words[i] or "" for i in strange}):
+            self.codes[word] = len(self.codes)
+        if len(self.codes) > MAX_STATES and not self.fixed:
+            raise Wrong(0, f"there are more than {MAX_STATES:,} different texts, as in an identifier; leave the column out, or declare it")
+        dtype = code_type(len(self.codes))
+        nothing = missing_code(dtype)
+        table = np.array([nothing if w is None or w in self.missing else self.codes.get(w, nothing) for w in words], dtype)
+        self._last = (dictionary, table)
+        return table
+
+    def _refuse(self, word: str, row: int) -> None:
+        hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
+        raise Wrong(row, f"{word!r} is not a state{hint}")
+
+
+class Numbers:
+    """The encoder of a column of numbers; `whole` if only 0, 1, 2, … are allowed."""
+
+    def __init__(self, *, missing: Collection[str] = (), whole: bool = False) -> None:
+        self.missing, self.whole = frozenset(missing), whole
+        self.n_missing = 0
+
+    def encode(self, chunk: Any) -> Floats:
+        """The numbers of a chunk, NaN where they are missing."""
+        values = self._parsed(chunk) if _is_text(chunk) else self._cast(chunk)
+        if np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
+            raise NotANumber(row, str(chunk[row].as_py()), endless=True)
+        if self.whole:
+            broken = (values < 0) | (np.floor(values) < values)
+            if broken.any():
+                row = int(np.argmax(broken))
+                raise Wrong(row, f"{chunk[row].as_py()!r} is not a count; counts are 0, 1, 2, ...")
+        self.n_missing += int(np.count_nonzero(np.isnan(values)))
+        return values
+
+    def _cast(self, chunk: Any) -> Floats:
+        import pyarrow as pa
+        from pyarrow import types as t
+
+        if t.is_dictionary(chunk.type):
+            chunk = chunk.dictionary_decode()
+        if t.is_boolean(chunk.type):
+            chunk = chunk.cast(pa.int8())
+        values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        words = [x for x in map(number, self.missing) if x is not None]
+        return np.where(np.isin(values, words), np.nan, values) if words else values
+
+    def _parsed(self, chunk: Any) -> Floats:
+        """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import types as t
+
+        if not t.is_dictionary(chunk.type):
+            nothing = pc.is_in(chunk, value_set=pa.array(["", *self.missing], chunk.type))
+            blanked = pc.if_else(nothing, pa.scalar(None, chunk.type), chunk) if nothing.true_count else chunk
+            try:
+                values: Floats = blanked.cast(pa.float64()).to_numpy(zero_copy_only=False)
+                if np.isfinite(values).sum() == len(values) - blanked.null_count:
+                    return values
+            except pa.ArrowInvalid:
+                pass
+            chunk = chunk.dictionary_encode()
+        return self._parsed_each(chunk)
+
+    def _parsed_each(self, chunk: Any) -> Floats:
+        words = [None if w in self.missing else w for w in texts(chunk.dictionary)]
+        parsed = [None if w is None else number(w) for w in words]
+        strange = [i for i, x in enumerate(parsed) if words[i] is not None and (x is None or not np.isfinite(x))]
+        indices = chunk.indices.cast("int64").fill_null(len(words)).to_numpy()
+        if strange:
+            first = first_rows(indices, len(words) + 1)
+            found = [(parsed[i] is not None, int(first[i]), words[i] or "") for i in strange if first[i] >= 0]
+            if found:
+                endless, row, word = min(found)
+                raise NotANumber(row, word, endless=endless)
+        return np.array([np.nan if x is None else x for x in parsed] + [np.nan])[indices]
+
+
+class Cuts:
+    """The encoder of a column of numbers that is cut into bins."""
+
+    def __init__(self, variable: Finite, *, missing: Collection[str] = ()) -> None:
+        self.variable, self.numbers = variable, Numbers(missing=missing)
+
+    @property
+    def n_missing(self) -> int:
+        return self.numbers.n_missing
+
+    def encode(self, chunk: Any) -> Codes:
+        """The bins of a chunk."""
+        return binned(self.numbers.encode(chunk), self.variable)
+
+
+def binned(values: Floats, variable: Finite) -> Codes:
+    """The bin of each number.
+
+    >>> from suffice.variables import Bins
+    >>> binned(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
+    array([  0,   1, 255], dtype=uint8)
+    """
+    dtype = code_type(variable.n_states)
+    codes = np.searchsorted(np.asarray(variable.cuts, np.float64), values, side="right").astype(dtype)
+    codes[np.isnan(values)] = missing_code(dtype)
+    return codes
+
+
+def _is_text(chunk: Any) -> bool:
+    from pyarrow import types as t
+
+    kind = chunk.type.value_type if t.is_dictionary(chunk.type) else chunk.type
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_binary(kind) or t.is_large_binary(kind))
+

@@ -1,0 +1,142 @@
+"""Tables in memory as a source: pandas, polars, Arrow, a dict of columns, a structured array.
+
+Columns become Arrow arrays when they are asked for, without a copy where there is a way; frames come in through narwhals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.encode import texts
+from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
+from suffice.errors import DataError
+from suffice.variables import state_text
+
+CHUNK = 2**22
+"""Rows that are encoded at once; bounds the memory for what lies between a frame and its codes."""
+
+
+class Frame:
+    """A source whose columns are in memory."""
+
+    def __init__(self, columns: Mapping[object, Callable[[], Any]], n_rows: int, *, loose: frozenset[str] = frozenset()) -> None:
+        self.names = checked_names(columns, "the table")
+        self.n_rows: int | None = n_rows
+        self._get = dict(zip(self.names, columns.values(), strict=True))
+        self._loose = loose
+        self._arrays: dict[str, Any] = {}
+
+    def kind(self, name: str) -> Kind:
+        kind = kind_of(self._array(name).type)
+        return Kind.TEXT if kind is Kind.CATEGORY and name in self._loose else kind
+
+    def described(self, name: str) -> str:
+        return str(self._array(name).type)
+
+    def categories(self, name: str) -> Categories | None:
+        if self.kind(name) is not Kind.CATEGORY:
+            return None
+        array = self._array(name)
+        chunks = array.chunks if hasattr(array, "chunks") else [array]
+        states = [w for chunk in chunks for w in texts(chunk.dictionary) if w is not None]
+        return Categories(tuple(dict.fromkeys(states)), bool(array.type.ordered))
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        return encoded_bytes(self, names, self.n_rows or 0)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        import pyarrow as pa
+
+        table = pa.table([self._array(n) for n in names], names=list(names))
+        for batch in table.to_batches(max_chunksize=CHUNK):
+            yield dict(zip(names, batch.columns, strict=True))
+
+    def place(self, row: int) -> str:
+        return f"row {row + 1}"
+
+    def _array(self, name: str) -> Any:
+        if name not in self._arrays:
+            self._arrays[name] = self._get[name]()
+        return self._arrays[name]
+
+
+class Lazy(Frame):
+    """A lazy frame: only the columns that are asked for are ever collected."""
+
+    def __init__(self, frame: Any) -> None:
+        empty = from_frame(frame.head(0).collect())
+        super().__init__(dict(empty._get), 0, loose=empty._loose)
+        self.n_rows = None
+        self._frame = frame
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        return 0
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        return from_frame(self._frame.select(names).collect()).batches(names)
+
+
+def from_frame(frame: Any) -> Frame:
+    """A data frame that narwhals knows."""
+    import narwhals as nw
+
+    series = list(frame.iter_columns())
+    # The categories of a polars Categorical are those of the whole process, not of the column.
+    loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
+    return Frame({s.name: _getter(s) for s in series}, len(frame), loose=loose)
+
+
+def from_columns(columns: Mapping[object, Any]) -> Frame:
+    """A mapping from names to lists or arrays of equal lengths."""
+    lengths: dict[object, int] = {}
+    for name, values in columns.items():
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+            raise DataError(f"the column {name!r} must be a list or an array of cells, not {type(values).__name__}")
+        if getattr(values, "ndim", 1) != 1:
+            raise DataError(f"the column {name!r} has {values.ndim} dimensions; a column has one")
+        lengths[name] = len(values)
+    for name, n in lengths.items():
+        first = next(iter(lengths))
+        if n != lengths[first]:
+            raise DataError(f"the column {name!r} has {n} rows where {first!r} has {lengths[first]}")
+    return Frame({n: _converter(v) for n, v in columns.items()}, next(iter(lengths.values()), 0))
+
+
+def _getter(series: Any) -> Callable[[], Any]:
+    def get() -> Any:
+        import pyarrow as pa
+
+        try:
+            return series.to_arrow()
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            return _as_texts(series.to_list())
+
+    return get
+
+
+def _converter(values: Any) -> Callable[[], Any]:
+    def convert() -> Any:
+        import pyarrow as pa
+
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            return values
+        if hasattr(values, "to_arrow"):
+            return values.to_arrow()
+        if isinstance(values, np.ma.MaskedArray):
+            return pa.array(values.data, mask=np.ma.getmaskarray(values))
+        try:
+            return pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            return _as_texts(values)
+
+    return convert
+
+
+def _as_texts(values: Any) -> Any:
+    """A column of mixed objects, as the texts that states are compared by."""
+    import pyarrow as pa
+
+    return pa.array([None if v is None or v != v else state_text(v) for v in values], pa.string())

@@ -1,0 +1,113 @@
+"""Inference: what a column is, where nobody declared it.
+
+Cells of a text file are numbers until one of them is not. A column that turns out to be something else after rows were
+already encoded says so (`mistaken`), and is read once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.encode import Codes, Floats, NotANumber, Numbers, States, is_integer_text, number, texts
+
+FEW = 20
+"""Undeclared whole numbers with no more different values than this are noted: they may be states."""
+
+
+class Few:
+    """Whether the numbers of a column are whole, and its different values while they are few."""
+
+    def __init__(self) -> None:
+        self.values: set[float] = set()
+        self.alive = True
+
+    def add(self, numbers: Floats) -> None:
+        """Look at more numbers.
+
+        >>> few = Few()
+        >>> few.add(np.array([1.0, 2.0, np.nan])); few.alive, sorted(few.values)
+        (True, [1.0, 2.0])
+        >>> few.add(np.array([0.5])); few.alive
+        False
+        """
+        present = numbers[~np.isnan(numbers)] if np.isnan(numbers).any() else numbers
+        if not self.alive or not len(present):
+            return
+        low, high = float(present.min()), float(present.max())
+        if not np.array_equal(np.floor(present[:100]), present[:100]) or not np.array_equal(np.floor(present), present):
+            self.alive = False
+        elif high - low < 2**16:
+            self.values.update(low + float(i) for i in np.flatnonzero(np.bincount((present - low).astype(np.int64))))
+        else:
+            self.values.update(map(float, np.unique(present)))
+        self.alive = self.alive and len(self.values) <= FEW
+
+
+class Guess:
+    """The encoder of cells of a text file of which nothing is declared; `reading` once it is known how they must be read."""
+
+    def __init__(self, *, missing: Collection[str], integers_finite: bool, reading: str | None = None) -> None:
+        self.missing, self.integers_finite = missing, integers_finite
+        self.encoder: Numbers | States | None = self._encoder(reading) if reading else None
+        self.mistaken = False
+        self.few = Few()
+        self.endless: NotANumber | None = None
+        self._rows = 0
+
+    @property
+    def n_missing(self) -> int:
+        return self.encoder.n_missing if self.encoder is not None else 0
+
+    def encode(self, chunk: Any) -> Codes | Floats | None:
+        """The codes or numbers of a chunk; None once it is clear that this column must be read again."""
+        if self.encoder is None:
+            self.encoder = self._encoder(self._first_guess(chunk))
+        row, self._rows = self._rows, self._rows + len(chunk)
+        if self.mistaken or isinstance(self.encoder, States):
+            return None if self.mistaken else self.encoder.encode(chunk)
+        try:
+            numbers = self.encoder.encode(chunk)
+        except NotANumber as wrong:
+            # Text may still follow a number that is not finite, and would make it a state like any other.
+            wrong.row += row
+            self.endless = self.endless or (wrong if wrong.endless else None)
+            self.mistaken = not wrong.endless
+            return np.zeros(len(chunk)) if wrong.endless else None
+        if self.few.alive:
+            self.few.add(numbers)
+            self.few.alive = self.few.alive and not _has_points(chunk)
+        return numbers
+
+    def reread(self) -> str | None:
+        """How the column must be read again now that all of it was seen, or None if it was read as it should be."""
+        if self.mistaken:
+            return "states"
+        if isinstance(self.encoder, States):
+            return "numbers" if self._reads_as(list(self.encoder.codes)) == "numbers" else None
+        if self.endless is not None:
+            raise self.endless
+        return None
+
+    def _first_guess(self, chunk: Any) -> str:
+        values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
+        return self._reads_as([w for w in texts(values) if w is not None and w not in self.missing])
+
+    def _reads_as(self, words: Sequence[str]) -> str:
+        parsed = [number(w) for w in words]
+        numeric = all(x is not None for x in parsed) and any(x is not None and np.isfinite(x) for x in parsed)
+        integers = self.integers_finite and all(map(is_integer_text, words))
+        return "numbers" if not words or (numeric and not integers) else "states"
+
+    def _encoder(self, reading: str) -> Numbers | States:
+        return States((), fixed=False, missing=self.missing) if reading == "states" else Numbers(missing=self.missing)
+
+
+def _has_points(chunk: Any) -> bool:
+    """Whether some number is written with a point or an exponent, so that the column is not one of integers."""
+    import pyarrow.compute as pc
+
+    values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
+    return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())

@@ -1,0 +1,105 @@
+"""Parquet files as a source.
+
+Text is read as dictionaries, as Parquet stores it, so that a column of states costs its codes and not its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
+from suffice.errors import DataError, listed
+
+BATCH = 2**17
+
+
+class Parquet:
+    """Parquet files that have the same columns, one after the other."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._schemas = [self._schema(p) for p in self.paths]
+        self._lengths = [n for _, n in self._schemas]
+        self.names = checked_names(self._schemas[0][0].names, str(self.paths[0]))
+        self.n_rows: int | None = sum(self._lengths)
+        for path, (schema, _) in zip(self.paths, self._schemas, strict=True):
+            same_columns(path, checked_names(schema.names, str(path)), self.paths[0], self.names)
+
+    def kind(self, name: str) -> Kind:
+        return self._kinds[name]
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        """What all files together say a column is. Parquet keeps no unused categories, so a dictionary is but text."""
+        result: dict[str, Kind] = {}
+        for name in self.names:
+            kinds = [kind_of(schema.field(name).type) for schema, _ in self._schemas]
+            kinds = [Kind.TEXT if k is Kind.CATEGORY else k for k in kinds]
+            known = set(kinds) - {Kind.NOTHING}
+            if known == {Kind.INTEGER, Kind.NUMBER}:
+                known = {Kind.NUMBER}
+            if len(known) > 1:
+                other = next(i for i, k in enumerate(kinds) if k not in (kinds[0], Kind.NOTHING))
+                types = [str(self._schemas[i][0].field(name).type) for i in (0, other)]
+                raise DataError(
+                    f"the column {name!r} has the type {types[0]} in {self.paths[0]} and {types[1]} in {self.paths[other]}; "
+                    "the files must agree"
+                )
+            result[name] = known.pop() if known else Kind.NOTHING
+        return result
+
+    def described(self, name: str) -> str:
+        return str(self._schemas[0][0].field(name).type)
+
+    def categories(self, name: str) -> Categories | None:
+        return None
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        return encoded_bytes(self, names, self.n_rows or 0)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        import pyarrow.parquet as pq
+
+        text = [n for n in names if self.kind(n) is Kind.TEXT]
+        for path in self.paths:
+            with _readable(path), pq.ParquetFile(path, read_dictionary=text) as file:
+                for batch in file.iter_batches(BATCH, columns=list(names)):
+                    yield {n: batch.column(n) for n in names}
+
+    def place(self, row: int) -> str:
+        for path, n in zip(self.paths, self._lengths, strict=True):
+            if row < n:
+                return f"{path}, row {row + 1}"
+            row -= n
+        return f"{self.paths[-1]}, row {row + 1}"
+
+    @staticmethod
+    def _schema(path: Path) -> tuple[Any, int]:
+        import pyarrow.parquet as pq
+
+        with _readable(path), pq.ParquetFile(path) as file:
+            return file.schema_arrow, file.metadata.num_rows
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None
+
+
+def same_columns(path: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first one; their order does not matter."""
+    if set(names) != set(expected):
+        lacking, extra = sorted(set(expected) - set(names)), sorted(set(names) - set(expected))
+        what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
+        raise DataError(f"{path}: the columns differ from those of {first}: this file {what}")

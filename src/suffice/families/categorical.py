@@ -1,0 +1,244 @@
+"""Tables: p(x | u) = θ[u, x] for a finite child x and finite parents u.
+
+    statistic     N[u, x], the counts
+    estimate      θ = N / Σₓ N                        (maximum likelihood)
+                  θ = (N + α) / Σₓ (N + α)            (posterior mean)
+                  θ = (N + α − 1) / Σₓ (N + α − 1)    (posterior mode)
+    prior         θ[u, ·] ~ Dirichlet(α[u, ·]), independent over u: α are imagined counts
+    evidence      Σᵤ [ln Γ(αᵤ) − ln Γ(αᵤ + Nᵤ) + Σₓ ln Γ(α + N) − ln Γ(α)]
+
+Heckerman, Geiger & Chickering 1995, Machine Learning 20, p. 197.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.errors import FitError, ModelError
+from suffice.families.family import (
+    Array,
+    Columns,
+    Estimate,
+    Interval,
+    Mode,
+    checked_level,
+    flat_index,
+    frame,
+    no_posterior,
+)
+from suffice.statistics import Counts, Request
+from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
+from suffice.variables import Finite, Variable
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """The family of tables.
+
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
+    >>> Categorical().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
+    array([[0.75, 0.25],
+           [0.  , 1.  ]])
+    """
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        return Request((*(p.name for p in parents), child.name))
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        child, finite = _finite(child), [_finite(p) for p in parents]
+        return n_configurations(finite) * (child.n_states - 1)
+
+    def log_likelihood(self, child: Variable, seen: Counts) -> float:
+        """Σ N ln(N / Nᵤ): the log-likelihood at its maximum."""
+        keys, N = seen.listed()
+        _, inverse, N_u = _rows(keys, N, _finite(child).n_states)
+        return float(N @ (np.log(N) - np.log(N_u[inverse]))) if len(N) else 0.0
+
+    def log_evidence(self, child: Variable, seen: Counts, imagined: Counts) -> float:
+        """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
+        from scipy.special import gammaln
+
+        keys, N = seen.listed()
+        rows, _, N_u = _rows(keys, N, _finite(child).n_states)
+        alpha = imagined.at(keys)
+        alpha_u = imagined.marginal(imagined.names[:-1]).at(rows)
+        if np.any(alpha <= 0):
+            cell = described(int(keys[np.argmin(alpha)]), seen.variables)
+            raise FitError(f"the prior of {child.name!r} rules out {cell}, which the data holds: the evidence is zero")
+        cells = gammaln(alpha + N) - gammaln(alpha)
+        return float(cells.sum() + (gammaln(alpha_u) - gammaln(alpha_u + N_u)).sum())
+
+    def estimate(
+        self, child: Variable, parents: Sequence[Variable], seen: Counts, imagined: Counts | None, how: Estimate
+    ) -> Table:
+        child, finite = _finite(child), tuple(_finite(p) for p in parents)
+        checked_cells((*finite, child), f"the table of {child.name!r}")
+        N = seen.dense()
+        weights = N if imagined is None else (seen + imagined).dense()
+        if imagined is not None and isinstance(how, Mode):
+            if np.any(weights < 1.0):
+                cell = described(int(np.argmin(weights)), seen.variables)
+                raise FitError(
+                    f"the posterior of {child.name!r} has no mode: count and prior at {cell} make {weights.min():g}, less than 1; "
+                    "use estimate=Mean() or a stronger prior"
+                )
+            weights = weights - 1.0
+        totals = weights.sum(axis=-1, keepdims=True)
+        uniform = np.full_like(weights, 1.0 / child.n_states)
+        probs = np.divide(weights, totals, out=uniform, where=totals > 0)
+        return Table(child, finite, probs, seen, imagined)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """p(child | parents) as a table, child on the last axis; `seen` and `imagined` are the counts it was fitted from.
+
+    >>> Table(Finite("y", ["a", "b"]), (), [0.25, 0.75])
+    p(y)
+    y=a   y=b
+    ────  ────
+    0.25  0.75
+    """
+
+    child: Finite
+    parent_variables: tuple[Finite, ...]
+    probs: Array
+    seen: Counts | None = None
+    imagined: Counts | None = None
+
+    def __post_init__(self) -> None:
+        probs = np.array(self.probs, dtype=np.float64)
+        shape = (*sizes(self.parent_variables), self.child.n_states)
+        if probs.shape != shape:
+            names = [*self.parents, self.child.name]
+            raise ModelError(f"the table of {self.child.name!r} needs the shape {shape} (axes {names}), not {probs.shape}")
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        object.__setattr__(self, "probs", frozen(normalised(probs, self.child, self.parent_variables)))
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The parents in the order of their axes."""
+        return tuple(p.name for p in self.parent_variables)
+
+    @property
+    def family(self) -> Categorical:
+        return Categorical()
+
+    @property
+    def n_parameters(self) -> int:
+        return self.family.n_parameters(self.child, self.parent_variables)
+
+    @property
+    def unsupported(self) -> npt.NDArray[np.bool_]:
+        """For each configuration of the parents: whether no row of the data had it. One axis per parent."""
+        if self.seen is None:
+            return np.zeros(sizes(self.parent_variables), dtype=bool)
+        return cast(npt.NDArray[np.bool_], self.seen.dense().sum(axis=-1) <= 0)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """The credible interval of each probability: quantiles of its Beta(α + N, Σ − α − N)."""
+        from scipy.special import betaincinv
+
+        tail = (1.0 - checked_level(level)) / 2.0
+        if self.imagined is None or self.seen is None:
+            raise no_posterior(self.child)
+        a = (self.seen + self.imagined).dense()
+        b = a.sum(axis=-1, keepdims=True) - a
+        certain = b <= 0
+        b = np.where(certain, 1.0, b)
+        ends = [np.where(certain, 1.0, np.where(a > 0, betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)]
+        return Interval(ends[0], ends[1])
+
+    def predictive(self, given: Mapping[str, object] | None = None) -> Array:
+        """The distribution of the next child, given its parents."""
+        given = given or {}
+        for p in self.parents:
+            if p not in given:
+                raise ModelError(f"the predictive of {self.child.name!r} needs a state of its parent {p!r}")
+        return np.asarray(self.probs[tuple(p.code(given[p.name]) for p in self.parent_variables)])
+
+    def log_likelihood(self, statistic: Counts) -> float:
+        """Σ N ln θ, from counts alone; −inf where the data holds what the table rules out."""
+        keys, N = statistic.listed()
+        with np.errstate(divide="ignore"):
+            return float(N @ np.log(self.probs.reshape(-1)[keys])) if len(N) else 0.0
+
+    def log_prob(self, columns: Columns) -> Array:
+        child = columns[self.child.name]
+        with np.errstate(divide="ignore"):
+            table = np.log(self.probs.reshape(-1, self.child.n_states))
+        return np.asarray(table[flat_index(columns, self.parent_variables, len(child)), child])
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        """Codes of the child for n rows whose parents are in `columns`."""
+        from suffice.kernels.draw import draw_codes
+
+        r = self.child.n_states
+        ends = np.cumsum(self.probs.reshape(-1, r), axis=1)
+        ends /= ends[:, -1:]
+        out = np.empty(n, dtype=np.int8 if r <= 127 else np.int32)
+        draw_codes(ends, flat_index(columns, self.parent_variables, n), rng.random(n), out)
+        return out
+
+    def to_frame(self) -> Any:
+        """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""
+        variables = (*self.parent_variables, self.child)
+        digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
+        columns: dict[str, Any] = {v.name: [v.states[i] for i in d] for v, d in zip(variables, digits, strict=True)}
+        columns["probability"] = self.probs.reshape(-1)
+        if self.imagined is not None:
+            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
+        return frame(columns)
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        header = [*self.parents, *(f"{self.child.name}={s}" for s in self.child.states)]
+        flat = self.probs.reshape(-1, self.child.n_states)
+        rows: list[list[object]] = []
+        for i in range(min(limit, len(flat))):
+            digits = np.unravel_index(i, sizes(self.parent_variables)) if self.parents else ()
+            rows.append([*(p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)), *map(float, flat[i])])
+        return header, rows
+
+    def __repr__(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        more = self.probs.size // self.child.n_states - 16
+        return f"p({self.child.name}{given})\n{text_table(*self._rows(16))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        return html_table(*self._rows(32), caption=f"p({self.child.name}{given})")
+
+
+def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
+    """The table, each row of which must be probabilities that sum to 1 up to 1e-6; what is left is scaled away."""
+    rows = probs.reshape(-1, child.n_states)
+    wrong = ~np.isfinite(rows) | (rows < 0.0)
+    sums = rows.sum(axis=1)
+    bad = wrong.any(axis=1) | ~(np.abs(sums - 1.0) <= 1e-6)
+    if bad.any():
+        i = int(np.argmax(bad))
+        where = f" at {described(i, parents)}" if parents else ""
+        values = ", ".join(f"{v:g}" for v in rows[i][:8])
+        problem = "are not all probabilities" if wrong[i].any() else f"sum to {sums[i]:.9g}, not 1"
+        raise ModelError(f"the numbers of {child.name!r}{where} {problem}: {values}")
+    off = np.abs(sums - 1.0) > 1e-12
+    if off.any():
+        rows[off] /= sums[off, None]
+    return probs
+
+
+def _rows(keys: Keys, values: Array, n_states: int) -> tuple[Keys, npt.NDArray[np.intp], Array]:
+    """The parents' configurations among these cells: their indices, which of them each cell belongs to, their totals."""
+    rows, inverse = np.unique(keys // n_states, return_inverse=True)
+    return rows, inverse, np.bincount(inverse, values, len(rows)).astype(np.float64)
+
+
+def _finite(v: Variable) -> Finite:
+    assert isinstance(v, Finite)
+    return v

@@ -1,0 +1,40 @@
+"""From a graph to the statistics that its families need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suffice.engines.scan import scan
+from suffice.errors import DataError, nearest
+from suffice.families import family_of
+from suffice.graphs import Dag
+from suffice.statistics import Request, Statistics
+from suffice.variables import Variable
+
+
+def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
+    """What each node of the graph needs, in the order of the nodes."""
+    return [
+        family_of(variables[node], parents := [variables[p] for p in dag.parents(node)]).needs(variables[node], parents)
+        for node in dag.nodes
+    ]
+
+
+def gather(data: Any, dag: Any) -> Statistics:
+    """All that the families of `dag` need to know about `data`, in one scan; it adds to what other data gives.
+
+    >>> s = gather({"x": ["a", "b", "a"], "y": ["u", "u", "v"]}, "x -> y")
+    >>> s.counts(["x", "y"]).values
+    array([[1., 1.],
+           [1., 0.]])
+    """
+    if isinstance(data, Statistics):
+        return data
+    graph = Dag(dag)
+    rows = scan(data)
+    for node in graph.nodes:
+        if node not in rows.columns:
+            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+    rows = rows.select(graph.nodes)
+    return rows.gather(requests(graph, rows.schema))

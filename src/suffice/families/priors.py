@@ -1,0 +1,250 @@
+"""Priors: each imagines a statistic for a child and its parents, and speaks only for the families it knows.
+
+`bind(variables, statistics)` fills every default from the data, once per fit or search; the bound prior is kept on the model, so
+that updating with more rows, and the chain rule of the evidence, hold for one and the same prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from suffice.errors import FitError
+from suffice.families.family import Statistic
+from suffice.families.gaussian import split
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import n_configurations
+from suffice.variables import Finite, Variable
+
+
+class Prior(Protocol):
+    """What a prior must be able to do."""
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Prior: ...
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None: ...
+
+
+def _positive(name: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise FitError(f"{name} must be a positive number, not {value!r}")
+
+
+def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float) -> Counts | None:
+    """The same count in every cell, without listing any."""
+    finite = tuple(v for v in (*parents, child) if isinstance(v, Finite))
+    if len(finite) != len(parents) + 1:
+        return None
+    return Counts(finite, np.zeros(0), np.zeros(0, dtype=np.int64), alpha)
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """`alpha` imagined rows in each cell of each table. Dirichlet(1) is Laplace's rule.
+
+    >>> Dirichlet(0.5)
+    Dirichlet(alpha=0.5)
+    """
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("alpha of Dirichlet", self.alpha)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Dirichlet:
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+        return _imagined_counts(child, parents, self.alpha)
+
+
+@dataclass(frozen=True)
+class K2:
+    """One imagined row in each cell (Cooper & Herskovits 1992). Not score equivalent.
+
+    >>> K2()
+    K2()
+    """
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> K2:
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+        return _imagined_counts(child, parents, 1.0)
+
+
+@dataclass(frozen=True)
+class BDeu:
+    """`ess` imagined rows, spread evenly over the cells of each table (Buntine 1991). Score equivalent.
+
+    >>> BDeu(10)
+    BDeu(ess=10)
+    """
+
+    ess: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("the equivalent sample size of BDeu", self.ess)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> BDeu:
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+        cells = n_configurations(v for v in (*parents, child) if isinstance(v, Finite))
+        return _imagined_counts(child, parents, self.ess / cells)
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma:
+    """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
+
+    It imagines `count` rows at `mean`, whose columns do not hang together: the scatter of a parent is `count` times its
+    variance, that of the child is `scale`. What is not given is taken from the data when the prior is bound: the mean is the
+    sample mean, the scale makes the expected variance the sample variance. So the default says: one row's worth of doubt
+    whether the child hangs on its parents at all.
+
+    >>> NormalInverseGamma(count=2.0).count
+    2.0
+    """
+
+    count: float = 1.0
+    df: float = 3.0
+    mean: Mapping[str, float] | float | None = None
+    variance: Mapping[str, float] | float | None = None
+
+    def __post_init__(self) -> None:
+        _positive("the count of NormalInverseGamma", self.count)
+        _positive("the df of NormalInverseGamma", self.df)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGamma:
+        reals = _real_names(variables)
+        moments = {r: statistics.moments((), [r]) for r in reals}
+        mean = _filled(self.mean, reals, {r: _mean(m) for r, m in moments.items()})
+        variance = _filled(self.variance, reals, {r: _variance(m) for r, m in moments.items()})
+        return replace(self, mean=mean, variance=variance)
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+        if isinstance(child, Finite):
+            return None
+        finite, reals = split(parents)
+        names = [*(p.name for p in reals), child.name]
+        mean, variance = _bound(self.mean, names, self), _bound(self.variance, names, self)
+        weight = np.array([self.count] * len(reals) + [max(self.df - 2.0, self.df / 3.0)])
+        return _imagined_moments(finite, names, self.count, self.df, mean, np.diag(weight * variance))
+
+
+@dataclass(frozen=True)
+class NormalWishart:
+    """A prior of all real nodes together: precision ~ Wishart(df), mean | precision ~ normal with `count` imagined rows.
+
+    With the defaults this is BGe: df = n + 2 for n real nodes, the imagined scatter t·I with
+    t = count (df − n − 1) / (count + 1), the prior mean the sample mean. Score equivalent.
+
+    >>> NormalWishart().count
+    1.0
+    """
+
+    count: float = 1.0
+    df: float | None = None
+    mean: Mapping[str, float] | float | None = None
+    scale: float | None = None
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        _positive("the count of NormalWishart", self.count)
+        if self.scale is not None:
+            _positive("the scale of NormalWishart", self.scale)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
+        reals = _real_names(variables)
+        n = self.n if self.n is not None else len(reals)
+        df = self.df if self.df is not None else float(n + 2)
+        if df <= n - 1 or (self.scale is None and df <= n + 1):
+            raise FitError(f"the df of NormalWishart must be above {n + 1} for {n} real variables, not {df:g}")
+        scale = self.scale if self.scale is not None else self.count * (df - n - 1) / (self.count + 1)
+        mean = _filled(self.mean, reals, {r: _mean(statistics.moments((), [r])) for r in reals} if self.mean is None else {})
+        return replace(self, df=df, mean=mean, scale=scale, n=n)
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+        if isinstance(child, Finite):
+            return None
+        finite, reals = split(parents)
+        names = [*(p.name for p in reals), child.name]
+        mean = _bound(self.mean, names, self)
+        assert self.df is not None
+        assert self.n is not None
+        assert self.scale is not None
+        df = self.df - self.n + len(names)
+        return _imagined_moments(finite, names, self.count, df, mean, self.scale * np.eye(len(names)))
+
+
+BGe = NormalWishart
+
+
+@dataclass(frozen=True)
+class Several:
+    """Several priors: the first that speaks for a family is heard."""
+
+    priors: tuple[Any, ...]
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Several:
+        return Several(tuple(p.bind(variables, statistics) for p in self.priors))
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
+        answers = (p.imagine(child, parents) for p in self.priors)
+        return next((a for a in answers if a is not None), None)
+
+
+def as_prior(prior: object) -> Prior | None:
+    """One prior from what a user gives: a prior, several of them, or None."""
+    if prior is None:
+        return None
+    if isinstance(prior, (list, tuple)):
+        return Several(tuple(_checked(p) for p in prior))
+    return _checked(prior)
+
+
+def _checked(prior: object) -> Prior:
+    if isinstance(prior, type):
+        raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
+    if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
+        raise FitError(f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma or BGe")
+    return prior  # type: ignore[return-value]
+
+
+def _imagined_moments(
+    finite: tuple[Finite, ...], names: Sequence[str], count: float, df: float, mean: Any, scatter: Any
+) -> Moments:
+    k = len(names)
+    everywhere = Moments((), tuple(names), [0], [count], [mean], [scatter], [df])  # type: ignore[arg-type]
+    none = np.zeros(0)
+    return Moments(finite, tuple(names), none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none, everywhere)
+
+
+def _real_names(variables: Mapping[str, Variable]) -> list[str]:
+    return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
+
+
+def _filled(given: Mapping[str, float] | float | None, names: Iterable[str], default: Mapping[str, float]) -> dict[str, float]:
+    if isinstance(given, Mapping):
+        return {n: float(given[n]) if n in given else default[n] for n in names}
+    return {n: default[n] if given is None else float(given) for n in names}
+
+
+def _bound(values: Mapping[str, float] | float | None, names: Sequence[str], prior: object) -> Any:
+    if isinstance(values, Mapping):
+        return np.array([values[n] for n in names])
+    if values is None:
+        raise FitError(f"{type(prior).__name__} takes its defaults from data; give them, or bind it with statistics first")
+    return np.full(len(names), float(values))
+
+
+def _mean(m: Moments) -> float:
+    return float(m.mean[0, 0]) if len(m.keys) else 0.0
+
+
+def _variance(m: Moments) -> float:
+    v = float(m.scatter[0, 0, 0] / m.count[0]) if len(m.keys) and m.count[0] > 0 else 0.0
+    return v if v > 0 else 1.0

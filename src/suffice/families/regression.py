@@ -1,0 +1,60 @@
+"""Least squares from a scatter matrix: what every Gaussian family needs, for one group of rows.
+
+The system is scaled to unit diagonal before it is factored, R = L Lᵀ with the child last, so that columns of very different
+size (Longley's) lose no digits. A pivot L[j, j]² is 1 − R² of column j on those before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+COLLINEAR = 1e-11
+"""A parent with a smaller share of variance of its own than this is a combination of the parents before it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """The child (last row of the scatter) on the parents (the rows before it).
+
+    coefficients   S_pp⁻¹ S_pc
+    residual       S_cc − S_cp S_pp⁻¹ S_pc
+    log_det        ln |S_pp|
+    collinear      the first parent that is a combination of those before it, or None
+    """
+
+    coefficients: Array
+    residual: float
+    log_det: float
+    inverse: Array
+    collinear: int | None = None
+
+
+def regress(scatter: Array) -> Regression:
+    """The regression of the last variable on the others.
+
+    >>> regress(np.array([[4.0, 2.0], [2.0, 3.0]])).coefficients
+    array([0.5])
+    """
+    p = len(scatter) - 1
+    diagonal = np.diag(scatter)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    R = scatter / scale[:, None] / scale
+    L = np.zeros_like(R)
+    for j in range(p + 1):
+        pivot = R[j, j] - L[j, :j] @ L[j, :j]
+        if j < p and pivot <= COLLINEAR:
+            return Regression(np.full(p, np.nan), np.nan, np.nan, np.full((p, p), np.nan), j)
+        L[j, j] = np.sqrt(max(pivot, 0.0))
+        if j < p:
+            L[j + 1 :, j] = (R[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
+    own = L[:p, :p]
+    root = np.linalg.inv(own) if p else own
+    coefficients = root.T @ L[p, :p] * scale[p] / scale[:p]
+    inverse = root.T @ root / scale[:p, None] / scale[:p]
+    log_det = 2.0 * float(np.log(np.diag(own)).sum() + np.log(scale[:p]).sum())
+    return Regression(coefficients, float(L[p, p] ** 2 * diagonal[p]), log_det, inverse)

@@ -1,0 +1,129 @@
+"""BIF, the Interchange Format for Bayesian Networks 0.15 and the dialects that grew from it.
+
+    network NAME { }
+    variable NAME { type discrete [ 2 ] { yes, no }; }
+    probability ( CHILD | PARENT, PARENT ) { (yes, no) 0.1, 0.9;  default 0.5, 0.5;  table ...; }
+
+Rows may stand in any order, their numbers are those of the child's states; `default` holds for the rows that are not named.
+In a `table` with parents the child varies slowest and the last parent fastest. Commas may be blanks; names are words or
+quoted strings (with the escapes `\\" \\\\ \\n \\r \\t`); `//` and `/* */` are comments; `property` lines are passed over, also
+without their semicolon. Blocks come in any order. The writer names every row and quotes only what is no plain word.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.probability_block import head, read_rows
+from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
+from suffice.variables import Finite
+
+_GRAMMAR = grammar("(){}[]|;", special=r'property(?=[ \t]+[^\s,){}|;])(?:"[^"\n]*+"|[^;\n])*+;?+|')
+_PLAIN = re.compile(r"[\w.<>=+-]+")
+
+
+def read(text: str) -> FiniteNetwork:
+    tokens = Tokens(without_comments(text), _GRAMMAR)
+    variables: dict[str, Finite] = {}
+    blocks: list[int] = []
+    while tokens.word:
+        at = tokens.at
+        if tokens.accept("network"):
+            _read_network(tokens)
+        elif tokens.accept("variable"):
+            _read_variable(tokens, variables)
+        elif tokens.accept("probability"):
+            tokens.until("}")
+            blocks.append(at)
+        elif not _properties(tokens, ("network", "variable", "probability", "")):
+            raise tokens.unexpected("'network', 'variable' or 'probability'")
+    codes = {name: codes_by_name(variable) for name, variable in variables.items()}
+    return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
+
+
+def codes_by_name(variable: Finite) -> dict[str, int]:
+    """The codes of the states as they are written, in quotes and without."""
+    plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
+    return plain | {quoted(state): k for k, state in enumerate(variable.states)}
+
+
+def _properties(tokens: Tokens, follow: tuple[str, ...]) -> bool:
+    """Pass over properties. One without a semicolon ends with its line, unless the next line is none of `follow`."""
+    start = tokens.at
+    while tokens.word.startswith(("property ", "property\t")):
+        tokens.at += 1
+        going_on = not tokens.words[tokens.at - 1].endswith(";") and not tokens.word.startswith("property")
+        if going_on and tokens.word not in follow:
+            tokens.until(";")
+    return tokens.at > start
+
+
+def _read_network(tokens: Tokens) -> None:
+    if tokens.word != "{":
+        tokens.name("the name of the network")
+    tokens.expect("{")
+    _properties(tokens, ("}",))
+    tokens.expect("}")
+
+
+def _read_variable(tokens: Tokens, variables: dict[str, Finite]) -> None:
+    start = tokens.at
+    name = tokens.name("the name of a variable")
+    tokens.expect("{")
+    states: list[str] | None = None
+    while not tokens.accept("}"):
+        if _properties(tokens, ("type", "}")):
+            continue
+        if states is not None:
+            raise tokens.unexpected("'}'")
+        tokens.expect("type")
+        if tokens.word != "discrete":
+            raise tokens.error(f"variable {shown(name)} is of type {shown(tokens.word)}; only discrete variables can be read")
+        tokens.expect("discrete", "[")
+        n_states = tokens.count("the number of states")
+        tokens.expect("]", "{")
+        at = tokens.at
+        states = tokens.names(tokens.until("}"), at, "a state")
+        if n_states != len(states):
+            raise tokens.error(f"variable {shown(name)} declares {n_states} states and lists {len(states)}", at)
+        tokens.expect(";")
+    if states is None:
+        raise tokens.error(f"variable {shown(name)} has no type", start)
+    declare(variables, name, states, lambda: tokens.line(start))
+
+
+def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: dict[str, dict[str, int]]) -> Definition:
+    tokens.at = at
+    block = head(tokens, variables)
+    while not tokens.accept("}"):
+        if tokens.word == "(":
+            read_rows(block, lambda variable: codes[variable.name], colon=False)
+        elif tokens.accept("table"):
+            block.read_everything()
+        elif tokens.accept("default"):
+            block.read_default()
+        elif not _properties(tokens, ("(", "table", "default", "}")):
+            raise tokens.unexpected("a row, 'table', 'default' or '}'")
+    return block.definition(child_first=True)
+
+
+def write(network: FiniteNetwork) -> str:
+    states = {v.name: [_word(s) for s in v.states] for v in network.variables}
+    parts = ["network unknown {\n}\n"]
+    for name, words in states.items():
+        parts.append(f"variable {_word(name)} {{\n  type discrete [ {len(words)} ] {{ {', '.join(words)} }};\n}}\n")
+    for name, (parents, probs) in network.tables.items():
+        rows = [", ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist()]
+        if parents:
+            given = product(*(states[parent] for parent in parents))
+            lines = [f"  ({', '.join(labels)}) {row};\n" for labels, row in zip(given, rows, strict=True)]
+            parts.append(f"probability ( {_word(name)} | {', '.join(map(_word, parents))} ) {{\n{''.join(lines)}}}\n")
+        else:
+            parts.append(f"probability ( {_word(name)} ) {{\n  table {rows[0]};\n}}\n")
+    return "".join(parts)
+
+
+def _word(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) and name != "property" else quoted(name)

@@ -1,0 +1,131 @@
+"""DSC, the format of Microsoft's belief network tools, as bnlearn writes it, too.
+
+    belief network "NAME"
+    node NAME { name: "a longer name"; type: discrete [ 2 ] = { "yes", "no" }; position: (1, 2); }
+    probability ( CHILD | PARENT, PARENT ) { (0, 1): 0.1, 0.9;  default: 0.5, 0.5; }
+
+Rows give the states of the parents by number from 0 up, or by name. A list without a bracket holds all numbers, the child
+fastest, then the last parent. Attributes are set by `:`, `=` or `is`; all but the type are passed over. `//` and `/* */` are
+comments. The writer quotes names only where they are no identifiers.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+from suffice.errors import note
+from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
+from suffice.formats.probability_block import head, read_rows
+from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
+from suffice.variables import Finite
+
+_GRAMMAR = grammar("(){}[]|;:=")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORDS = frozenset({"belief", "network", "node", "probability", "properties", "default", "is", "function"})
+
+
+def read(text: str) -> FiniteNetwork:
+    tokens = Tokens(without_comments(text), _GRAMMAR)
+    variables: dict[str, Finite] = {}
+    blocks: list[int] = []
+    tokens.accept("belief")
+    tokens.expect("network")
+    if tokens.word not in ("node", "properties", "probability", "{", ""):
+        tokens.name("the name of the network")
+    if tokens.accept("{"):
+        tokens.until("}")
+    while tokens.word:
+        at = tokens.at
+        if tokens.accept("node"):
+            _read_node(tokens, variables)
+        elif tokens.accept("probability"):
+            tokens.until("}")
+            blocks.append(at)
+        elif tokens.accept("properties"):
+            tokens.until("}")
+        elif tokens.word in ("decision", "utility"):
+            raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read")
+        else:
+            raise tokens.unexpected("'node' or 'probability'")
+    codes = {name: _codes_by_number(variable) for name, variable in variables.items()}
+    return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
+
+
+def _codes_by_number(variable: Finite) -> dict[str, int]:
+    """The codes of the states by their number; by name where that is not a number, and quoted always by name."""
+    plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
+    in_quotes = {quoted(state): k for k, state in enumerate(variable.states)}
+    return plain | in_quotes | {str(k): k for k in range(variable.n_states)}
+
+
+def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
+    start = tokens.at
+    name = tokens.name("the name of a node")
+    tokens.expect("{")
+    states: list[str] | None = None
+    while not tokens.accept("}"):
+        key = tokens.name("an attribute or '}'")
+        if not (tokens.accept(":") or tokens.accept("=") or tokens.accept("is")):
+            raise tokens.unexpected("':'")
+        if key == "type":
+            if states is not None:
+                raise tokens.error(f"variable {shown(name)} has two types")
+            states = _read_states(tokens, name)
+        tokens.until(";")
+    if states is None:
+        raise tokens.error(f"variable {shown(name)} has no type", start)
+    declare(variables, name, states, lambda: tokens.line(start))
+
+
+def _read_states(tokens: Tokens, name: str) -> list[str]:
+    if tokens.word != "discrete":
+        raise tokens.error(f"variable {shown(name)} is of type {shown(tokens.word)}; only discrete variables can be read")
+    tokens.expect("discrete", "[")
+    n_states = tokens.count("the number of states")
+    tokens.expect("]", "=", "{")
+    at = tokens.at
+    states = tokens.names(tokens.until("}"), at, "a state")
+    if n_states != len(states):
+        raise tokens.error(f"variable {shown(name)} declares {n_states} states and lists {len(states)}", at)
+    if tokens.word != ";":
+        raise tokens.unexpected("';'")
+    return states
+
+
+def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: dict[str, dict[str, int]]) -> Definition:
+    tokens.at = at
+    block = head(tokens, variables)
+    while not tokens.accept("}"):
+        if tokens.word == "(":
+            read_rows(block, lambda variable: codes[variable.name], colon=True)
+        elif tokens.accept("default"):
+            tokens.expect(":")
+            block.read_default()
+        elif tokens.word in ("function", "_"):
+            raise tokens.error(f"variable {shown(block.child.name)} is given by a function; only tables can be read")
+        else:
+            block.read_everything()
+    return block.definition(child_first=False)
+
+
+def write(network: FiniteNetwork) -> str:
+    if odd := [v.name for v in network.variables if _word(v.name) != v.name]:
+        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of DSC may refuse", stacklevel=5)
+    parts = ['belief network "unknown"\n']
+    for variable in network.variables:
+        states = ", ".join(map(quoted, variable.states))
+        parts.append(f"node {_word(variable.name)} {{\n  type : discrete [ {variable.n_states} ] = {{ {states} }};\n}}\n")
+    for name, (parents, probs) in network.tables.items():
+        rows = [", ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist()]
+        if parents:
+            given = product(*(map(str, range(n)) for n in probs.shape[:-1]))
+            lines = [f"  ({', '.join(labels)}) : {row};\n" for labels, row in zip(given, rows, strict=True)]
+            parts.append(f"probability ( {_word(name)} | {', '.join(map(_word, parents))} ) {{\n{''.join(lines)}}}\n")
+        else:
+            parts.append(f"probability ( {_word(name)} ) {{\n   {rows[0]};\n}}\n")
+    return "".join(parts)
+
+
+def _word(name: str) -> str:
+    return name if _IDENTIFIER.fullmatch(name) and name not in _WORDS else quoted(name)

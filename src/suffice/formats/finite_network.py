@@ -1,0 +1,252 @@
+"""A finite network as the files hold it, and the one place where what they say is checked.
+
+A reader declares variables and collects definitions; `finished` checks them all and makes the tables. Nothing is allocated
+before the numbers are counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from suffice.errors import FormatError, GraphError, SchemaError, TooLarge, bytes_in_words
+from suffice.formats.tokens import Array, hint, shown
+from suffice.graphs import Dag
+from suffice.variables import Finite
+
+MAX_CELLS = 2**27
+"""The cells that the tables of one file may have together: 1 GiB."""
+
+MAX_PARENTS = 31
+"""With the child this is as many axes as an array may have."""
+
+TOLERANCE = 1e-6
+"""A row whose sum is further from one is refused."""
+
+TIDY = 1e-12
+"""A row whose sum is nearer to one is left as it is, so that what was written is read back bit by bit."""
+
+
+class Table(NamedTuple):
+    """p(child | parents): axes are the parents in this order, then the child."""
+
+    parents: tuple[str, ...]
+    probs: Array
+
+
+@dataclass(frozen=True)
+class FiniteNetwork:
+    """Variables in their order, a table for each, and what the reader should be told about the file."""
+
+    variables: tuple[Finite, ...]
+    tables: dict[str, Table]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """All numbers of a table, parents from slow to fast as they are listed, the child fastest; or the child slowest."""
+
+    values: Array
+    child_first: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows by number (parents from slow to fast as they are listed), and what holds for the others."""
+
+    rows: Sequence[int]
+    values: Array
+    default: Array | None = None
+
+
+@dataclass(frozen=True)
+class States:
+    """The one state that the child takes in each row."""
+
+    codes: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a file says of p(child | parents); `line` gives the line of a row, or of the whole for None."""
+
+    child: str
+    parents: tuple[str, ...]
+    content: Numbers | Rows | States
+    line: Callable[[int | None], int | None]
+
+
+def declare(variables: dict[str, Finite], name: str, states: Iterable[str], line: Callable[[], int | None]) -> None:
+    """Add a variable; one that cannot be, or is there already, is refused with its line."""
+    try:
+        variable = Finite(name, states)
+    except SchemaError as error:
+        raise FormatError(str(error), line=line()) from None
+    if name in variables:
+        raise FormatError(f"variable {shown(name)} is declared twice", line=line())
+    variables[name] = variable
+
+
+def known(variables: dict[str, Finite], name: str, line: Callable[[], int | None]) -> Finite:
+    """The variable of this name, or an error with its line."""
+    if name not in variables:
+        raise FormatError(f"there is no variable {shown(name)}{hint(name, list(variables))}", line=line())
+    return variables[name]
+
+
+def cells(sizes: Iterable[int]) -> int:
+    """The product of the sizes, or of the first of them if that is beyond any memory already."""
+    product = 1
+    for size in sizes:
+        product *= size
+        if product > 2**62:
+            break
+    return product
+
+
+def finished(
+    variables: dict[str, Finite], definitions: Sequence[Definition], *, weights: bool = False, notes: Sequence[str] = ()
+) -> FiniteNetwork:
+    """The network that a file describes, checked. With `weights` each row only has to have a sum, which it is divided by."""
+    if not variables:
+        raise FormatError("the file has no variables, so it is no network")
+    sizes = _checked_structure(variables, definitions)
+    if (total := sum(sizes)) > MAX_CELLS:
+        widest = definitions[max(range(len(sizes)), key=sizes.__getitem__)]
+        raise TooLarge(
+            f"the tables have {total:.3g} cells ({bytes_in_words(8 * total)}), most of them in that of {shown(widest.child)}, "
+            f"which has {len(widest.parents)} parents; at most {MAX_CELLS:.3g} are read"
+        )
+    tables: dict[str, Table] = {}
+    n_normalised = 0
+    for definition in definitions:
+        probs, n = _probabilities(variables, definition, weights)
+        tables[definition.child] = Table(definition.parents, probs)
+        n_normalised += n
+    if n_normalised:
+        rows = "1 row was" if n_normalised == 1 else f"{n_normalised} rows were"
+        notes = [*notes, f"{rows} divided by {'its' if n_normalised == 1 else 'their'} sum, which was not exactly 1"]
+    return FiniteNetwork(tuple(variables.values()), {name: tables[name] for name in variables}, tuple(notes))
+
+
+def _checked_structure(variables: dict[str, Finite], definitions: Sequence[Definition]) -> list[int]:
+    """The number of cells of each table, once every name is known and every number counted."""
+    defined: set[str] = set()
+    sizes = []
+    for definition in definitions:
+        child, parents = definition.child, definition.parents
+        for name in (child, *parents):
+            known(variables, name, lambda line=definition.line: line(None))  # type: ignore[misc]
+        fault, size = None, 0
+        if child in defined:
+            fault = f"variable {shown(child)} is defined twice"
+        elif len(parents) > MAX_PARENTS:
+            fault = f"variable {shown(child)} has {len(parents)} parents; at most {MAX_PARENTS} can be read"
+        elif len({child, *parents}) <= len(parents):
+            fault = f"the definition of {shown(child)} names a variable twice"
+        else:
+            fault, size = _counted(variables, definition)
+        if fault:
+            raise FormatError(fault, line=definition.line(None))
+        defined.add(child)
+        sizes.append(size)
+    if missing := [name for name in variables if name not in defined]:
+        raise FormatError(f"variable {shown(missing[0])} has no probabilities")
+    try:
+        Dag({d.child: list(d.parents) for d in definitions}, nodes=list(variables))
+    except GraphError as error:
+        raise FormatError(str(error)) from None
+    return sizes
+
+
+def _counted(variables: dict[str, Finite], definition: Definition) -> tuple[str | None, int]:
+    """What is wrong with the number of numbers, if anything, and the cells of the table."""
+    child, content = definition.child, definition.content
+    n_states = variables[child].n_states
+    n_rows = cells(variables[p].n_states for p in definition.parents)
+    size = n_states * n_rows
+    if isinstance(content, Numbers) and content.values.size != size:
+        wanted = size if size < 1e9 else f"{size:.2g}"
+        fault = f"variable {shown(child)} has {content.values.size} numbers; its {n_states} states and {len(definition.parents)} parents need"
+        return f"{fault} {wanted}", size
+    if isinstance(content, States) and len(content.codes) != n_rows:
+        wanted = n_rows if n_rows < 1e9 else f"{n_rows:.2g}"
+        return f"variable {shown(child)} has {len(content.codes)} resulting states; its parents need {wanted}", size
+    if isinstance(content, Rows) and content.default is None and len(content.rows) < n_rows:
+        listed = set(content.rows)
+        row = next(row for row in range(len(listed) + 1) if row not in listed)
+        return f"variable {shown(child)} has no probabilities{_given(variables, definition, row)}", size
+    return None, size
+
+
+def _probabilities(variables: dict[str, Finite], definition: Definition, weights: bool) -> tuple[Array, int]:
+    """The table of a definition that was counted, and how many of its rows had to be divided by their sum."""
+    content = definition.content
+    n_states = variables[definition.child].n_states
+    shape = tuple(variables[p].n_states for p in definition.parents)
+    n_rows = math.prod(shape)
+    n_normalised = 0
+    if isinstance(content, States):
+        table = np.zeros((n_rows, n_states))
+        table[np.arange(n_rows), np.asarray(content.codes, dtype=np.intp)] = 1.0
+    elif isinstance(content, Numbers):
+        table = content.values.reshape(n_states, n_rows).T if content.child_first else content.values.reshape(n_rows, n_states)
+        table, n_normalised = _normalised(table, lambda k: _row_named(variables, definition, k), weights)
+    else:
+        rows = list(content.rows)
+        given = content.values.reshape(len(rows), n_states)
+        given = given if content.default is None else np.vstack([given, content.default])
+        given, n_normalised = _normalised(
+            given, lambda k: _row_named(variables, definition, rows[k] if k < len(rows) else None), weights
+        )
+        table = np.empty((n_rows, n_states))
+        if len(rows) < n_rows:
+            table[:] = given[-1]
+        table[np.asarray(rows, dtype=np.intp)] = given[: len(rows)]
+    table = np.ascontiguousarray(table).reshape(*shape, n_states)
+    table.setflags(write=False)
+    return table, n_normalised
+
+
+def _normalised(table: Array, place: Callable[[int], tuple[str, int | None]], weights: bool) -> tuple[Array, int]:
+    """Rows of probabilities, checked, those divided by their sum that need it, and how many these are."""
+    fair = (table >= 0) & (table < np.inf)
+    if not fair.all():
+        row, k = (int(i) for i in np.argwhere(~fair)[0])
+        where, line = place(row)
+        value = float(table[row, k])
+        kind = "negative" if value < 0 else "not a finite number"
+        raise FormatError(f"{where}: the probability {value!r} is {kind}", line=line)
+    with np.errstate(over="ignore"):
+        sums = table.sum(axis=1)
+    off = np.abs(sums - 1.0)
+    wrong = ~((sums > 0) & (sums < np.inf)) if weights else off > TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        where, line = place(row)
+        wanted = "which cannot be made 1" if weights else "not to 1"
+        raise FormatError(f"{where}: the probabilities sum to {float(sums[row]):.12g}, {wanted}", line=line)
+    table = table + 0.0  # a copy of our own; and -0.0 becomes 0.0
+    untidy = off > TIDY
+    table[untidy] /= sums[untidy, None]
+    return table, int(untidy.sum())
+
+
+def _row_named(variables: dict[str, Finite], definition: Definition, row: int | None) -> tuple[str, int | None]:
+    where = " by default" if row is None else _given(variables, definition, row)
+    return f"variable {shown(definition.child)}{where}", definition.line(row)
+
+
+def _given(variables: dict[str, Finite], definition: Definition, row: int) -> str:
+    """The parent configuration of a row, for a sentence."""
+    words = []
+    for parent in reversed(definition.parents):
+        row, code = divmod(row, variables[parent].n_states)
+        words.append(f"{parent}={variables[parent].states[code]}")
+    shortened = [word if len(word) <= 60 else word[:60] + "…" for word in reversed(words)]
+    return f" given {', '.join(shortened[:12])}{', …' if len(shortened) > 12 else ''}" if shortened else ""

@@ -1,0 +1,165 @@
+"""Suffice's own JSON, which keeps everything: hybrid CPDs, the bound prior, the statistics behind the posterior, the schema.
+
+    {"suffice": "bayes_net", "version": 1, "fit_info", "estimate",
+     "variables": [{"name", "type": "finite" | "real" | "count", "states", "inferred", "cuts"}],
+     "parents": {node: [parents in the order of the axes]},
+     "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance"}},
+     "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]}}
+
+Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen Gaussian configuration).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import FormatError, SufficeError
+from suffice.families import family_of
+from suffice.families.categorical import Table
+from suffice.families.family import Cpd, Mean, Mode
+from suffice.families.gaussian import ConditionalGaussian, split
+from suffice.families.priors import K2, BDeu, Dirichlet, NormalInverseGamma, NormalWishart, Prior, Several
+from suffice.graphs import Dag
+from suffice.models.bayes_net import BayesNet
+from suffice.models.bde import BDe
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.file import variable_from_dict, variable_to_dict
+from suffice.variables import Finite, Variable, by_name
+
+VERSION = 1
+PRIORS: dict[str, Any] = {c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart)}
+
+
+def write(bn: BayesNet) -> str:
+    """The text of a network."""
+    return json.dumps(_model(bn), ensure_ascii=False, allow_nan=False)
+
+
+def read(text: str) -> BayesNet:
+    """The network that `write` wrote."""
+    try:
+        d = json.loads(text)
+        if not isinstance(d, dict) or d.get("suffice") != "bayes_net":
+            raise FormatError("this JSON is not a network of Suffice")
+        if d.get("version") != VERSION:
+            raise FormatError(f"this network was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})")
+        return _network(d)
+    except SufficeError:
+        raise
+    except json.JSONDecodeError as error:
+        raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise FormatError(f"this network is incomplete or damaged ({type(error).__name__}: {error})") from None
+
+
+def _model(bn: BayesNet) -> dict[str, Any]:
+    return {
+        "suffice": "bayes_net",
+        "version": VERSION,
+        "fit_info": bn.fit_info,
+        "estimate": type(bn.estimate).__name__.lower(),
+        "variables": [variable_to_dict(v) for v in bn.variables.values()],
+        "parents": {n: list(bn.dag.parents(n)) for n in bn},
+        "cpds": {n: _cpd(bn[n]) for n in bn},
+        "prior": None if bn.prior is None else _prior(bn.prior),
+        "statistics": None if bn.statistics is None else _statistics(bn.statistics),
+    }
+
+
+def _network(d: dict[str, Any]) -> BayesNet:
+    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    dag = Dag(d["parents"], nodes=list(variables))
+    prior = None if d["prior"] is None else _prior_of(d["prior"])
+    statistics = None if d["statistics"] is None else _statistics_of(d["statistics"], variables)
+    cpds = {n: _cpd_of(d["cpds"][n], n, dag, variables, prior, statistics) for n in variables}
+    how = {"mean": Mean(), "mode": Mode()}[d["estimate"]]
+    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=str(d["fit_info"]))
+
+
+def _cpd(cpd: Cpd) -> dict[str, Any]:
+    if isinstance(cpd, Table):
+        return {"type": "table", "probs": _flat(cpd.probs)}
+    assert isinstance(cpd, ConditionalGaussian)
+    return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}}
+
+
+def _cpd_of(
+    d: dict[str, Any], name: str, dag: Dag, variables: dict[str, Variable], prior: Prior | None, statistics: Statistics | None
+) -> Cpd:
+    child, parents = variables[name], [variables[p] for p in dag.parents(name)]
+    family = family_of(child, parents)
+    seen: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
+    imagined: Any = None if prior is None else prior.imagine(child, parents)
+    finite, reals = split(parents)
+    if d["type"] == "table" and isinstance(child, Finite):
+        checked_cells((*finite, child), f"the table of {name!r}")
+        return Table(child, finite, _array(d["probs"]).reshape(*sizes(finite), child.n_states), seen, imagined)
+    if d["type"] != "gaussian" or isinstance(child, Finite):
+        raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
+    shape = sizes(finite)
+    numbers = _array(d["intercept"]).reshape(shape), _array(d["coefficients"]).reshape(*shape, len(reals)), _array(d["variance"]).reshape(shape)
+    return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
+
+
+def _prior(prior: Any) -> dict[str, Any]:
+    if isinstance(prior, Several):
+        return {"type": "Several", "priors": [_prior(p) for p in prior.priors]}
+    if isinstance(prior, BDe):
+        return {"type": "BDe", "network": _model(prior.network), "ess": prior.ess}
+    if type(prior).__name__ not in PRIORS:
+        raise FormatError(f"a prior of the type {type(prior).__name__} cannot be written to a file")
+    return {"type": type(prior).__name__, **dataclasses.asdict(prior)}
+
+
+def _prior_of(d: dict[str, Any]) -> Prior:
+    if d["type"] == "Several":
+        return Several(tuple(_prior_of(p) for p in d["priors"]))
+    if d["type"] == "BDe":
+        return BDe(_network(d["network"]), d["ess"])
+    prior: Prior = PRIORS[d["type"]](**{k: v for k, v in d.items() if k != "type"})
+    return prior
+
+
+def _statistics(statistics: Statistics) -> dict[str, Any]:
+    entries = []
+    for e in statistics:
+        d: dict[str, Any] = {"finite": list(e.names), "real": list(e.request.real)}
+        if isinstance(e, Counts):
+            d |= {"values": _flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
+        else:
+            d |= {"keys": e.keys.tolist(), **{k: _flat(getattr(e, k)) for k in ("count", "mean", "scatter")}}
+        entries.append(d)
+    return {"weight": statistics.weight, "entries": entries}
+
+
+def _statistics_of(d: dict[str, Any], variables: dict[str, Variable]) -> Statistics:
+    entries: list[Counts | Moments] = []
+    for e in d["entries"]:
+        finite = tuple(v for n in e["finite"] if isinstance(v := variables[n], Finite))
+        k = len(e["real"])
+        if k:
+            n = len(e["keys"])
+            mean, scatter = _array(e["mean"]).reshape(n, k), _array(e["scatter"]).reshape(n, k, k)
+            entries.append(Moments(finite, tuple(e["real"]), e["keys"], _array(e["count"]), mean, scatter))
+        elif e["keys"] is None:
+            entries.append(Counts(finite, _array(e["values"]).reshape(sizes(finite))))
+        else:
+            entries.append(Counts(finite, _array(e["values"]), e["keys"]))
+    return Statistics(entries, d["weight"])
+
+
+def _flat(array: Any) -> list[float | None]:
+    flat = np.asarray(array, dtype=np.float64).reshape(-1)
+    if np.isnan(flat).any():
+        return [None if np.isnan(x) else float(x) for x in flat]
+    numbers: list[float | None] = flat.tolist()
+    return numbers
+
+
+def _array(numbers: list[Any]) -> Any:
+    return np.array([np.nan if x is None else x for x in numbers], dtype=np.float64)

@@ -1,0 +1,126 @@
+"""The block that BIF and DSC share: `probability ( child | parent, parent ) { rows }`.
+
+Rows name the states (BIF) or their numbers (DSC) of the parents in brackets, or are the `default` of the rows not named, or
+are one list of all numbers. They are read at their known widths, whole slices at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from suffice.errors import FormatError
+from suffice.formats.finite_network import MAX_PARENTS, Definition, Numbers, Rows, known
+from suffice.formats.tokens import Array, Tokens, hint, quoted, shown
+from suffice.variables import Finite
+
+
+@dataclass
+class Block:
+    """A block as far as it is read."""
+
+    tokens: Tokens
+    start: int
+    child: Finite
+    parents: tuple[Finite, ...]
+    row_at: dict[int, int] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+    default: Array | None = None
+    everything: Array | None = None
+
+    def definition(self, *, child_first: bool) -> Definition:
+        names = tuple(p.name for p in self.parents)
+        if self.everything is None and self.default is None and not self.row_at:
+            raise self.tokens.error(f"variable {shown(self.child.name)} has no probabilities", self.start)
+        if self.everything is not None and (self.row_at or self.default is not None):
+            raise self.tokens.error(f"variable {shown(self.child.name)} has both a table and rows", self.start)
+        if self.everything is not None:
+            return Definition(self.child.name, names, Numbers(self.everything, child_first), lambda _: self.tokens.line(self.start))
+        values = self.tokens.numbers(self.words, self.start)
+        return Definition(self.child.name, names, Rows(list(self.row_at), values, self.default), self.line)
+
+    def line(self, row: int | None) -> int:
+        return self.tokens.line(self.start if row is None else self.row_at.get(row, self.start))
+
+    def read_default(self) -> None:
+        if self.default is not None:
+            raise self.tokens.error(f"variable {shown(self.child.name)} has two default rows")
+        at = self.tokens.at
+        self.default = self.read_numbers()
+        if self.default.size != self.child.n_states:
+            raise self.wrong_count(self.default.size, at)
+
+    def read_everything(self) -> None:
+        if self.everything is not None:
+            raise self.tokens.error(f"variable {shown(self.child.name)} has two tables")
+        self.everything = self.read_numbers()
+
+    def read_numbers(self) -> Array:
+        at = self.tokens.at
+        return self.tokens.numbers(self.tokens.until(";"), at)
+
+    def wrong_count(self, n: int, at: int) -> FormatError:
+        return self.tokens.error(f"the row has {n} numbers for the {self.child.n_states} states of {shown(self.child.name)}", at)
+
+
+def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:
+    """What stands before the rows: `probability ( child | parents ) {`."""
+    start = tokens.at
+    tokens.expect("probability", "(")
+    names = [tokens.name("the name of a variable")]
+    if tokens.accept("|"):
+        at = tokens.at
+        names += tokens.names(tokens.until(")"), at, "the name of a parent")
+        if len(names) == 1:
+            raise tokens.error("a parent is missing after '|'", at)
+    elif not tokens.accept(")"):
+        raise tokens.unexpected("')' or '|' after the one variable that the block defines")
+    tokens.expect("{")
+    if len(names) - 1 > MAX_PARENTS:
+        raise tokens.error(f"variable {shown(names[0])} has {len(names) - 1} parents; at most {MAX_PARENTS} can be read", start)
+    child, *parents = (known(variables, name, lambda: tokens.line(start)) for name in names)
+    return Block(tokens, start, child, tuple(parents))
+
+
+def read_rows(block: Block, codes_of: Callable[[Finite], dict[str, int]], *, colon: bool) -> None:
+    """All rows that stand here one after another, each `( state, state ) number, number ;`, after DSC's bracket a colon."""
+    tokens, words = block.tokens, block.tokens.words
+    codes = [codes_of(parent) for parent in block.parents]
+    closing = [")", ":"] if colon else [")"]
+    skip = 1 + len(codes) + len(closing)
+    width = skip + block.child.n_states
+    while words[tokens.at] == "(":
+        at = tokens.at
+        if words[at + 1 + len(codes) : at + skip] != closing:
+            raise _misshapen(block, len(codes), colon)
+        row = 0
+        for k, code in enumerate(codes, start=at + 1):
+            found = code.get(words[k])
+            row = row * block.parents[k - at - 1].n_states + (_code(block, k - at - 1, code) if found is None else found)
+        if words[at + width : at + width + 1] != [";"]:
+            tokens.at = at + skip
+            raise block.wrong_count(block.read_numbers().size, at)
+        if row in block.row_at:
+            raise tokens.error(f"variable {shown(block.child.name)} has this row twice")
+        block.row_at[row] = at
+        block.words += words[at + skip : at + width]
+        tokens.at = at + width + 1
+
+
+def _code(block: Block, k: int, codes: dict[str, int]) -> int:
+    """The code of the k-th parent's state, which is not written as usual: with other escapes, or not known at all."""
+    at, parent = block.tokens.at + 1 + k, block.parents[k]
+    state = block.tokens.unquoted(at, f"a state of {shown(parent.name)}")
+    found = codes.get(quoted(state))
+    if found is None:
+        raise block.tokens.error(f"variable {shown(parent.name)} has no state {shown(state)}{hint(state, parent.states)}", at)
+    return found
+
+
+def _misshapen(block: Block, n_parents: int, colon: bool) -> FormatError:
+    tokens, at = block.tokens, block.tokens.at
+    tokens.at += 1
+    n = len(tokens.until(")"))
+    if n != n_parents:
+        return tokens.error(f"the row names {n} states for the {n_parents} parents of {shown(block.child.name)}", at)
+    return tokens.unexpected("':'" if colon else "')'")

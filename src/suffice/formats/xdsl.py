@@ -1,0 +1,177 @@
+"""XDSL, the format of GeNIe and SMILE.
+
+    <smile version="1.0" id="N"><nodes>
+    <cpt id="A"><state id="yes" /><state id="no" /><parents>B C</parents><probabilities>0.1 0.9 ...</probabilities></cpt>
+    <deterministic id="D">...<resultingstates>yes no</resultingstates></deterministic>
+    </nodes><extensions>...</extensions></smile>
+
+The child varies fastest, then the last parent; the first parent varies slowest. Decisions and utilities are refused, as are
+equations and noisy nodes. A variable is named by its id, which has to be an identifier: where a name or state is none, the
+writer makes one up and keeps the true one in a user property (`suffice_name`, `suffice_states`), which GeNIe keeps and the
+reader goes by as long as it still fits the id. Nodes are written parents first, in the `genie` extension in their own order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from suffice.errors import FormatError
+from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
+from suffice.formats.tokens import shown
+from suffice.formats.xml_tree import BLANKS, Element, escaped, tree
+from suffice.graphs import Dag
+from suffice.variables import Finite
+
+_KINDS = ("cpt", "deterministic")
+_DECISIONS = ("decision", "utility", "mau")
+_APP = "Suffice"
+_COLUMNS = 8
+
+
+def read(text: str) -> FiniteNetwork:
+    return read_tree(tree(text))
+
+
+def read_tree(root: Element) -> FiniteNetwork:
+    if root.tag != "smile":
+        raise FormatError(f"the root element is <{root.tag[:60]}>, not <smile>", line=root.line)
+    nodes = {}
+    for node in root.one("nodes").children:
+        _check_kind(node)
+        if node.attribute("id") in nodes:
+            raise FormatError(f"variable {shown(node.attribute('id'))} is declared twice", line=node.line)
+        nodes[node.attribute("id")] = node
+    names = {key: _name(key, node) for key, node in nodes.items()}
+    states = {key: [state.attribute("id") for state in node.all("state")] for key, node in nodes.items()}
+    variables: dict[str, Finite] = {}
+    for key in _in_order(root, list(nodes)):
+        line = nodes[key].line
+        declare(variables, names[key], _states(states[key], nodes[key]), lambda line=line: line)  # type: ignore[misc]
+    definitions = [_definition(node, names, states[key]) for key, node in nodes.items()]
+    return finished(variables, definitions)
+
+
+def _check_kind(node: Element) -> None:
+    if node.tag in _DECISIONS:
+        key = shown(node.attributes.get("id", ""))
+        raise FormatError(f"node {key} is a {node.tag}: influence diagrams cannot be read", line=node.line)
+    if node.tag not in _KINDS:
+        raise FormatError(f"a node of type <{node.tag[:60]}> cannot be read; only tables (<cpt>, <deterministic>) can", line=node.line)
+
+
+def _definition(node: Element, names: dict[str, str], states: list[str]) -> Definition:
+    name = names[node.attribute("id")]
+    keys = " ".join(element.content for element in node.all("parents")).split()
+    parents = tuple(names.get(key, key) for key in keys)
+    if node.tag == "cpt":
+        table = node.one("probabilities")
+        return Definition(name, parents, Numbers(table.numbers()), lambda _: table.line)
+    table = node.one("resultingstates")
+    codes = {state: k for k, state in enumerate(states)}
+    results = table.content.split()
+    if unknown := [state for state in results if state not in codes]:
+        raise FormatError(f"variable {shown(name)} has no state {shown(unknown[0])}", line=table.line)
+    return Definition(name, parents, States([codes[state] for state in results]), lambda _: table.line)
+
+
+def _property(node: Element, key: str) -> str | None:
+    return next((p.content for p in node.all("property") if p.attributes.get("id") == key), None)
+
+
+def _name(key: str, node: Element) -> str:
+    """The true name of a node, which its id was made from: perhaps with a number to tell it from another."""
+    kept = _decoded(_property(node, "suffice_name"))
+    made_from = isinstance(kept, str) and re.fullmatch(rf"{re.escape(_identifier(kept))}(?:_[0-9]+)?", key)
+    return kept if isinstance(kept, str) and made_from else key
+
+
+def _states(keys: list[str], node: Element) -> list[str]:
+    """The true names of the states, if the ids are still those that were made from them."""
+    kept = _decoded(_property(node, "suffice_states"))
+    fits = isinstance(kept, list) and all(isinstance(state, str) for state in kept) and identifiers(kept) == keys
+    return kept if isinstance(kept, list) and fits else keys
+
+
+def _decoded(text: str | None) -> object:
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _in_order(root: Element, keys: list[str]) -> list[str]:
+    """The ids in the order of the extension, if we wrote it."""
+    for extensions in root.all("extensions"):
+        for genie in extensions.all("genie"):
+            listed = [node.attributes.get("id", "") for node in genie.all("node")]
+            if genie.attributes.get("app") == _APP and sorted(listed) == sorted(keys):
+                return listed
+    return keys
+
+
+def _identifier(name: str) -> str:
+    """The name with a letter first, and only letters, digits and underscores; what is not ASCII counts as a letter."""
+    plain = re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]|\s", "_", name)
+    return plain if re.match(r"[A-Za-z\u0080-\U0010ffff]", plain) else f"s{plain}" if plain.strip("_") else "s"
+
+
+def identifiers(names: Sequence[str]) -> list[str]:
+    """An identifier for each name, all different.
+
+    >>> identifiers(["yes", "< 5", "0", "> 5"])
+    ['yes', 's__5', 's0', 's__5_2']
+    """
+    made = [_identifier(name) for name in names]
+    taken = {key for key, name in zip(made, names, strict=True) if key == name}
+    counts: dict[str, int] = {}
+    result = []
+    for key, name in zip(made, names, strict=True):
+        unique = key
+        while key != name and unique in taken:
+            counts[key] = counts.get(key, 1) + 1
+            unique = f"{key}_{counts[key]}"
+        taken.add(unique)
+        result.append(unique)
+    return result
+
+
+def write(network: FiniteNetwork) -> str:
+    names = [variable.name for variable in network.variables]
+    keys = dict(zip(names, identifiers(names), strict=True))
+    variables = {variable.name: variable for variable in network.variables}
+    order = Dag({name: list(table.parents) for name, table in network.tables.items()}, nodes=names).topological_order
+    nodes = "".join(_node(variables[name], network, keys) for name in order)
+    shapes = "".join(_shape(keys[name], name, k) for k, name in enumerate(names))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<smile version="1.0" id="Network" numsamples="10000" discsamples="10000">\n'
+        f"\t<nodes>\n{nodes}\t</nodes>\n\t<extensions>\n"
+        f'\t\t<genie version="1.0" app="{_APP}" name="Network" faultnameformat="nodestate">\n{shapes}\t\t</genie>\n'
+        "\t</extensions>\n</smile>\n"
+    )
+
+
+def _node(variable: Finite, network: FiniteNetwork, keys: dict[str, str]) -> str:
+    key, states = keys[variable.name], identifiers(variable.states)
+    parents, probs = network.tables[variable.name]
+    lines = [f'<cpt id="{escaped(key)}">', *(f'\t<state id="{escaped(state)}" />' for state in states)]
+    if parents:
+        lines.append(f"\t<parents>{escaped(' '.join(keys[parent] for parent in parents))}</parents>")
+    lines.append(f"\t<probabilities>{' '.join(map(repr, probs.reshape(-1).tolist()))}</probabilities>")
+    if key != variable.name:
+        lines.append(f'\t<property id="suffice_name">{escaped(json.dumps(variable.name))}</property>')
+    if tuple(states) != variable.states:
+        lines.append(f'\t<property id="suffice_states">{escaped(json.dumps(list(variable.states)))}</property>')
+    return "".join(f"\t\t{line}\n" for line in [*lines, "</cpt>"])
+
+
+def _shape(key: str, name: str, k: int) -> str:
+    """How GeNIe shows a node: its name, and a place in a grid."""
+    left, top = 40 + 130 * (k % _COLUMNS), 40 + 80 * (k // _COLUMNS)
+    title = escaped("".join(c if c.isprintable() else " " for c in name).strip(BLANKS))
+    return (
+        f'\t\t\t<node id="{escaped(key)}">\n\t\t\t\t<name>{title}</name>\n\t\t\t\t<interior color="e5f6f7" />\n'
+        '\t\t\t\t<outline color="000080" />\n\t\t\t\t<font color="000000" name="Arial" size="8" />\n'
+        f"\t\t\t\t<position>{left} {top} {left + 100} {top + 50}</position>\n\t\t\t</node>\n"
+    )

@@ -1,0 +1,63 @@
+"""XMLBIF 0.3.
+
+    <BIF VERSION="0.3"><NETWORK>
+    <VARIABLE TYPE="nature"><NAME>N</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
+    <DEFINITION><FOR>N</FOR><GIVEN>A</GIVEN><GIVEN>B</GIVEN><TABLE>0.1 0.9 ...</TABLE></DEFINITION>
+    </NETWORK></BIF>
+
+The child varies fastest, then the last GIVEN; the first GIVEN varies slowest. Decisions and utilities are refused; a
+variable without a type is of nature. Other elements (PROPERTY, the NAME of the network) are passed over. Blanks around a
+name do not count, unless `xml:space="preserve"` says so, as the writer does where it has to.
+"""
+
+from __future__ import annotations
+
+from suffice.errors import FormatError
+from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.formats.tokens import shown
+from suffice.formats.xml_tree import Element, element, tree
+from suffice.variables import Finite
+
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n<NAME>unknown</NAME>\n'
+
+
+def read(text: str) -> FiniteNetwork:
+    return read_tree(tree(text))
+
+
+def read_tree(root: Element) -> FiniteNetwork:
+    if root.tag != "BIF":
+        raise FormatError(f"the root element is <{root.tag[:60]}>, not <BIF>", line=root.line)
+    network = root.one("NETWORK")
+    variables: dict[str, Finite] = {}
+    for node in network.all("VARIABLE"):
+        name = node.one("NAME").content
+        kind = node.attributes.get("TYPE", "nature")
+        if kind in ("decision", "utility"):
+            raise FormatError(f"variable {shown(name)} is a {kind}: influence diagrams cannot be read", line=node.line)
+        if kind != "nature":
+            raise FormatError(f"variable {shown(name)} is of type {shown(kind)}; only nature can be read", line=node.line)
+        declare(variables, name, [outcome.content for outcome in node.all("OUTCOME")], lambda line=node.line: line)  # type: ignore[misc]
+    return finished(variables, [_definition(node) for node in network.all("DEFINITION")])
+
+
+def _definition(node: Element) -> Definition:
+    if len(list(node.all("FOR"))) > 1:
+        raise FormatError("the definition is for several variables together; only one can be read", line=node.line)
+    child = node.one("FOR").content
+    table = node.one("TABLE")
+    if table.children:
+        raise FormatError(f"the table of {shown(child)} holds <{table.children[0].tag[:60]}>, not only numbers", line=table.line)
+    return Definition(child, tuple(given.content for given in node.all("GIVEN")), Numbers(table.numbers()), lambda _: table.line)
+
+
+def write(network: FiniteNetwork) -> str:
+    parts = [_HEAD]
+    for variable in network.variables:
+        outcomes = "".join(f"  {element('OUTCOME', state)}\n" for state in variable.states)
+        parts.append(f'<VARIABLE TYPE="nature">\n  {element("NAME", variable.name)}\n{outcomes}</VARIABLE>\n')
+    for name, (parents, probs) in network.tables.items():
+        given = "".join(f"  {element('GIVEN', parent)}\n" for parent in parents)
+        rows = "\n".join(" ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist())
+        parts.append(f"<DEFINITION>\n  {element('FOR', name)}\n{given}  <TABLE>\n{rows}\n  </TABLE>\n</DEFINITION>\n")
+    return "".join(parts) + "</NETWORK>\n</BIF>\n"

@@ -1,0 +1,169 @@
+"""Graphs as text: `a, b -> c; c -> d` and bnlearn's `[a][b][c|a:b][d|c]`.
+
+Names are any text without the marks `;` `,` `->` `<-` and line breaks; in double quotes they may hold those too, with `\\"`,
+`\\\\` and `\\n` for a quote, a backslash and a line break. Everything here takes time linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import TypeAlias
+
+from suffice.errors import GraphError
+
+Edge: TypeAlias = tuple[str, str]
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[<>-]+|[;\n][;\s]*+|[→←,"]', re.DOTALL)
+_ARROWS = {"->": "->", "→": "->", "<-": "<-", "←": "<-"}
+_PLAIN = re.compile(r'[^\s;,"<>→←\[\]\\]+')
+_BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
+
+MAX_PRODUCT = 200_000
+"""Edges that comma lists on both sides of arrows may spell in one text: 1,000 names -> 1,000 names is a slip of the pen."""
+
+
+def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
+    """The names and the edges of a text of arrows, in the order of their first mention.
+
+    >>> parse_arrows("a, b -> c; e")
+    (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
+    """
+    names: dict[str, None] = {}
+    edges: list[Edge] = []
+    left, group, arrow = [], [], ""  # type: list[str], list[str], str
+    name_may_follow, n_products = True, 0
+    for mark, name, at in _tokens(text):
+        if mark == "name":
+            if not name_may_follow:
+                raise _malformed(text, at, "two names without a mark between them")
+            names[name] = None
+            group.append(name)
+            name_may_follow = False
+            continue
+        if name_may_follow and (group or arrow or mark != ";"):
+            raise _malformed(text, at, f"a name is missing {'at the end' if at >= len(text) else 'before ' + shown(name)}")
+        name_may_follow = True
+        if mark == ",":
+            continue
+        if len(left) > 1 and len(group) > 1:
+            n_products += len(left) * len(group)
+            if n_products > MAX_PRODUCT:
+                raise _malformed(text, at, f"the comma lists spell more than {MAX_PRODUCT:,} edges")
+        edges += product(left, group) if arrow == "->" else product(group, left)
+        left, arrow, group = (group, mark, []) if mark != ";" else ([], "", [])
+    return list(names), edges
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    """Triples (mark, its text or the name, position); the mark is `name`, `->`, `<-`, `,` or `;`, and `;` comes last."""
+    start = 0
+    for match in _MARK.finditer(text):
+        found, at = match.group(), match.start()
+        if found == '"':
+            raise _malformed(text, at, "a quote that does not end")
+        mark = _ARROWS.get(found) or (";" if found[0] in ";\n" else found)
+        if found[0] == '"' or (mark not in ("->", "<-", ",", ";") and not _looks_like_arrow(text, match)):
+            continue
+        if mark not in ("->", "<-", ",", ";"):
+            raise _malformed(text, at, f"{shown(found)} is not an arrow: write -> or <-, or quote the name that it is part of")
+        yield from _name(text, start, at)
+        yield mark, found, at
+        start = match.end()
+    yield from _name(text, start, len(text))
+    yield ";", "", len(text)
+
+
+def _looks_like_arrow(text: str, run: re.Match[str]) -> bool:
+    """`<->`, `-->`, and `--` between blanks are mistakes; any other run of `<`, `>`, `-` is part of a name, as in `x-ray`."""
+    found = run.group()
+    if "->" in found or "<-" in found:
+        return True
+    around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
+    return len(found) > 1 and set(found) == {"-"} and not around.strip()
+
+
+def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
+    name = text[start:end].strip()
+    if '"' in name:
+        if not _QUOTED.fullmatch(name):
+            raise _malformed(text, start, "a quoted name must stand alone between the marks")
+        name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name[1:-1], flags=re.DOTALL)
+        if not name.strip():
+            raise _malformed(text, start, "a blank name")
+    if name:
+        yield "name", name, start
+
+
+def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
+    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is left to the caller.
+
+    >>> parse_modelstring("[a][b|a]")
+    (['a', 'b'], [('a', 'b')])
+    """
+    names: dict[str, None] = {}
+    edges: list[Edge] = []
+    at = 0
+    while at < len(text):
+        match = _BRACKET.match(text, at)
+        if not match:
+            raise _malformed(text, at, "expected [node] or [node|parent:parent]")
+        name, parents = match[1].strip(), [] if match[2] is None else [p.strip() for p in match[2].split(":")]
+        if not name or not all(parents):
+            raise _malformed(text, at, "a name is missing")
+        if name in names:
+            raise GraphError(f"the model string has the node {shown(name)} twice")
+        names[name] = None
+        edges += [(p, name) for p in parents]
+        at = match.end()
+    return list(names), edges
+
+
+def statements(order: Iterable[str], parents: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The statements that spell a graph, one per child in the order given, with the parents in their own order.
+
+    >>> list(statements("abce", {"a": [], "b": [], "c": ["b", "a"], "e": []}))
+    ['b, a -> c', 'e']
+    """
+    has_children = {p for ps in parents.values() for p in ps}
+    for child in order:
+        if parents[child]:
+            yield f"{', '.join(map(written, parents[child]))} -> {written(child)}"
+        elif child not in has_children:
+            yield written(child)
+
+
+def written(name: str) -> str:
+    """A name as it stands in a text of arrows: in quotes where it needs them.
+
+    >>> written("x-ray"), written("lung cancer")
+    ('x-ray', '"lung cancer"')
+    """
+    return name if _PLAIN.fullmatch(name) and name.strip("-") else quoted(name)
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes, for texts of arrows and for DOT.
+
+    >>> print(quoted('say "a"'))
+    "say \\"a\\""
+    """
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def shown(name: object) -> str:
+    """A name for a sentence, cut when it is very long.
+
+    >>> shown("smoke"), len(shown("x" * 1000))
+    ("'smoke'", 62)
+    """
+    text = repr(name if not isinstance(name, str) else name[:100])
+    return text if len(text) <= 62 else f"{text[:58]}...{text[-1]}"
+
+
+def _malformed(text: str, at: int, what: str) -> GraphError:
+    near = text[max(at - 12, 0) : at + 20]
+    return GraphError(f"the text is not a graph: {what} (character {at + 1}, near {near!r})")

@@ -1,0 +1,500 @@
+"""Graphs: `Dag` (directed, without cycles), `Cpdag` (an equivalence class of them) and `Graph` (undirected).
+
+All are values: they never change, compare by their nodes and edges, hash and pickle. Nodes are names, kept sorted, so that
+nothing depends on the order in which a graph was written down; only the parents of a node keep their declared order, which
+is the order of the axes of its table. Algorithms are loops, never recursions: a chain of 100,000 nodes is a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import Any, TypeAlias, TypeVar
+
+from suffice.errors import GraphError, TooLarge, listed
+from suffice.graph_equivalence import compelled, extension, meek
+from suffice.graph_input import all_nodes, check_edges, is_networkx, read_directed, read_networkx, read_pairs, unknown
+from suffice.graph_paths import blocked, reached, topological_order
+from suffice.graph_plot import draw, svg
+from suffice.graph_text import Edge, quoted, shown, statements
+
+DagLike: TypeAlias = Any
+"""What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
+
+_T = TypeVar("_T")
+
+
+class _Value:
+    """What the three kinds of graph share: they have nodes, and never change."""
+
+    nodes: tuple[str, ...]
+
+    @property
+    def _links(self) -> Mapping[str, object]:
+        raise NotImplementedError
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, _Value) and type(self) is type(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._links
+
+    def _of(self, links: Mapping[str, _T], x: object) -> _T:
+        if not isinstance(x, str) or x not in links:
+            raise unknown(x, self.nodes)
+        return links[x]
+
+    def _set(self, names: str | Iterable[str]) -> set[str]:
+        found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        for name in found:
+            self._of(self._links, name)
+        return set(found)
+
+
+class Dag(_Value):
+    """A directed graph without cycles.
+
+    `x` is text, a mapping from a child to its parents, pairs (parent, child), a networkx DiGraph or a Dag. Text is arrows
+    (`a -> b <- c; d, e -> f; lone`, names with marks in double quotes) or bnlearn's `[a][c][b|a:c]`. `nodes` names all nodes
+    of the graph, with or without edges; a name outside it is refused.
+
+    >>> dag = Dag("smoke -> cancer <- pollution; cancer -> xray")
+    >>> dag == Dag({"cancer": ["smoke", "pollution"], "xray": "cancer"})
+    True
+    >>> dag.nodes
+    ('cancer', 'pollution', 'smoke', 'xray')
+    >>> dag.parents("cancer")
+    ('smoke', 'pollution')
+    >>> Dag("a -> b -> a")
+    Traceback (most recent call last):
+    suffice.errors.GraphError: the graph has a cycle: a -> b -> a
+    """
+
+    _parents: dict[str, tuple[str, ...]]
+    _children: dict[str, tuple[str, ...]]
+    topological_order: tuple[str, ...]
+    """All nodes, parents before children; among several that could come next, the smallest name does."""
+
+    def __init__(self, x: DagLike = (), nodes: Iterable[str] | None = None) -> None:
+        mentioned, pairs = read_directed(x._parents if isinstance(x, Dag) else x)
+        names = all_nodes(mentioned, pairs, nodes)
+        parents: dict[str, list[str]] = {name: [] for name in names}
+        children: dict[str, list[str]] = {name: [] for name in names}
+        check_edges(pairs)
+        for parent, child in pairs:
+            parents[child].append(parent)
+            children[parent].append(child)
+        vars(self).update(
+            nodes=names,
+            _parents={name: tuple(ps) for name, ps in parents.items()},
+            _children={name: tuple(sorted(cs)) for name, cs in children.items()},
+            topological_order=topological_order(parents, children),
+        )
+
+    @property
+    def _links(self) -> Mapping[str, object]:
+        return self._parents
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.nodes, self.edges
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._parents,)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """The pairs (parent, child), sorted.
+
+        >>> Dag("b -> c <- a").edges
+        (('a', 'c'), ('b', 'c'))
+        """
+        return tuple((a, b) for a, bs in self._children.items() for b in bs)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The nodes without parents.
+
+        >>> Dag("a -> b; c").roots
+        ('a', 'c')
+        """
+        return tuple(x for x in self.nodes if not self._parents[x])
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The nodes without children.
+
+        >>> Dag("a -> b; c").leaves
+        ('b', 'c')
+        """
+        return tuple(x for x in self.nodes if not self._children[x])
+
+    def parents(self, x: str) -> tuple[str, ...]:
+        """The parents of x in their declared order.
+
+        >>> Dag({"c": ["b", "a"]}).parents("c")
+        ('b', 'a')
+        """
+        return self._of(self._parents, x)
+
+    def children(self, x: str) -> tuple[str, ...]:
+        """The children of x, sorted.
+
+        >>> Dag("a -> c; a -> b").children("a")
+        ('b', 'c')
+        """
+        return self._of(self._children, x)
+
+    def ancestors(self, x: str) -> tuple[str, ...]:
+        """The nodes with a directed path to x, sorted, without x.
+
+        >>> Dag("a -> b -> c; b -> d").ancestors("c")
+        ('a', 'b')
+        """
+        return tuple(sorted(reached(self.parents(x), self._parents)))
+
+    def descendants(self, x: str) -> tuple[str, ...]:
+        """The nodes with a directed path from x, sorted, without x.
+
+        >>> Dag("a -> b -> c; b -> d").descendants("b")
+        ('c', 'd')
+        """
+        return tuple(sorted(reached(self.children(x), self._children)))
+
+    def markov_blanket(self, x: str) -> tuple[str, ...]:
+        """Parents, children and other parents of the children: given these, x is independent of all else.
+
+        >>> Dag("a -> x -> c <- s; c -> d").markov_blanket("x")
+        ('a', 'c', 's')
+        """
+        blanket = {*self.parents(x), *self.children(x)}
+        blanket.update(p for child in self.children(x) for p in self._parents[child])
+        return tuple(sorted(blanket - {x}))
+
+    def d_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether `given` blocks every path between a and b, which are names or sets of names without common members.
+
+        >>> dag = Dag("a -> c <- b; c -> d")
+        >>> dag.d_separated("a", "b"), dag.d_separated("a", "b", given="d"), dag.d_separated("a", "d", given=["c"])
+        (True, False, True)
+        """
+        sources, targets, known = self._set(a), self._set(b), self._set(given)
+        common = sources & targets | sources & known | targets & known
+        if common:
+            raise GraphError(f"d-separation is between disjoint sets; {listed(sorted(common))} is in two of them")
+        return blocked(self._parents, self._children, sources, targets, known)
+
+    def subgraph(self, nodes: Iterable[str]) -> Dag:
+        """The graph on some of the nodes, with the edges among them.
+
+        >>> Dag("a -> b -> c; a -> c").subgraph(["a", "c"])
+        Dag('a -> c')
+        """
+        kept = self._set(nodes)
+        return Dag({x: [p for p in self._parents[x] if p in kept] for x in kept})
+
+    def ancestral(self, nodes: str | Iterable[str]) -> Dag:
+        """The graph on some nodes and all their ancestors.
+
+        >>> Dag("a -> b -> c; b -> d").ancestral("c")
+        Dag('a -> b; b -> c')
+        """
+        return self.subgraph(reached(self._set(nodes), self._parents))
+
+    def moral(self) -> Graph:
+        """The undirected graph that also joins the parents of each child.
+
+        >>> Dag("a -> c <- b").moral().edges
+        (('a', 'b'), ('a', 'c'), ('b', 'c'))
+        """
+        n_pairs = sum(comb(len(ps), 2) for ps in self._parents.values())
+        if n_pairs > 20_000_000:
+            raise TooLarge(f"the moral graph would join up to {n_pairs:,} pairs of parents")
+        married = {pair for ps in self._parents.values() for pair in combinations(sorted(ps), 2)}
+        married.update((min(e), max(e)) for e in self.edges)
+        return Graph(married, nodes=self.nodes)
+
+    def skeleton(self) -> Graph:
+        """The undirected graph of the same edges.
+
+        >>> Dag("a -> c <- b").skeleton().edges
+        (('a', 'c'), ('b', 'c'))
+        """
+        return Graph(self.edges, nodes=self.nodes)
+
+    def cpdag(self, forbidden: Iterable[Edge] = ()) -> Cpdag:
+        """The Markov equivalence class of this graph.
+
+        Members with a `forbidden` edge (parent, child) do not count: what remains is directed wherever all other members agree.
+        This graph must be a member itself.
+
+        >>> Dag("a -> b -> c").cpdag().undirected
+        (('a', 'b'), ('b', 'c'))
+        >>> Dag("a -> b -> c").cpdag(forbidden=[("b", "a")]).directed
+        (('a', 'b'), ('b', 'c'))
+        """
+        strong = compelled(self.topological_order, self._parents)
+        refused = set(read_pairs(forbidden))
+        self._set(sorted({x for edge in refused for x in edge}))
+        for a, b in self.edges:
+            if (a, b) in refused:
+                raise GraphError(f"the edge {shown(a)} -> {shown(b)} is forbidden, but it is in the graph")
+        directed = [(a, b) for a, b in self.edges if a in strong[b] or (b, a) in refused]
+        undirected = [(a, b) for a, b in self.edges if a not in strong[b] and (b, a) not in refused]
+        if refused:
+            directed, undirected = meek(directed, undirected)
+        return Cpdag(directed, undirected, nodes=self.nodes)
+
+    def to_networkx(self) -> Any:
+        """The same graph as a networkx DiGraph.
+
+        >>> Dag("a -> b").to_networkx().edges
+        OutEdgeView([('a', 'b')])
+        """
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz.
+
+        >>> print(Dag("a -> b").to_dot())
+        digraph {
+          "a";
+          "b";
+          "a" -> "b";
+        }
+        """
+        return _dot("digraph", self.nodes, [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
+
+    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
+        """Draw the graph in layers, parents above children; gives the matplotlib axes, and saves to `path` when given.
+
+        >>> ax = Dag("a -> b").plot()
+        >>> len(ax.texts)
+        3
+        """
+        return draw(self.topological_order, self._parents, path, ax)
+
+    def __str__(self) -> str:
+        return "; ".join(statements(self.topological_order, self._parents))
+
+    def __repr__(self) -> str:
+        text = ""
+        for statement in statements(self.topological_order, self._parents):
+            text += f"; {statement}" if text else statement
+            if len(text) > 300:
+                return f"Dag({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
+        return f"Dag({text!r})"
+
+    def _repr_html_(self) -> str:
+        return svg(self.topological_order, self._parents, repr(self))
+
+
+class Graph(_Value):
+    """An undirected graph, from pairs of names or a networkx Graph; `nodes` as in `Dag`.
+
+    >>> graph = Graph([("b", "a"), ("b", "c")])
+    >>> graph.edges
+    (('a', 'b'), ('b', 'c'))
+    >>> graph.neighbours("b")
+    ('a', 'c')
+    """
+
+    edges: tuple[Edge, ...]
+    """The pairs (a, b) with a < b, sorted."""
+    _neighbours: dict[str, tuple[str, ...]]
+
+    def __init__(self, x: Any = (), nodes: Iterable[str] | None = None) -> None:
+        mentioned, pairs = read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
+        edges = sorted((min(e), max(e)) for e in pairs)
+        names = all_nodes(mentioned, edges, nodes)
+        check_edges(edges)
+        neighbours: dict[str, list[str]] = {name: [] for name in names}
+        for a, b in edges:
+            neighbours[a].append(b)
+            neighbours[b].append(a)
+        vars(self).update(nodes=names, edges=tuple(edges), _neighbours={a: tuple(sorted(bs)) for a, bs in neighbours.items()})
+
+    @property
+    def _links(self) -> Mapping[str, object]:
+        return self._neighbours
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.nodes, self.edges
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.edges, self.nodes)
+
+    def neighbours(self, x: str) -> tuple[str, ...]:
+        """The nodes joined to x, sorted.
+
+        >>> Graph([("a", "b")]).neighbours("b")
+        ('a',)
+        """
+        return self._of(self._neighbours, x)
+
+    def to_networkx(self) -> Any:
+        """The same graph as a networkx Graph.
+
+        >>> Graph([("a", "b")]).to_networkx().edges
+        EdgeView([('a', 'b')])
+        """
+        import networkx
+
+        graph = networkx.Graph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz.
+
+        >>> print(Graph([("a", "b")]).to_dot())
+        graph {
+          "a";
+          "b";
+          "a" -- "b";
+        }
+        """
+        return _dot("graph", self.nodes, [f"{quoted(a)} -- {quoted(b)}" for a, b in self.edges])
+
+    def __repr__(self) -> str:
+        return f"Graph([{listed(self.edges, 12)}]{_lone_nodes(self, self.edges)})"
+
+
+class Cpdag(_Value):
+    """A partially directed graph: the arrows that all members of an equivalence class share, and the edges they do not.
+
+    `Dag.cpdag` makes it; a search by independence tests makes one of its own, which need not have a member (see `to_dag`).
+
+    >>> Dag("a -> c <- b; c -> d; e -> f").cpdag()
+    Cpdag([('a', 'c'), ('b', 'c'), ('c', 'd')], [('e', 'f')])
+    """
+
+    directed: tuple[Edge, ...]
+    """The pairs (parent, child), sorted."""
+    undirected: tuple[Edge, ...]
+    """The pairs (a, b) with a < b, sorted."""
+    _adjacent: dict[str, object]
+
+    def __init__(
+        self, directed: Iterable[Edge] = (), undirected: Iterable[Edge] = (), nodes: Iterable[str] | None = None
+    ) -> None:
+        arrows = sorted(read_pairs(directed))
+        lines = sorted((min(e), max(e)) for e in read_pairs(undirected))
+        names = all_nodes([], [*arrows, *lines], nodes)
+        check_edges([*((min(e), max(e)) for e in arrows), *lines])
+        vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _adjacent=dict.fromkeys(names))
+
+    @property
+    def _links(self) -> Mapping[str, object]:
+        return self._adjacent
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.nodes, self.directed, self.undirected
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.directed, self.undirected, self.nodes)
+
+    @cached_property
+    def edges(self) -> frozenset[Edge | frozenset[str]]:
+        """All edges: an arrow as the pair (parent, child), an undirected edge as a frozenset of its two ends.
+
+        >>> Dag("a -> b").cpdag().edges == {frozenset({"a", "b"})}
+        True
+        """
+        return frozenset([*self.directed, *map(frozenset, self.undirected)])
+
+    def skeleton(self) -> Graph:
+        """The undirected graph of the same edges.
+
+        >>> Dag("a -> c <- b").cpdag().skeleton() == Dag("a -> c <- b").skeleton()
+        True
+        """
+        return Graph([*self.directed, *self.undirected], nodes=self.nodes)
+
+    def completed(self) -> Cpdag:
+        """The same graph with every edge directed that its arrows leave no choice (Meek 1995, rules 1 to 4).
+
+        >>> Cpdag([("a", "b")], [("b", "c")]).completed()
+        Cpdag([('a', 'b'), ('b', 'c')])
+        """
+        return Cpdag(*meek(self.directed, self.undirected), nodes=self.nodes)
+
+    def to_dag(self) -> Dag:
+        """A graph with these arrows that directs the rest without a new collider: of one class always the same member.
+
+        >>> Cpdag([], [("a", "b"), ("b", "c")]).to_dag()
+        Dag('a -> b; b -> c')
+        >>> Cpdag([], [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]).to_dag()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        suffice.errors.GraphError: no directed graph extends this one: the undirected edges among 'a', 'b', 'c', 'd' cannot ...
+        """
+        return Dag(extension(self.nodes, self.directed, self.undirected))
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz; undirected edges are drawn without a head.
+
+        >>> print(Dag("a -> b").cpdag().to_dot())
+        digraph {
+          "a";
+          "b";
+          "a" -> "b" [dir=none];
+        }
+        """
+        lines = {(a, b): f"{quoted(a)} -> {quoted(b)} [dir=none]" for a, b in self.undirected}
+        lines |= {(a, b): f"{quoted(a)} -> {quoted(b)}" for a, b in self.directed}
+        return _dot("digraph", self.nodes, [lines[e] for e in sorted(lines)])
+
+    def __repr__(self) -> str:
+        lines = f", [{listed(self.undirected, 12)}]" if self.undirected else ""
+        return f"Cpdag([{listed(self.directed, 12)}]{lines}{_lone_nodes(self, [*self.directed, *self.undirected])})"
+
+
+def _lone_nodes(graph: Graph | Cpdag, edges: Iterable[Edge]) -> str:
+    every = {x for edge in edges for x in edge}
+    return f", nodes=[{listed(graph.nodes, 12)}]" if len(every) < len(graph.nodes) else ""
+
+
+def _dot(kind: str, nodes: Iterable[str], edges: Iterable[str]) -> str:
+    return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, nodes), *edges]), "}"])
+
+
+def n_dags(n: int) -> int:
+    """The number of directed graphs without cycles on n labelled nodes (Robinson 1973).
+
+    a(n) = sum over k = 1..n of (-1)^(k+1) C(n, k) 2^(k(n-k)) a(n-k)
+
+    >>> [n_dags(n) for n in range(6)]
+    [1, 1, 3, 25, 543, 29281]
+    """
+    if n < 0:
+        raise GraphError(f"a graph has 0 or more nodes, not {n}")
+    a = [1]
+    for m in range(1, n + 1):
+        a.append(sum((-1) ** (k + 1) * comb(m, k) * (a[m - k] << k * (m - k)) for k in range(1, m + 1)))
+    return a[n]

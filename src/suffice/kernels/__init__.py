@@ -1,0 +1,73 @@
+"""Kernels: compiled loops over arrays and whole numbers. They know no names, no classes, and check nothing.
+
+A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
+cached on disk; `announce` says when something is about to be compiled all the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import event
+
+_kernels: list[tuple[Any, Any]] = []
+
+
+def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function without Python on its first call, with its signature known to `warm`.
+
+    Compiling waits for the first call, or imports would pay for every kernel of a module.
+
+    >>> @kernel(numba.int64(numba.int64))
+    ... def twice(x):
+    ...     return 2 * x
+    >>> _ = _kernels.pop()
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled = numba.njit(nogil=True, cache=True)(function)
+        _kernels.append((compiled, signature))
+        return compiled
+
+    return decorate
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say: Callable[[str], None] | None = say
+
+    def on_start(self, happening: Any) -> None:
+        dispatcher = happening.data["dispatcher"]
+        if self.say is not None and dispatcher.py_func.__module__.startswith("suffice."):
+            say, self.say = self.say, None
+            say("compiling kernels (once, a few seconds) ...")
+
+    def on_end(self, happening: Any) -> None:
+        pass
+
+
+def announce(say: Callable[[str], None]) -> None:
+    """Have `say` called, once, when a kernel that is not in the cache on disk is about to be compiled.
+
+    >>> announce(lambda message: None)
+    """
+    event.register("numba:compile", _Listener(say))
+
+
+def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
+    """Compile every kernel; `progress` is called with how many are done, how many there are, and the next one's name.
+
+    >>> warm() >= 3
+    True
+    """
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    for done, (compiled, signature) in enumerate(_kernels):
+        if progress is not None:
+            progress(done, len(_kernels), compiled.py_func.__name__)
+        compiled.compile(signature)
+    return len(_kernels)

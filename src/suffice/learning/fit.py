@@ -1,0 +1,64 @@
+"""Fit: from a graph and data, or statistics, to a network. And the score of a graph."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+from suffice.errors import DataError, FitError, listed, nearest
+from suffice.families import family_of
+from suffice.families.family import Estimate, Mean, Mode
+from suffice.families.gathering import gather
+from suffice.families.priors import as_prior
+from suffice.graphs import Dag
+from suffice.models.bayes_net import BayesNet, estimated
+from suffice.scores import BIC
+from suffice.statistics import Statistics
+
+
+def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = None) -> BayesNet:
+    """The network of this graph that the data gives.
+
+    `dag` is a `Dag` or anything that makes one; `data` anything that `scan` takes, or `Statistics`, from which no rows are needed.
+    Without a prior the parameters are the maximum likelihood estimates; with one they are posterior means, or modes with
+    `estimate=Mode()`, and the posterior is kept for intervals. Several priors may speak for different nodes:
+    `prior=(BDeu(1), NormalInverseGamma())`.
+
+    >>> from suffice.families.priors import BDeu
+    >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
+    >>> bn["wet"].probs.round(3)
+    array([[0.833, 0.167],
+           [0.1  , 0.9  ]])
+    """
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    graph = Dag(dag)
+    return estimated(graph, gather(data, graph), as_prior(prior), how)
+
+
+@overload
+def score(dag: Any, data: Any, score: Any = ..., *, by_node: Literal[False] = ...) -> float: ...
+@overload
+def score(dag: Any, data: Any, score: Any = ..., *, by_node: Literal[True]) -> dict[str, float]: ...
+def score(dag: Any, data: Any, score: Any = None, *, by_node: bool = False) -> float | dict[str, float]:
+    """How well the graph accounts for the data: higher is better. `by_node=True` gives each node's part.
+
+    >>> from suffice.scores import LogLikelihood
+    >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
+    -1.386294
+    """
+    graph = Dag(dag)
+    statistics = gather(data, graph)
+    variables = statistics.variables
+    missing = [n for n in graph.nodes if n not in variables]
+    if missing:
+        raise DataError(f"the statistics do not speak of {listed(missing)}{nearest(missing[0], variables)}")
+    chosen = (BIC() if score is None else score).bind({n: variables[n] for n in graph.nodes}, statistics)
+    parts = {node: _local(graph, node, variables, statistics, chosen) for node in graph.nodes}
+    return parts if by_node else float(sum(parts.values()))
+
+
+def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any) -> float:
+    child, parents = variables[node], [variables[p] for p in graph.parents(node)]
+    family = family_of(child, parents)
+    return float(chosen.local(family, child, parents, statistics.answer(family.needs(child, parents)), statistics.weight))

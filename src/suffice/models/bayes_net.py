@@ -1,0 +1,303 @@
+"""Bayesian networks: p(x) = Πᵢ p(xᵢ | parents of xᵢ), fitted or written down, and the questions one asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.engines.scan import scan
+from suffice.errors import DataError, ModelError, listed, nearest, note
+from suffice.families import family_of
+from suffice.families.categorical import Table
+from suffice.families.family import Cpd, Estimate, Mean
+from suffice.families.gathering import gather, requests
+from suffice.families.priors import Prior
+from suffice.graphs import Dag
+from suffice.models.written import written_cpd
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Variable, by_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = npt.NDArray[np.float64]
+
+
+class BayesNet:
+    """A Bayesian network. `fit` makes one from data; this makes one from numbers.
+
+    `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
+    row per cell, or a `Gaussian`. `variables` declares the nodes; a node with a `Gaussian` is `Real` without saying.
+
+    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
+    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
+    >>> bn["y"].probs[1]
+    array([0.2, 0.8])
+    >>> bn.n_parameters
+    3
+    """
+
+    def __init__(
+        self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()
+    ) -> None:
+        graph = Dag(dag)
+        known = by_name(variables)
+        for name in [*cpds, *known]:
+            if name not in graph.nodes:
+                raise ModelError(f"the graph has no node {name!r}{nearest(name, graph.nodes)}")
+        lacking = [n for n in graph.nodes if n not in cpds]
+        if lacking:
+            raise ModelError(f"there is no distribution for the node {lacking[0]!r}")
+        bound: dict[str, Cpd] = {}
+        for name in graph.topological_order:
+            bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
+        order = [n for n in known if n in graph.nodes]
+        self._set(graph, {n: known[n] for n in order}, bound)
+
+    def _set(
+        self,
+        dag: Dag,
+        variables: Mapping[str, Variable],
+        cpds: Mapping[str, Cpd],
+        statistics: Statistics | None = None,
+        prior: Prior | None = None,
+        estimate: Estimate | None = None,
+        fit_info: str = "written down",
+    ) -> None:
+        self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
+        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
+
+    @classmethod
+    def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> BayesNet:
+        """A network from finished CPDs; the way in for `fit` and for readers of files."""
+        bn = cls.__new__(cls)
+        bn._set(dag, variables, cpds, **fitted)
+        return bn
+
+    @property
+    def dag(self) -> Dag:
+        return self._dag
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables by name, in the order in which they were declared or stand in the file."""
+        return MappingProxyType(self._variables)
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What the network was fitted from; None if it was written down."""
+        return self._statistics
+
+    @property
+    def prior(self) -> Prior | None:
+        """The prior it was fitted with, with every default filled in."""
+        return self._prior
+
+    @property
+    def estimate(self) -> Estimate:
+        return self._estimate
+
+    @property
+    def fit_info(self) -> str:
+        """How the network came about, in a sentence."""
+        return self._fit_info
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(cpd.n_parameters for cpd in self._cpds.values())
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._cpds:
+            raise ModelError(f"the network has no node {name!r}{nearest(str(name), self._cpds)}")
+        return self._cpds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cpds)
+
+    def __len__(self) -> int:
+        return len(self._cpds)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cpds
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, in the order of the rows.
+
+        >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+        >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
+        array([0.75, 0.25])
+        """
+        data = self.rows(rows)
+        data.require_complete(self._cpds)
+        result = np.zeros(data.n_rows)
+        for batch in data.batches():
+            part = result[batch.start : batch.start + batch.n_rows]
+            for cpd in self._cpds.values():
+                part += cpd.log_prob(batch.columns)
+        return result
+
+    def log_likelihood(self, data: Any = None) -> float:
+        """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from."""
+        statistics = self.summary(data)
+        return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
+
+    def bic(self, data: Any = None) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        statistics = self.summary(data)
+        return self.log_likelihood(statistics) - 0.5 * self.n_parameters * float(np.log(statistics.weight))
+
+    def aic(self, data: Any = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(data) - self.n_parameters
+
+    def cross_entropy(self, data: Any = None) -> float:
+        """−(1/N) Σ ln p(row): nats per row that the data costs under this network."""
+        statistics = self.summary(data)
+        return -self.log_likelihood(statistics) / statistics.weight
+
+    def entropy(self) -> float:
+        """H(p) in nats, exactly, through the joint of each node's finite parents.
+
+        >>> bn = BayesNet("x", {"x": [0.5, 0.5]}, variables=[Finite("x", ["a", "b"])])
+        >>> round(bn.entropy(), 6)
+        0.693147
+        """
+        from suffice.models.divergence import entropy
+
+        return entropy(self)
+
+    def sample(self, n: int, seed: int | None = None) -> pa.Table:
+        """n rows drawn from the network as an Arrow table, finite columns dictionary-encoded.
+
+        >>> bn = BayesNet("x", {"x": [0.0, 1.0]}, variables=[Finite("x", ["a", "b"])])
+        >>> bn.sample(2, seed=0)["x"].to_pylist()
+        ['b', 'b']
+        """
+        from suffice.models.sampling import sample
+
+        return sample(self, n, seed)
+
+    def update(self, more: Any) -> BayesNet:
+        """The network that all rows together give, old and new, with the same prior.
+
+        >>> from suffice.learning.fit import fit
+        >>> bn = fit("x", {"x": ["a", "b"]})
+        >>> bn.update({"x": ["b", "b"]})["x"].probs
+        array([0.25, 0.75])
+        """
+        if self._statistics is None:
+            raise ModelError("this network was written down, not fitted: there is nothing to add rows to; use fit with a prior such as BDe(bn, ess)")
+        new = more if isinstance(more, Statistics) else gather(scan(more, variables=self._open_variables()), self._dag)
+        return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True)
+
+    def rows(self, data: Any) -> Any:
+        """Data read with the variables of this network: its states in its order."""
+        return scan(data, variables=self._variables).select(list(self._cpds))
+
+    def summary(self, data: Any = None) -> Statistics:
+        """The statistics of data that this network's questions need, over its own variables."""
+        if data is None:
+            if self._statistics is None:
+                raise ModelError("this network was not fitted from data: give the data")
+            return self._statistics
+        if not isinstance(data, Statistics):
+            return self.rows(data).gather(requests(self._dag, self._variables))
+        finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
+        for name, variable in data.variables.items():
+            unknown = sorted(set(variable.states) - set(finite[name].states)) if isinstance(variable, Finite) and name in finite else []
+            if unknown:
+                raise DataError(f"the statistics hold the state {unknown[0]!r} of {name!r}, which the network does not know")
+        return Statistics([entry.recoded(finite) for entry in data], data.weight)
+
+    def _needs(self, name: str) -> Any:
+        cpd = self._cpds[name]
+        return cpd.family.needs(cpd.child, cpd.parent_variables)
+
+    def _open_variables(self) -> dict[str, Any]:
+        """The variables as declarations for further data: inferred states may still widen."""
+        return {n: Finite if isinstance(v, Finite) and v.inferred and v.cuts is None else v for n, v in self._variables.items()}
+
+    def __eq__(self, other: object) -> bool:
+        """Same graph, same variables, same parameters."""
+        if not isinstance(other, BayesNet):
+            return NotImplemented
+        if self._dag != other._dag or self._variables != other._variables:
+            return False
+        return all(same_parameters(self[n], other[n]) for n in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _facts(self) -> list[tuple[str, str, str, str]]:
+        facts = []
+        for name, cpd in list(self._cpds.items())[:40]:
+            v = self._variables[name]
+            kind = f"{v.n_states} states" if isinstance(v, Finite) else type(v).__name__.lower()
+            facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
+        return facts
+
+    def _headline(self) -> str:
+        return f"BayesNet of {len(self):,} nodes, {len(self._dag.edges):,} edges, {self.n_parameters:,} parameters; {self._fit_info}"
+
+    def __repr__(self) -> str:
+        more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
+        return f"{self._headline()}\n{text_table(['node', 'type', 'parents', 'parameters'], self._facts(), indent='  ')}{more}"
+
+    def _repr_html_(self) -> str:
+        return html_table(["node", "type", "parents", "parameters"], self._facts(), caption=self._headline())
+
+
+def estimated(dag: Dag, statistics: Statistics, prior: Prior | None, how: Estimate, *, bound: bool = False) -> BayesNet:
+    """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned."""
+    known = statistics.variables
+    variables = {n: known[n] for n in dag.nodes if n in known}
+    missing = [n for n in dag.nodes if n not in variables]
+    if missing:
+        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
+    if not statistics.weight > 0:
+        raise DataError("there are no rows to learn from")
+    if prior is not None and not bound:
+        prior = prior.bind(variables, statistics)
+    cpds: dict[str, Cpd] = {}
+    unspoken: list[str] = []
+    for name in dag.nodes:
+        child, parents = variables[name], [variables[p] for p in dag.parents(name)]
+        family = family_of(child, parents)
+        imagined = None if prior is None else prior.imagine(child, parents)
+        if prior is not None and imagined is None:
+            unspoken.append(name)
+        cpds[name] = family.estimate(child, parents, statistics.answer(family.needs(child, parents)), imagined, how)
+    if unspoken:
+        note(f"{prior} says nothing about {listed(unspoken)}: fitted by maximum likelihood", stacklevel=4)
+    info = f"fitted from {statistics.weight:,.10g} rows, " + ("maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}")
+    return BayesNet.of(
+        dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info
+    )
+
+
+def same_parameters(a: Cpd, b: Cpd) -> bool:
+    """Whether two CPDs of a node are the same numbers, whatever the order of the parents' axes."""
+    if type(a) is not type(b) or set(a.parents) != set(b.parents):
+        return False
+    if isinstance(a, Table) and isinstance(b, Table):
+        axes = [b.parents.index(p) for p in a.parents]
+        return bool(np.array_equal(a.probs, np.transpose(b.probs, [*axes, len(axes)])))
+    from suffice.families.gaussian import ConditionalGaussian
+
+    assert isinstance(a, ConditionalGaussian)
+    assert isinstance(b, ConditionalGaussian)
+    finite = [[p.name for p in c.finite_parents] for c in (a, b)]
+    axes = [finite[1].index(p) for p in finite[0]]
+    columns = [b.real_parents.index(p) for p in a.real_parents]
+    return (
+        np.array_equal(a.intercept, np.transpose(b.intercept, axes), equal_nan=True)
+        and np.array_equal(a.variance, np.transpose(b.variance, axes), equal_nan=True)
+        and np.array_equal(a.coefficients, np.transpose(b.coefficients, [*axes, len(axes)])[..., columns], equal_nan=True)
+    )

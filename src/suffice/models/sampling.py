@@ -1,0 +1,64 @@
+"""Rows drawn from a network, node by node in topological order (Henrion 1988), in blocks that do not depend on threads."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import ModelError, TooLarge, bytes_in_words
+from suffice.variables import Finite
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from suffice.models.bayes_net import BayesNet
+
+BLOCK = 65_536
+MAX_BYTES = 2**35
+
+
+def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
+    """Block b has a generator of its own, seeded by (seed, b): the rows are the same whatever the number of threads."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise ModelError(f"the number of rows to draw must be a whole number from 0 up, not {n!r}")
+    columns = {name: np.empty(0, dtype=_dtype(v)) for name, v in bn.variables.items()}
+    size = n * sum(c.itemsize for c in columns.values())
+    if size > MAX_BYTES:
+        raise TooLarge(f"{n:,} rows of {len(bn)} columns need {bytes_in_words(size)}; draw them in parts with several seeds")
+    columns = {name: np.empty(n, dtype=c.dtype) for name, c in columns.items()}
+    starts = range(0, n, BLOCK)
+    seeds = np.random.SeedSequence(seed).spawn(len(starts))
+
+    def fill(start: int, entropy: np.random.SeedSequence) -> None:
+        stop = min(start + BLOCK, n)
+        rng = np.random.Generator(np.random.SFC64(entropy))
+        block = {name: c[start:stop] for name, c in columns.items()}
+        for name in bn.dag.topological_order:
+            block[name][:] = bn[name].draw(block, rng, stop - start)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(fill, starts, seeds):
+            pass
+    return _table(bn, columns)
+
+
+def _dtype(v: Any) -> Any:
+    if not isinstance(v, Finite):
+        return np.float64
+    return np.int8 if v.n_states <= 127 else np.int32
+
+
+def _table(bn: BayesNet, columns: dict[str, Any]) -> pa.Table:
+    import pyarrow as pa
+
+    arrays = {}
+    for name, values in columns.items():
+        v = bn.variables[name]
+        if isinstance(v, Finite):
+            arrays[name] = pa.DictionaryArray.from_arrays(pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred)
+        else:
+            arrays[name] = pa.array(values)
+    return pa.table(arrays)

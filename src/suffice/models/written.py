@@ -1,0 +1,80 @@
+"""CPDs that a user writes down: arrays, frames and Gaussians, bound to a node and its parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import ModelError, listed
+from suffice.families.categorical import Table
+from suffice.families.family import Cpd
+from suffice.families.gaussian import ConditionalGaussian, Gaussian
+from suffice.statistics.configurations import checked_cells, sizes
+from suffice.variables import Finite, Real, Variable
+
+
+def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
+    """The CPD of one node. A node that `known` lacks is added to it: a Gaussian is Real, a frame names its states."""
+    if isinstance(given, (Table, ConditionalGaussian)):
+        known.setdefault(name, given.child)
+        return given
+    if isinstance(given, Gaussian):
+        child = known.setdefault(name, Real(name))
+        if isinstance(child, Finite):
+            raise ModelError(f"{name!r} is finite and needs a table, not a Gaussian")
+        return given.bound(child, [known[p] for p in parents])
+    columns = _columns(given)
+    if name not in known and columns is not None and name in columns:
+        known[name] = Finite(name, dict.fromkeys(columns[name]))
+    if name not in known:
+        raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
+    child = known[name]
+    if not isinstance(child, Finite):
+        raise ModelError(f"{name!r} is {type(child).__name__} and needs a Gaussian, not a table")
+    family = [known[p] for p in parents]
+    finite = tuple(p for p in family if isinstance(p, Finite))
+    if len(finite) != len(family):
+        number = next(p.name for p in family if not isinstance(p, Finite))
+        raise ModelError(f"the table of {name!r} cannot have the real parent {number!r}")
+    checked_cells((*finite, child), f"the table of {name!r}")
+    return Table(child, finite, _numbers(name, given) if columns is None else _from_cells(child, finite, columns))
+
+
+def _numbers(name: str, given: Any) -> Any:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"the table of {name!r} must be numbers in the shape of its parents and states") from None
+
+
+def _columns(given: Any) -> dict[str, list[Any]] | None:
+    """The columns of a frame, or None if it is not one."""
+    if isinstance(given, (list, tuple, np.ndarray)):
+        return None
+    if isinstance(given, dict):
+        return {str(k): list(v) for k, v in given.items()}
+    import narwhals as nw
+
+    table = nw.from_native(given, eager_only=True, pass_through=True)
+    return {c: table[c].to_list() for c in table.columns} if isinstance(table, nw.DataFrame) else None
+
+
+def _from_cells(child: Finite, parents: tuple[Finite, ...], columns: dict[str, list[Any]]) -> Any:
+    """The table from one row per cell: a column for each parent, one for the child, one of numbers named `probability`."""
+    variables = (*parents, child)
+    lacking = [n for n in [*(v.name for v in variables), "probability"] if n not in columns]
+    if lacking:
+        raise ModelError(f"the frame of {child.name!r} has no column {lacking[0]!r}; it has {listed(columns)}")
+    table = np.full(math.prod(sizes(variables)), np.nan)
+    for i, p in enumerate(columns["probability"]):
+        codes = [v.code(columns[v.name][i]) for v in variables]
+        place = int(np.ravel_multi_index(codes, sizes(variables)))
+        if not math.isnan(table[place]):
+            raise ModelError(f"the frame of {child.name!r} has the cell of row {i + 1} twice")
+        table[place] = float(p)
+    if np.isnan(table).any():
+        raise ModelError(f"the frame of {child.name!r} lacks {int(np.isnan(table).sum())} of its {table.size} cells")
+    return table.reshape(sizes(variables))

@@ -1,0 +1,43 @@
+"""Files are written beside their place and renamed into it: a reader, or a crash, never sees half a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+
+from suffice.errors import FormatError
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """A temporary path to write to, which takes the place of `path` when the block ends well and is removed when it does not.
+
+    >>> import tempfile, pathlib
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
+    >>> with replacing(target) as place:
+    ...     _ = place.write_text("done")
+    >>> target.read_text()
+    'done'
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise FormatError("this is a directory; give the name of a file", path=target)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise FormatError(f"the file cannot be written: {error.strerror}", path=target) from None
+    os.close(handle)
+    place = Path(name)
+    try:
+        yield place
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(place, 0o666 & ~mask)
+        os.replace(place, target)
+    except BaseException:
+        place.unlink(missing_ok=True)
+        raise

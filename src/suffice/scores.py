@@ -1,0 +1,99 @@
+"""Scores: functions of a family and a statistic. One definition serves every family; higher is better; logs are natural."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from suffice.errors import FitError
+from suffice.families.family import Family, Statistic
+from suffice.families.priors import Prior, as_prior
+from suffice.statistics import Statistics
+from suffice.variables import Variable
+
+
+class Score(Protocol):
+    """The score of one node given its parents, from the statistic of its family."""
+
+    def bind(self, variables: Any, statistics: Statistics) -> Score: ...
+    def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class _Penalised:
+    """The log-likelihood at its maximum, less a price per parameter."""
+
+    def bind(self, variables: Any, statistics: Statistics) -> Any:
+        return self
+
+    def price(self, weight: float) -> float:
+        raise NotImplementedError
+
+    def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
+        return family.log_likelihood(child, seen) - self.price(weight) * family.n_parameters(child, parents)
+
+
+@dataclass(frozen=True)
+class LogLikelihood(_Penalised):
+    """The log-likelihood at its maximum. It never prefers a smaller graph.
+
+    >>> LogLikelihood()
+    LogLikelihood()
+    """
+
+    def price(self, weight: float) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class AIC(_Penalised):
+    """log L − k (Akaike 1974).
+
+    >>> AIC()
+    AIC()
+    """
+
+    def price(self, weight: float) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class BIC(_Penalised):
+    """log L − ½ k ln N (Schwarz 1978).
+
+    >>> BIC()
+    BIC()
+    """
+
+    def price(self, weight: float) -> float:
+        return 0.5 * float(np.log(weight))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """ln p(data | graph), parameters integrated out under a prior: `Evidence(BDeu(1))`, `Evidence(K2())`, `Evidence(BGe())`.
+
+    >>> from suffice.families.priors import BDeu
+    >>> Evidence(BDeu(1))
+    Evidence(prior=BDeu(ess=1))
+    """
+
+    prior: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", as_prior(self.prior))
+        if self.prior is None:
+            raise FitError("Evidence needs a prior: Evidence(BDeu(1))")
+
+    def bind(self, variables: Any, statistics: Statistics) -> Evidence:
+        prior: Prior = self.prior
+        return replace(self, prior=prior.bind(variables, statistics))
+
+    def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
+        imagined = self.prior.imagine(child, parents)
+        if imagined is None:
+            raise FitError(f"{self.prior} says nothing about {child.name!r}, so it has no evidence; add a prior that does: Evidence((BDeu(1), BGe()))")
+        return family.log_evidence(child, seen, imagined)

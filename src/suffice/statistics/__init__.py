@@ -1,0 +1,8 @@
+"""Sufficient statistics: frozen values that add. Everything a learner knows about the data is one of these."""
+
+from suffice.statistics.counts import Counts
+from suffice.statistics.moments import Moments
+from suffice.statistics.request import Request
+from suffice.statistics.statistics import Statistics
+
+__all__ = ["Counts", "Moments", "Request", "Statistics"]

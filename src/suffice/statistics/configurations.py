@@ -1,0 +1,100 @@
+"""Configurations of finite variables as flat row-major indices: their number, their alignment, their names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listed
+from suffice.variables import Finite, sorted_states
+
+Array = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.int64]
+
+MAX_CELLS = 2**28
+"""No dense table has more cells than this: 2 GiB of numbers."""
+
+
+def frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """The array, read-only from now on."""
+    array.setflags(write=False)
+    return array
+
+
+def sizes(variables: Iterable[Finite]) -> tuple[int, ...]:
+    return tuple(v.n_states for v in variables)
+
+
+def n_configurations(variables: Iterable[Finite]) -> int:
+    return math.prod(sizes(variables))
+
+
+def checked_cells(variables: Sequence[Finite], what: str) -> int:
+    """The number of cells of a dense table of these variables, refused while it is still only a number."""
+    n = n_configurations(variables)
+    if n > MAX_CELLS:
+        raise TooLarge(
+            f"{what} over {listed([v.name for v in variables])} would have {n:,} cells ({bytes_in_words(8.0 * n)}); "
+            f"the limit is {MAX_CELLS:,} cells"
+        )
+    return n
+
+
+def agreed(a: Finite, b: Finite) -> Finite:
+    """The variable that two statistics can share: inferred states are united, declared ones must be the same.
+
+    >>> agreed(Finite("x", ["a", "b"], inferred=True), Finite("x", ["c"], inferred=True)).states
+    ('a', 'b', 'c')
+    """
+    if a.cuts != b.cuts:
+        raise StatisticsError(f"variable {a.name!r} is cut at {list(a.cuts or ())} on one side and at {list(b.cuts or ())} on the other")
+    if a.states == b.states:
+        return b if a.inferred else a
+    if a.inferred and b.inferred:
+        return Finite(a.name, sorted_states([*a.states, *b.states]), cuts=a.cuts, inferred=True)
+    fixed, other = (b, a) if a.inferred else (a, b)
+    if set(other.states) <= set(fixed.states) and (other.inferred or len(other.states) == len(fixed.states)):
+        return fixed
+    differing = sorted(set(a.states) ^ set(b.states))
+    raise StatisticsError(f"the states of variable {a.name!r} differ between the two statistics: {listed(differing)}")
+
+
+def moved(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
+    """Flat indices over `source`, as flat indices over `target`: the same variables in another order, with the same or more states."""
+    if tuple(source) == tuple(target):
+        return keys
+    position = {v.name: i for i, v in enumerate(source)}
+    digits = np.unravel_index(keys, sizes(source)) if source else ()
+    result = np.zeros(len(keys), dtype=np.int64)
+    for variable in target:
+        old = source[position[variable.name]]
+        recode = np.array([variable.code(s) for s in old.states], dtype=np.int64)
+        result = result * variable.n_states + recode[digits[position[variable.name]]]
+    return result
+
+
+def projected(keys: Keys, source: Sequence[Finite], names: Sequence[str]) -> Keys:
+    """Flat indices over the variables `names` of `source`, in that order."""
+    digits = np.unravel_index(keys, sizes(source)) if source else ()
+    position = {v.name: i for i, v in enumerate(source)}
+    result = np.zeros(len(keys), dtype=np.int64)
+    for name in names:
+        result = result * source[position[name]].n_states + digits[position[name]]
+    return result
+
+
+def described(key: int, variables: Sequence[Finite]) -> str:
+    """A configuration in words.
+
+    >>> described(1, [Finite("x", ["a", "b"])])
+    "x='b'"
+    """
+    digits = np.unravel_index(int(key), sizes(variables)) if variables else ()
+    return ", ".join(f"{v.name}={v.states[int(d)]!r}" for v, d in zip(variables, digits, strict=True))
+
+
+def renamed(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Finite, ...]:
+    return tuple(by.get(v.name, v) for v in variables)

@@ -1,0 +1,113 @@
+"""The file of statistics: a zip of one JSON header and plain numpy arrays. Nothing in it can run.
+
+`header.json` holds {"suffice": "statistics", "version": 1, "weight", "variables", "entries"}; each entry names its finite
+and real variables, its background, and its arrays, which stand beside it as `<entry>.<array>.npy`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import FormatError, SufficeError
+from suffice.output import replacing
+from suffice.statistics.counts import Counts
+from suffice.statistics.moments import Moments
+from suffice.statistics.statistics import Entry, Statistics
+from suffice.variables import Count, Finite, Real, Variable
+
+VERSION = 1
+MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df")
+
+
+def save(statistics: Statistics, path: str | PathLike[str]) -> None:
+    arrays: dict[str, Any] = {}
+    entries = [_described(entry, str(i), arrays) for i, entry in enumerate(statistics)]
+    header = {
+        "suffice": "statistics",
+        "version": VERSION,
+        "weight": statistics.weight,
+        "variables": [variable_to_dict(v) for v in statistics.variables.values()],
+        "entries": entries,
+    }
+    with replacing(path) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(header, ensure_ascii=False))
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+            archive.writestr(f"{name}.npy", buffer.getvalue())
+
+
+def load(path: str | PathLike[str]) -> Statistics:
+    if not Path(path).is_file():
+        raise FormatError("there is no such file", path=path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read("header.json"))
+            if header.get("suffice") != "statistics" or header.get("version") != VERSION:
+                raise FormatError("this is not a file of statistics, or one of a later version", path=path)
+            by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
+            entries = [_entry(d, str(i), by, archive) for i, d in enumerate(header["entries"])]
+            return Statistics(entries, header["weight"])
+    except SufficeError:
+        raise
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError, EOFError, OSError) as error:
+        raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
+
+
+def variable_to_dict(v: Variable) -> dict[str, Any]:
+    if not isinstance(v, Finite):
+        return {"name": v.name, "type": type(v).__name__.lower()}
+    extra = {} if v.cuts is None else {"cuts": list(v.cuts)}
+    return {"name": v.name, "type": "finite", "states": list(v.states), "inferred": v.inferred, **extra}
+
+
+def variable_from_dict(d: dict[str, Any]) -> Variable:
+    if d["type"] == "finite":
+        return Finite(d["name"], d["states"], cuts=d.get("cuts"), inferred=bool(d.get("inferred", False)))
+    if d["type"] not in ("real", "count"):
+        raise ValueError(f"variable {d['name']!r} has the unknown type {d['type']!r}")
+    return Real(d["name"]) if d["type"] == "real" else Count(d["name"])
+
+
+def _described(entry: Entry, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    d: dict[str, Any] = {"finite": list(entry.names), "real": list(entry.request.real)}
+    if isinstance(entry, Counts):
+        arrays[f"{name}.values"] = entry.values
+        if entry.keys is not None:
+            arrays[f"{name}.keys"] = entry.keys
+        return {**d, "sparse": entry.keys is not None, "background": entry.background}
+    for part in MOMENT_PARTS:
+        arrays[f"{name}.{part}"] = getattr(entry, part)
+    return d
+
+
+def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfile.ZipFile) -> Entry:
+    finite = [by[n] for n in d["finite"]]
+    variables = tuple(v for v in finite if isinstance(v, Finite))
+    if len(variables) != len(finite):
+        raise FormatError(f"the table of {d['finite']} names a variable without states", path=archive.filename)
+    if d["real"]:
+        return Moments(variables, tuple(d["real"]), *(_array(archive, f"{name}.{part}") for part in MOMENT_PARTS))
+    keys = _array(archive, f"{name}.keys") if d["sparse"] else None
+    return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> Any:
+    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken."""
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        body = info.file_size - stream.tell()
+        if dtype.hasobject or any(s < 0 for s in shape) or int(np.prod([int(s) for s in shape], dtype=object)) * dtype.itemsize != body:
+            raise FormatError(f"the array {name!r} is not what its header says", path=archive.filename)
+    with archive.open(info) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)

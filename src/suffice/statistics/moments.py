@@ -1,0 +1,165 @@
+"""Moments: count, mean and centred scatter of real columns, within each configuration of finite ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from suffice.errors import StatisticsError, nearest
+from suffice.statistics.configurations import Array, Keys, frozen, moved, n_configurations, projected, renamed
+from suffice.statistics.request import Request
+from suffice.variables import Finite
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """For each seen configuration g (its flat index is keys[g]) of the finite `variables`:
+
+        count[g]      Σ w                      (a prior: κ, the imagined rows behind the mean)
+        df[g]         Σ w                      (a prior: ν, the imagined rows behind the variance)
+        mean[g]       Σ w x / Σ w
+        scatter[g]    Σ w (x − mean)(x − mean)ᵀ
+
+    Moments add by Chan's pairwise update, which never forms the sum of squares: a mean of 1e9 costs no digits.
+    A configuration that is not listed holds `background`: a single group of moments, what a prior imagines everywhere.
+
+    >>> a = Moments((), ("x",), [0], [2.0], [[1.0]], [[[2.0]]])
+    >>> (a + a).scatter[0, 0, 0]
+    np.float64(4.0)
+    """
+
+    variables: tuple[Finite, ...]
+    reals: tuple[str, ...]
+    keys: Keys
+    count: Array
+    mean: Array
+    scatter: Array
+    df: Array = cast(Array, None)
+    background: Moments | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "reals", tuple(self.reals))
+        keys = np.array(self.keys, dtype=np.int64)
+        n, k = len(keys), len(self.reals)
+        object.__setattr__(self, "keys", frozen(keys))
+        for name, shape in (("count", (n,)), ("mean", (n, k)), ("scatter", (n, k, k)), ("df", (n,))):
+            values = np.array(self.count if name == "df" and self.df is None else getattr(self, name), dtype=np.float64)
+            if values.shape != shape:
+                raise StatisticsError(f"moments of {list(self.reals)} need a {name} of shape {shape}, not {values.shape}")
+            object.__setattr__(self, name, frozen(values))
+        if n and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
+            raise StatisticsError("the keys of moments must increase and lie within the configurations")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.variables)
+
+    @property
+    def request(self) -> Request:
+        return Request(self.names, self.reals)
+
+    @property
+    def total(self) -> float:
+        """The weight of all listed configurations."""
+        return float(self.count.sum())
+
+    def at(self, keys: Keys) -> Moments:
+        """The moments at these configurations, increasing: seen, imagined, or of no weight."""
+        keys = np.asarray(keys, dtype=np.int64)
+        n = len(keys)
+        blank = self.background or nothing(self.reals)
+        fill = [np.repeat(part, n, axis=0) for part in (blank.count, blank.mean, blank.scatter, blank.df)]
+        if len(self.keys):
+            places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+            found = self.keys[places] == keys
+            for target, part in zip(fill, (self.count, self.mean, self.scatter, self.df), strict=True):
+                target[found] = part[places[found]]
+        return Moments(self.variables, self.reals, keys, fill[0], fill[1], fill[2], fill[3], self.background)
+
+    def marginal(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
+        """The moments of some of the real columns, within each configuration of some of the finite ones."""
+        if tuple(names) == self.names and tuple(reals) == self.reals:
+            return self
+        for r in reals:
+            if r not in self.reals:
+                raise StatisticsError(f"there are no moments of {r!r} here{nearest(r, self.reals)}")
+        if self.background is not None and set(names) != set(self.names):
+            raise StatisticsError("imagined moments cannot be summed over configurations")
+        columns = [self.reals.index(r) for r in reals]
+        mean, scatter = self.mean[:, columns], self.scatter[:, columns][:, :, columns]
+        by = {v.name: v for v in self.variables}
+        kept = tuple(by[n] for n in names)
+        groups, inverse = np.unique(projected(self.keys, self.variables, names), return_inverse=True)
+        background = None if self.background is None else self.background.marginal((), reals)
+        if len(groups) == len(self.keys):
+            order = np.argsort(inverse)
+            return Moments(kept, tuple(reals), groups, self.count[order], mean[order], scatter[order], self.df[order], background)
+        count: Array = np.bincount(inverse, self.count, len(groups)).astype(np.float64)
+        df: Array = np.bincount(inverse, self.df, len(groups)).astype(np.float64)
+        centre = np.zeros((len(groups), len(columns)))
+        np.add.at(centre, inverse, mean * self.count[:, None])
+        centre /= np.where(count > 0, count, 1.0)[:, None]
+        off = mean - centre[inverse]
+        total = np.zeros((len(groups), len(columns), len(columns)))
+        np.add.at(total, inverse, scatter + self.count[:, None, None] * off[:, :, None] * off[:, None, :])
+        return Moments(kept, tuple(reals), groups, count, centre, total, df)
+
+    def recoded(self, by: Mapping[str, Finite]) -> Moments:
+        """The same moments over the same finite variables with other (more, or reordered) states."""
+        target = renamed(self.variables, by)
+        keys = moved(self.keys, self.variables, target)
+        order = np.argsort(keys)
+        parts = (self.count[order], self.mean[order], self.scatter[order], self.df[order])
+        return Moments(target, self.reals, keys[order], *parts, self.background)
+
+    def __add__(self, other: Moments) -> Moments:
+        a, b, keys, background = self._paired(other, 1)
+        count = a.count + b.count
+        step = b.mean - a.mean
+        share = b.count / np.where(count > 0, count, 1.0)
+        mean = a.mean + step * share[:, None]
+        mean = np.where((a.count > 0)[:, None], mean, b.mean)
+        spread = step[:, :, None] * step[:, None, :] * (a.count * share)[:, None, None]
+        return Moments(self.variables, self.reals, keys, count, mean, a.scatter + b.scatter + spread, a.df + b.df, background)
+
+    def __sub__(self, other: Moments) -> Moments:
+        """What is left when `other` is taken away; a group that would weigh less than nothing is refused."""
+        a, b, keys, background = self._paired(other, -1)
+        count = a.count - b.count
+        scale = max(1.0, float(a.count.max(initial=0.0)))
+        if np.any(count < -1e-9 * scale):
+            raise StatisticsError(f"taking these moments away leaves a weight of {count.min():g}: they were never part of the sum")
+        left = count > 1e-9 * scale
+        count = np.where(left, count, 0.0)
+        step = (a.mean - b.mean) * (b.count / np.where(left, count, 1.0))[:, None]
+        mean = np.where(left[:, None], a.mean + step, 0.0)
+        off = mean - b.mean
+        share = b.count * count / np.where(a.count > 0, a.count, 1.0)
+        scatter = a.scatter - b.scatter - off[:, :, None] * off[:, None, :] * share[:, None, None]
+        diagonal = np.einsum("gii->gi", scatter)
+        if np.any(diagonal < -1e-6 * (1.0 + np.einsum("gii->gi", a.scatter))):
+            raise StatisticsError("taking these moments away leaves a negative variance: they were never part of the sum")
+        scatter = np.where(left[:, None, None], scatter, 0.0)
+        return Moments(self.variables, self.reals, keys, count, mean, scatter, a.df - b.df, background)
+
+    def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
+        if other.variables != self.variables or other.reals != self.reals:
+            raise StatisticsError(f"moments of {list(self.reals)} | {list(self.names)} do not add to {list(other.reals)} | {list(other.names)}")
+        keys = np.union1d(self.keys, other.keys)
+        mine, theirs = self.background, other.background
+        both = mine or theirs if not (mine and theirs) else (mine + theirs if sign > 0 else mine - theirs)
+        return self.at(keys), other.at(keys), keys, both
+
+    def __repr__(self) -> str:
+        given = f" | {', '.join(self.names)}" if self.variables else ""
+        return f"Moments({', '.join(self.reals)}{given}: {len(self.keys):,} groups, total {self.total:g})"
+
+
+def nothing(reals: Sequence[str]) -> Moments:
+    """A single group without weight."""
+    k = len(reals)
+    return Moments((), tuple(reals), np.zeros(1, np.int64), np.zeros(1), np.zeros((1, k)), np.zeros((1, k, k)))

@@ -1,0 +1,26 @@
+"""A request: which statistic a learner asks an engine for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Request:
+    """A contingency table of `finite`, or, if `real` is not empty, moments of `real` within each configuration of `finite`.
+
+    >>> Request(("smoke", "cancer"))
+    Request(finite=('smoke', 'cancer'), real=())
+    """
+
+    finite: tuple[str, ...]
+    real: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.finite + self.real
+
+    @property
+    def scope(self) -> tuple[frozenset[str], frozenset[str]]:
+        """What the statistic is about, whatever the order of its axes."""
+        return frozenset(self.finite), frozenset(self.real)

@@ -1,0 +1,172 @@
+"""Statistics: all the tables and moments that a learner asked for, under their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from typing import TypeVar
+
+from suffice.errors import StatisticsError, listed
+from suffice.statistics.configurations import agreed, n_configurations
+from suffice.statistics.counts import Counts
+from suffice.statistics.moments import Moments
+from suffice.statistics.request import Request
+from suffice.variables import Finite, Real, Variable
+
+Entry = Counts | Moments
+E = TypeVar("E", Counts, Moments)
+
+
+class Statistics:
+    """A set of `Counts` and `Moments` gathered from the same rows, which adds to another such set by name.
+
+    `a + b` is what the rows of both would give; `a - b` takes rows away again. Variables, parents and states are matched by
+    name; inferred states are united, declared ones must agree.
+
+    >>> x = Finite("x", ["a", "b"])
+    >>> s = Statistics([Counts((x,), [3, 1])], weight=4)
+    >>> (s + s).counts(["x"]).values
+    array([6., 2.])
+    """
+
+    __slots__ = ("_entries", "_variables", "_weight")
+
+    def __init__(self, entries: Iterable[Entry], weight: float) -> None:
+        self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
+        self._variables: dict[str, Variable] = {}
+        self._weight = float(weight)
+        for entry in entries:
+            self._entries[entry.request.scope] = entry
+            for v in entry.variables:
+                if self._variables.setdefault(v.name, v) != v:
+                    raise StatisticsError(f"variable {v.name!r} has other states in one table than in another")
+            if isinstance(entry, Moments):
+                for r in entry.reals:
+                    self._variables.setdefault(r, Real(r))
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows together: their number, where there are no weights."""
+        return self._weight
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The variables that the statistics speak of, by name."""
+        return dict(self._variables)
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return tuple(e.request for e in self._entries.values())
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def counts(self, names: Sequence[str]) -> Counts:
+        """The table of these variables in this order: gathered as such, or the marginal of a larger one."""
+        entry = self._entries.get((frozenset(names), frozenset()))
+        if entry is None:
+            entry = self._smallest(frozenset(names), frozenset())
+        if isinstance(entry, Moments):
+            entry = Counts(entry.variables, entry.count, entry.keys)
+        return entry.marginal(names)
+
+    def moments(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
+        """The moments of `reals` within each configuration of `names`."""
+        entry = self._entries.get((frozenset(names), frozenset(reals)))
+        if entry is None:
+            entry = self._smallest(frozenset(names), frozenset(reals))
+        if not isinstance(entry, Moments):
+            raise StatisticsError(f"these statistics hold no moments of {listed(reals)}")
+        return entry.marginal(names, reals)
+
+    def answer(self, request: Request) -> Entry:
+        return self.moments(request.finite, request.real) if request.real else self.counts(request.finite)
+
+    def marginal(self, names: Iterable[str]) -> Statistics:
+        """What these statistics say about some of the variables: each table and moment without the others."""
+        kept = set(names)
+        for name in sorted(kept - set(self._variables)):
+            raise StatisticsError(f"these statistics do not speak of {name!r}")
+        smaller: list[Entry] = []
+        for entry in self:
+            finite = [n for n in entry.names if n in kept]
+            reals = [r for r in entry.request.real if r in kept]
+            if reals and isinstance(entry, Moments):
+                smaller.append(entry.marginal(finite, reals))
+            elif finite and isinstance(entry, Counts):
+                smaller.append(entry.marginal(finite))
+        return Statistics(smaller, self._weight)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return self._combined(other, 1)
+
+    def __radd__(self, other: object) -> Statistics:
+        """So that `sum(parts)` works."""
+        return self if other == 0 else NotImplemented
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        return self._combined(other, -1)
+
+    def _combined(self, other: Statistics, sign: int) -> Statistics:
+        if not isinstance(other, Statistics):
+            raise StatisticsError(f"statistics add to statistics, not to {type(other).__name__}")
+        self._same_scopes(other)
+        by: dict[str, Finite] = {}
+        for name, variable in self._variables.items():
+            theirs = other._variables[name]
+            if isinstance(variable, Finite) and isinstance(theirs, Finite):
+                by[name] = agreed(variable, theirs)
+            elif type(variable) is not type(theirs):
+                raise StatisticsError(f"variable {name!r} is {variable!r} on one side and {theirs!r} on the other")
+        entries: list[Entry] = []
+        for mine in self:
+            yours = other.answer(mine.request)
+            if isinstance(mine, Counts) and isinstance(yours, Counts):
+                entries.append(_combine(mine.recoded(by), yours.recoded(by), sign))
+            elif isinstance(mine, Moments) and isinstance(yours, Moments):
+                entries.append(_combine(mine.recoded(by), yours.recoded(by), sign))
+        weight = self._weight + sign * other._weight
+        if weight < -1e-9 * max(1.0, self._weight):
+            raise StatisticsError(f"taking a weight of {other._weight:g} from {self._weight:g} leaves less than nothing")
+        return Statistics(entries, max(weight, 0.0))
+
+    def _same_scopes(self, other: Statistics) -> None:
+        differing = set(self._entries) ^ set(other._entries)
+        if differing:
+            scope = min(differing, key=lambda s: (sorted(s[0]), sorted(s[1])))
+            here = "first" if scope in self._entries else "second"
+            what = listed(sorted(scope[0] | scope[1]))
+            raise StatisticsError(f"only the {here} of the two statistics speaks of {what}; gather both for the same graph")
+
+    def _smallest(self, finite: frozenset[str], reals: frozenset[str]) -> Entry:
+        """The smallest entry whose marginal answers a question about these variables."""
+        larger = [e for s, e in self._entries.items() if finite <= s[0] and reals <= s[1] and (bool(s[1]) or not reals)]
+        if not larger:
+            raise StatisticsError(f"these statistics do not say how {listed(sorted(finite | reals))} go together; gather them for this graph")
+        return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to a file; `docs/statistics_file.md` says what is in it."""
+        from suffice.statistics.file import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Statistics:
+        """Read what `save` wrote. Nothing is unpickled, and sizes are checked before memory is taken."""
+        from suffice.statistics.file import load
+
+        return load(path)
+
+    def __repr__(self) -> str:
+        n_cells = sum(e.values.size if isinstance(e, Counts) else e.scatter.size for e in self)
+        lines = [f"Statistics of {self._weight:,.10g} rows: {len(self)} entries, {len(self._variables)} variables, {n_cells:,} numbers"]
+        lines += [f"  {entry!r}" for entry in list(self)[:8]]
+        return "\n".join(lines + ([f"  … and {len(self) - 8} more"] if len(self) > 8 else []))
+
+
+def _combine(a: E, b: E, sign: int) -> E:
+    return a + b if sign > 0 else a - b
