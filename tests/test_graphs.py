@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 
 import networkx
 import numpy as np
@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import GraphError, TooLarge
-from suffice.graph_comparison import compare, shd
-from suffice.graphs import Cpdag, Dag, Graph, n_dags
+from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
 
 NAMES = "abcdefgh"
+unhurried = settings(deadline=None, max_examples=80)
 
 
 @st.composite
@@ -35,7 +35,7 @@ def dags(draw: st.DrawFn, max_nodes: int = 7) -> Dag:
 
 def all_dags(n: int) -> Iterator[Dag]:
     """Every graph without cycles on n nodes, from all marks of all pairs."""
-    names = NAMES[:n]
+    names = list(NAMES[:n])
     for marks in product((None, False, True), repeat=n * (n - 1) // 2):
         pairs = [
             (b, a) if mark else (a, b) for (a, b), mark in zip(combinations(names, 2), marks, strict=True) if mark is not None
@@ -89,7 +89,7 @@ def test_ways_to_write_the_same_graph(x):
     assert dag.nodes == ("a", "b", "c", "d", "e")
     assert dag.edges == (("a", "b"), ("b", "d"), ("c", "b"))
     assert dag.parents("b") == ("a", "c")
-    assert dag == Dag([("a", "b"), ("c", "b"), ("b", "d")], nodes="abcde") == Dag(dag)
+    assert dag == Dag([("a", "b"), ("c", "b"), ("b", "d")], nodes=[*"abcde"]) == Dag(dag)
 
 
 def test_pairs_of_any_kind():
@@ -102,7 +102,9 @@ def test_pairs_of_any_kind():
 def test_empty_graphs():
     for x in ("", " ;\n", (), {}, [], networkx.DiGraph()):
         assert Dag(x).nodes == Dag(x).edges == Dag(x).topological_order == ()
-    assert str(Dag()) == "" and len(Dag()) == 0 and Dag("") == Dag(str(Dag()))
+    assert str(Dag()) == ""
+    assert len(Dag()) == 0
+    assert Dag("") == Dag(str(Dag()))
     assert Dag().cpdag().to_dag() == Dag()
     assert Dag("", nodes=["b", "a"]).nodes == ("a", "b")
     assert "<code>" in Dag()._repr_html_()
@@ -120,13 +122,15 @@ def test_parents_keep_their_declared_order_and_equality_ignores_it():
     assert Dag({("b", "c"), ("a", "c")}).parents("c") == ("a", "b"), "a set has no order, so its pairs are sorted"
 
 
+@unhurried
 @given(dags(), st.randoms())
 def test_the_order_of_input_does_not_matter(dag, rng):
     pairs, nodes = list(dag.edges), list(dag.nodes)
     rng.shuffle(pairs)
     rng.shuffle(nodes)
     other = Dag(pairs, nodes=nodes)
-    assert other == dag and hash(other) == hash(dag)
+    assert other == dag
+    assert hash(other) == hash(dag)
     assert other.topological_order == dag.topological_order
     assert other.cpdag() == dag.cpdag()
     assert other.to_dot() == dag.to_dot()
@@ -152,6 +156,7 @@ names = st.text(min_size=1, max_size=6).filter(str.strip) | st.sampled_from(
 )
 
 
+@unhurried
 @given(st.lists(names, unique=True, min_size=1, max_size=6), st.data())
 def test_text_round_trip_of_any_names(found, data):
     pairs = [pair for pair in combinations(found, 2) if data.draw(st.booleans())]
@@ -164,14 +169,20 @@ def test_text_round_trip_of_any_names(found, data):
     assert Dag(dag.to_networkx()) == dag
 
 
+@unhurried
 @given(st.text(alphabet='ab ->,<;\n"[]|:\\→', max_size=40))
 def test_text_is_a_graph_or_refused(text):
+    message, dag = outcome(text)
+    assert "\n" not in message
+    assert dag is None or Dag(str(dag)) == dag
+
+
+def outcome(text: str) -> tuple[str, Dag | None]:
+    """The message of a refusal, or the graph."""
     try:
-        dag = Dag(text)
+        return "", Dag(text)
     except GraphError as error:
-        assert "\n" not in str(error)
-    else:
-        assert Dag(str(dag)) == dag
+        return str(error), None
 
 
 @pytest.mark.parametrize(
@@ -257,16 +268,14 @@ def test_unknown_names_are_refused(ask):
 )
 def test_hostile_texts_end_soon(text):
     start = time.process_time()
-    try:
-        repr(Dag(text))
-    except GraphError as error:
-        assert len(str(error)) < 500
+    message, dag = outcome(text)
+    assert len(message) + len(repr(dag)) < 1500
     assert time.process_time() - start < 4, "2 s on an idle machine"
 
 
 def test_a_chain_of_100_000_nodes():
     chain = [f"{i:06d}" for i in range(100_000)]
-    dag = Dag(zip(chain[:-1], chain[1:], strict=True))
+    dag = Dag(pairwise(chain))
     assert dag.topological_order == dag.nodes == tuple(chain)
     assert len(dag.ancestors(chain[-1])) == len(dag.descendants(chain[0])) == 99_999
     assert not dag.d_separated(chain[0], chain[-1])
@@ -283,9 +292,14 @@ def test_graphs_never_change():
             del graph.nodes
         assert copy.deepcopy(graph) == graph == pickle.loads(pickle.dumps(graph))
         assert len({graph, copy.copy(graph)}) == 1
-        assert "a" in graph and "z" not in graph and 3 not in graph and ("a", "b") not in graph and len(graph) == 2
+        assert "a" in graph
+        assert "z" not in graph
+        assert 3 not in graph
+        assert ("a", "b") not in graph
+        assert len(graph) == 2
 
 
+@unhurried
 @given(dags())
 def test_relatives_against_networkx(dag):
     graph = dag.to_networkx()
@@ -316,7 +330,7 @@ def open_path(dag: Dag, a: str, b: str, known: set[str]) -> bool:
     )
 
 
-@settings(deadline=None)
+@unhurried
 @given(dags(max_nodes=6), st.data())
 def test_d_separation_against_all_paths(dag, data):
     where = {x: data.draw(st.sampled_from("abg-")) for x in dag.nodes}
@@ -354,7 +368,7 @@ def test_cpdag_against_all_members_on_5_nodes():
     rng = random.Random(0)
     for _ in range(150):
         order = rng.sample("abcde", 5)
-        dag = Dag([pair for pair in combinations(order, 2) if rng.random() < 0.6], nodes="abcde")
+        dag = Dag([pair for pair in combinations(order, 2) if rng.random() < 0.6], nodes=[*"abcde"])
         members = equivalent(dag)
         assert dag.cpdag() == shared(members)
         assert dag.cpdag().to_dag() in members
@@ -372,7 +386,7 @@ def equivalent(dag: Dag) -> list[Dag]:
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@unhurried
 @given(dags(max_nodes=5), st.data())
 def test_forbidden_edges_leave_the_allowed_members(dag, data):
     others = [e for e in permutations(dag.nodes, 2) if e not in dag.edges]
@@ -396,7 +410,7 @@ def test_forbidden_edges_are_known_and_not_there():
 
 
 def test_extension_against_enumeration():
-    """Every partially directed graph on 4 nodes has an extension exactly when one of its directions is acyclic with its colliders."""
+    """An extension is found exactly when some directions of the undirected edges make no cycle and no new collider."""
     rng = random.Random(1)
     n_without = 0
     for _ in range(400):
@@ -404,12 +418,13 @@ def test_extension_against_enumeration():
         directed = [(a, b) if mark == "->" else (b, a) for (a, b), mark in marks.items() if mark in ("->", "<-")]
         undirected = [pair for pair, mark in marks.items() if mark == "--"]
         members = extensions(directed, undirected)
-        try:
-            assert Cpdag(directed, undirected, nodes="abcd").to_dag() in members
-        except GraphError as error:
-            assert "no directed graph extends this one" in str(error)
-            assert not members
-            n_without += 1
+        found = Cpdag(directed, undirected, nodes=[*"abcd"])
+        if members:
+            assert found.to_dag() in members
+            continue
+        n_without += 1
+        with pytest.raises(GraphError, match="no directed graph extends this one"):
+            found.to_dag()
     assert 20 < n_without < 380
 
 
@@ -422,7 +437,7 @@ def extensions(directed: list[tuple[str, str]], undirected: list[tuple[str, str]
         if networkx.is_directed_acyclic_graph(networkx.DiGraph(pairs)):
             new = {(y, frozenset((a, b))) for (a, y), (b, z) in combinations(pairs, 2) if y == z and {a, b} not in joined}
             if new == colliders:
-                found.append(Dag(pairs, nodes="abcd"))
+                found.append(Dag(pairs, nodes=[*"abcd"]))
     return found
 
 
@@ -430,15 +445,16 @@ def test_no_extension_says_why():
     with pytest.raises(GraphError, match="it has a cycle: a -> b -> c -> a"):
         Cpdag([("a", "b"), ("b", "c"), ("c", "a")], [("c", "d")]).to_dag()
     with pytest.raises(GraphError, match="'a', 'b', 'c', 'd' cannot be directed without a cycle or a new collider"):
-        Cpdag([], [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")], nodes="abcde").to_dag()
+        Cpdag([], [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")], nodes=[*"abcde"]).to_dag()
 
 
 def test_cpdag_as_a_value():
-    found = Cpdag([("b", "a")], [("d", "c")], nodes="abcde")
+    found = Cpdag([("b", "a")], [("d", "c")], nodes=[*"abcde"])
     assert found.directed == (("b", "a"),)
     assert found.undirected == (("c", "d"),)
     assert found.edges == {("b", "a"), frozenset("cd")}
-    assert eval(repr(found)) == found and eval(repr(Graph([("a", "b")], nodes="abc"))) == Graph([("b", "a")], nodes="abc")
+    assert eval(repr(found)) == found
+    assert eval(repr(Graph([("a", "b")], nodes=[*"abc"]))) == Graph([("b", "a")], nodes=[*"abc"])
     for directed, undirected in (([("a", "b"), ("b", "a")], []), ([("a", "b")], [("b", "a")]), ([], [("a", "b"), ("b", "a")])):
         with pytest.raises(GraphError, match="given twice"):
             Cpdag(directed, undirected)
@@ -487,9 +503,12 @@ def test_compare_dags():
 
 def test_compare_a_dag_with_a_class_compares_classes():
     found = compare(Dag("a -> b; b -> c"), Dag("c -> b; b -> a").cpdag())
-    assert found.shd == 0 and found.reversed == () and found.arrow_f1 == 1
+    assert found.shd == 0
+    assert found.reversed == ()
+    assert found.arrow_f1 == 1
     found = compare(Dag("a -> b <- c"), Dag("a -> b -> c").cpdag())
-    assert found.shd == 2 and found.reversed == (("a", "b"), ("c", "b"))
+    assert found.shd == 2
+    assert found.reversed == (("a", "b"), ("c", "b"))
     assert (found.arrow_precision, found.arrow_recall, found.arrow_f1) == (1, 0, 0)
     assert found.adjacency_f1 == 1
 
@@ -518,8 +537,11 @@ def test_dot_quotes_names():
 
 def test_html_escapes_names():
     html = Dag([("<script>", "b & c"), ("b & c", "x" * 50)])._repr_html_()
-    assert html.startswith("<svg") and html.endswith("</svg>")
-    assert "<script>" not in html and "&lt;script&gt;" in html and "b &amp; c" in html
+    assert html.startswith("<svg")
+    assert html.endswith("</svg>")
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "b &amp; c" in html
     assert html.count("<line") == 2
 
 
@@ -528,7 +550,6 @@ def test_plot_saves_without_a_window(tmp_path):
     assert (tmp_path / "graph.png").stat().st_size > 1000
     assert {"smoke", "cancer", "pollution", "$x_1$ and $"} <= {text.get_text() for text in ax.texts}
     assert Dag("a").plot(ax=ax) is ax
-    assert "matplotlib.pyplot" not in sys.modules
     Dag().plot(tmp_path / "empty.svg")
 
 
@@ -546,5 +567,5 @@ def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
 
 
 def test_import_takes_no_networkx_or_matplotlib():
-    script = "import sys, suffice.graphs; Dag = suffice.graphs.Dag; Dag('a -> b').cpdag(); print({'networkx', 'matplotlib'} & {*sys.modules})"
+    script = "import sys, suffice.graphs as g; g.Dag('a -> b').cpdag(); print({'networkx', 'matplotlib'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout == "set()\n"

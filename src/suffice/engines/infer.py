@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.encode import Codes, Floats, NotANumber, Numbers, States, is_integer_text, number, texts
+from suffice.engines.encode import Codes, Floats, NotANumber, Numbers, States, Wrong, is_integer_text, number, texts
 
 FEW = 20
 """Undeclared whole numbers with no more different values than this are noted: they may be states."""
@@ -111,3 +111,28 @@ def _has_points(chunk: Any) -> bool:
 
     values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
     return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
+
+
+class Integers(Numbers):
+    """The encoder of whole numbers of which nothing is declared: numbers, unless there are few of them."""
+
+    def __init__(self, *, missing: Collection[str] = ()) -> None:
+        super().__init__(missing=missing)
+        self.few = Few()
+
+    def encode(self, chunk: Any) -> Floats:
+        numbers = super().encode(chunk)
+        self.few.add(numbers)
+        return numbers
+
+
+class Weights(Numbers):
+    """The encoder of the weights of the rows."""
+
+    def encode(self, chunk: Any) -> Floats:
+        numbers = super().encode(chunk)
+        bad = ~(numbers >= 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise Wrong(row, "the weight is missing" if np.isnan(numbers[row]) else f"the weight {numbers[row]:g} is negative")
+        return numbers

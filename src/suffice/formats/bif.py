@@ -7,7 +7,7 @@
 Rows may stand in any order, their numbers are those of the child's states; `default` holds for the rows that are not named.
 In a `table` with parents the child varies slowest and the last parent fastest. Commas may be blanks; names are words or
 quoted strings (with the escapes `\\" \\\\ \\n \\r \\t`); `//` and `/* */` are comments; `property` lines are passed over, also
-without their semicolon. Blocks come in any order. The writer names every row and quotes only what is no plain word.
+without their semicolon, but for `property function` in a table that is none. Blocks come in any order. The writer names every row and quotes only what is no plain word.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comme
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;", special=r'property(?=[ \t]+[^\s,){}|;])(?:"[^"\n]*+"|[^;\n])*+;?+|')
+_FUNCTION = re.compile(r"property\s+function\b")
 _PLAIN = re.compile(r"[\w.<>=+-]+")
 
 
 def read(text: str) -> FiniteNetwork:
     tokens = Tokens(without_comments(text), _GRAMMAR)
+    if "," in tokens.words:
+        raise tokens.error("a comma has nothing before or after it to separate", tokens.words.index(","))
     variables: dict[str, Finite] = {}
     blocks: list[int] = []
     while tokens.word:
@@ -104,6 +107,8 @@ def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], cod
             block.read_everything()
         elif tokens.accept("default"):
             block.read_default()
+        elif _FUNCTION.match(tokens.word):
+            raise tokens.error(f"variable {shown(block.child.name)} is given by a function; only tables can be read")
         elif not _properties(tokens, ("(", "table", "default", "}")):
             raise tokens.unexpected("a row, 'table', 'default' or '}'")
     return block.definition(child_first=True)

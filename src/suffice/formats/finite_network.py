@@ -24,8 +24,8 @@ MAX_CELLS = 2**27
 MAX_PARENTS = 31
 """With the child this is as many axes as an array may have."""
 
-TOLERANCE = 1e-6
-"""A row whose sum is further from one is refused."""
+TOLERANCE = 1e-6 + 1e-12
+"""A row whose sum is further from one is refused; 0.999999 is not."""
 
 TIDY = 1e-12
 """A row whose sum is nearer to one is left as it is, so that what was written is read back bit by bit."""
@@ -172,8 +172,8 @@ def _counted(variables: dict[str, Finite], definition: Definition) -> tuple[str 
     size = n_states * n_rows
     if isinstance(content, Numbers) and content.values.size != size:
         wanted = size if size < 1e9 else f"{size:.2g}"
-        fault = f"variable {shown(child)} has {content.values.size} numbers; its {n_states} states and {len(definition.parents)} parents need"
-        return f"{fault} {wanted}", size
+        needed_for = f"its {n_states} states and {len(definition.parents)} parents"
+        return f"variable {shown(child)} has {content.values.size} numbers; {needed_for} need {wanted}", size
     if isinstance(content, States) and len(content.codes) != n_rows:
         wanted = n_rows if n_rows < 1e9 else f"{n_rows:.2g}"
         return f"variable {shown(child)} has {len(content.codes)} resulting states; its parents need {wanted}", size

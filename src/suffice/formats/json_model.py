@@ -47,7 +47,9 @@ def read(text: str) -> BayesNet:
         if not isinstance(d, dict) or d.get("suffice") != "bayes_net":
             raise FormatError("this JSON is not a network of Suffice")
         if d.get("version") != VERSION:
-            raise FormatError(f"this network was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})")
+            raise FormatError(
+                f"this network was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})"
+            )
         return _network(d)
     except SufficeError:
         raise
@@ -102,7 +104,11 @@ def _cpd_of(
     if d["type"] != "gaussian" or isinstance(child, Finite):
         raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
     shape = sizes(finite)
-    numbers = _array(d["intercept"]).reshape(shape), _array(d["coefficients"]).reshape(*shape, len(reals)), _array(d["variance"]).reshape(shape)
+    numbers = (
+        _array(d["intercept"]).reshape(shape),
+        _array(d["coefficients"]).reshape(*shape, len(reals)),
+        _array(d["variance"]).reshape(shape),
+    )
     return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
 
 

@@ -35,7 +35,9 @@ class Block:
         if self.everything is not None and (self.row_at or self.default is not None):
             raise self.tokens.error(f"variable {shown(self.child.name)} has both a table and rows", self.start)
         if self.everything is not None:
-            return Definition(self.child.name, names, Numbers(self.everything, child_first), lambda _: self.tokens.line(self.start))
+            return Definition(
+                self.child.name, names, Numbers(self.everything, child_first), lambda _: self.tokens.line(self.start)
+            )
         values = self.tokens.numbers(self.words, self.start)
         return Definition(self.child.name, names, Rows(list(self.row_at), values, self.default), self.line)
 

@@ -88,7 +88,9 @@ class Tokens:
 
     def unexpected(self, wanted: str, at: int | None = None) -> FormatError:
         found = self.words[min(self.at if at is None else at, len(self.words) - 1)]
-        return self.error(f"expected {wanted}, found {shown(found)}" if found else f"the file ends where {wanted} was expected", at)
+        return self.error(
+            f"expected {wanted}, found {shown(found)}" if found else f"the file ends where {wanted} was expected", at
+        )
 
     @property
     def word(self) -> str:
@@ -157,7 +159,9 @@ class NotANumberError(Exception):
     def __init__(self, word: str) -> None:
         self.word = word
         bare = word.lower().lstrip("+-")
-        super().__init__(f"{word} is not a probability" if bare in ("nan", "inf", "infinity") else f"{shown(word)} is not a number")
+        super().__init__(
+            f"{word} is not a probability" if bare in ("nan", "inf", "infinity") else f"{shown(word)} is not a number"
+        )
 
 
 def numbers(words: Sequence[str]) -> Array:

@@ -58,7 +58,9 @@ def _check_kind(node: Element) -> None:
         key = shown(node.attributes.get("id", ""))
         raise FormatError(f"node {key} is a {node.tag}: influence diagrams cannot be read", line=node.line)
     if node.tag not in _KINDS:
-        raise FormatError(f"a node of type <{node.tag[:60]}> cannot be read; only tables (<cpt>, <deterministic>) can", line=node.line)
+        raise FormatError(
+            f"a node of type <{node.tag[:60]}> cannot be read; only tables (<cpt>, <deterministic>) can", line=node.line
+        )
 
 
 def _definition(node: Element, names: dict[str, str], states: list[str]) -> Definition:

@@ -72,7 +72,9 @@ def tree(text: str) -> Element:
         stack.append(element)
 
     def entity(name: str, *_: object) -> None:
-        raise FormatError(f"the entity {shown(name)} is refused: files with XML entities are not read", line=parser.CurrentLineNumber)
+        raise FormatError(
+            f"the entity {shown(name)} is refused: files with XML entities are not read", line=parser.CurrentLineNumber
+        )
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda tag: stack.pop()

@@ -11,65 +11,24 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listed
-from suffice.graph_equivalence import compelled, extension, meek
-from suffice.graph_input import all_nodes, check_edges, is_networkx, read_directed, read_networkx, read_pairs, unknown
-from suffice.graph_paths import blocked, reached, topological_order
-from suffice.graph_plot import draw, svg
-from suffice.graph_text import Edge, quoted, shown, statements
+from suffice.graphs.comparison import Comparison, compared, marks, n_differing
+from suffice.graphs.equivalence import compelled, extension, meek
+from suffice.graphs.input import all_nodes, check_edges, read_directed, read_pairs
+from suffice.graphs.paths import blocked, reached, topological_order
+from suffice.graphs.plot import draw, svg
+from suffice.graphs.text import Edge, quoted, shown, statements
+from suffice.graphs.undirected import Graph, GraphValue, dot, nodes_if_lone
+
+__all__ = ["Comparison", "Cpdag", "Dag", "DagLike", "Graph", "compare", "n_dags", "shd"]
 
 DagLike: TypeAlias = Any
 """What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
 
-_T = TypeVar("_T")
 
-
-class _Value:
-    """What the three kinds of graph share: they have nodes, and never change."""
-
-    nodes: tuple[str, ...]
-
-    @property
-    def _links(self) -> Mapping[str, object]:
-        raise NotImplementedError
-
-    @property
-    def _key(self) -> tuple[object, ...]:
-        raise NotImplementedError
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
-
-    def __eq__(self, other: object) -> bool:
-        return self._key == other._key if isinstance(other, _Value) and type(self) is type(other) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._links
-
-    def _of(self, links: Mapping[str, _T], x: object) -> _T:
-        if not isinstance(x, str) or x not in links:
-            raise unknown(x, self.nodes)
-        return links[x]
-
-    def _set(self, names: str | Iterable[str]) -> set[str]:
-        found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-        for name in found:
-            self._of(self._links, name)
-        return set(found)
-
-
-class Dag(_Value):
+class Dag(GraphValue):
     """A directed graph without cycles.
 
     `x` is text, a mapping from a child to its parents, pairs (parent, child), a networkx DiGraph or a Dag. Text is arrows
@@ -230,7 +189,7 @@ class Dag(_Value):
             raise TooLarge(f"the moral graph would join up to {n_pairs:,} pairs of parents")
         married = {pair for ps in self._parents.values() for pair in combinations(sorted(ps), 2)}
         married.update((min(e), max(e)) for e in self.edges)
-        return Graph(married, nodes=self.nodes)
+        return Graph(sorted(married), nodes=self.nodes)
 
     def skeleton(self) -> Graph:
         """The undirected graph of the same edges.
@@ -286,7 +245,7 @@ class Dag(_Value):
           "a" -> "b";
         }
         """
-        return _dot("digraph", self.nodes, [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
+        return dot("digraph", self.nodes, [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
 
     def plot(self, path: Any = None, *, ax: Any = None) -> Any:
         """Draw the graph in layers, parents above children; gives the matplotlib axes, and saves to `path` when given.
@@ -312,80 +271,7 @@ class Dag(_Value):
         return svg(self.topological_order, self._parents, repr(self))
 
 
-class Graph(_Value):
-    """An undirected graph, from pairs of names or a networkx Graph; `nodes` as in `Dag`.
-
-    >>> graph = Graph([("b", "a"), ("b", "c")])
-    >>> graph.edges
-    (('a', 'b'), ('b', 'c'))
-    >>> graph.neighbours("b")
-    ('a', 'c')
-    """
-
-    edges: tuple[Edge, ...]
-    """The pairs (a, b) with a < b, sorted."""
-    _neighbours: dict[str, tuple[str, ...]]
-
-    def __init__(self, x: Any = (), nodes: Iterable[str] | None = None) -> None:
-        mentioned, pairs = read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
-        edges = sorted((min(e), max(e)) for e in pairs)
-        names = all_nodes(mentioned, edges, nodes)
-        check_edges(edges)
-        neighbours: dict[str, list[str]] = {name: [] for name in names}
-        for a, b in edges:
-            neighbours[a].append(b)
-            neighbours[b].append(a)
-        vars(self).update(nodes=names, edges=tuple(edges), _neighbours={a: tuple(sorted(bs)) for a, bs in neighbours.items()})
-
-    @property
-    def _links(self) -> Mapping[str, object]:
-        return self._neighbours
-
-    @property
-    def _key(self) -> tuple[object, ...]:
-        return self.nodes, self.edges
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.edges, self.nodes)
-
-    def neighbours(self, x: str) -> tuple[str, ...]:
-        """The nodes joined to x, sorted.
-
-        >>> Graph([("a", "b")]).neighbours("b")
-        ('a',)
-        """
-        return self._of(self._neighbours, x)
-
-    def to_networkx(self) -> Any:
-        """The same graph as a networkx Graph.
-
-        >>> Graph([("a", "b")]).to_networkx().edges
-        EdgeView([('a', 'b')])
-        """
-        import networkx
-
-        graph = networkx.Graph()
-        graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(self.edges)
-        return graph
-
-    def to_dot(self) -> str:
-        """The graph in the language of Graphviz.
-
-        >>> print(Graph([("a", "b")]).to_dot())
-        graph {
-          "a";
-          "b";
-          "a" -- "b";
-        }
-        """
-        return _dot("graph", self.nodes, [f"{quoted(a)} -- {quoted(b)}" for a, b in self.edges])
-
-    def __repr__(self) -> str:
-        return f"Graph([{listed(self.edges, 12)}]{_lone_nodes(self, self.edges)})"
-
-
-class Cpdag(_Value):
+class Cpdag(GraphValue):
     """A partially directed graph: the arrows that all members of an equivalence class share, and the edges they do not.
 
     `Dag.cpdag` makes it; a search by independence tests makes one of its own, which need not have a member (see `to_dag`).
@@ -398,7 +284,7 @@ class Cpdag(_Value):
     """The pairs (parent, child), sorted."""
     undirected: tuple[Edge, ...]
     """The pairs (a, b) with a < b, sorted."""
-    _adjacent: dict[str, object]
+    _known: dict[str, None]
 
     def __init__(
         self, directed: Iterable[Edge] = (), undirected: Iterable[Edge] = (), nodes: Iterable[str] | None = None
@@ -407,11 +293,11 @@ class Cpdag(_Value):
         lines = sorted((min(e), max(e)) for e in read_pairs(undirected))
         names = all_nodes([], [*arrows, *lines], nodes)
         check_edges([*((min(e), max(e)) for e in arrows), *lines])
-        vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _adjacent=dict.fromkeys(names))
+        vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _known=dict.fromkeys(names))
 
     @property
     def _links(self) -> Mapping[str, object]:
-        return self._adjacent
+        return self._known
 
     @property
     def _key(self) -> tuple[object, ...]:
@@ -468,20 +354,54 @@ class Cpdag(_Value):
         """
         lines = {(a, b): f"{quoted(a)} -> {quoted(b)} [dir=none]" for a, b in self.undirected}
         lines |= {(a, b): f"{quoted(a)} -> {quoted(b)}" for a, b in self.directed}
-        return _dot("digraph", self.nodes, [lines[e] for e in sorted(lines)])
+        return dot("digraph", self.nodes, [lines[e] for e in sorted(lines)])
 
     def __repr__(self) -> str:
         lines = f", [{listed(self.undirected, 12)}]" if self.undirected else ""
-        return f"Cpdag([{listed(self.directed, 12)}]{lines}{_lone_nodes(self, [*self.directed, *self.undirected])})"
+        return f"Cpdag([{listed(self.directed, 12)}]{lines}{nodes_if_lone(self, [*self.directed, *self.undirected])})"
 
 
-def _lone_nodes(graph: Graph | Cpdag, edges: Iterable[Edge]) -> str:
-    every = {x for edge in edges for x in edge}
-    return f", nodes=[{listed(graph.nodes, 12)}]" if len(every) < len(graph.nodes) else ""
+def shd(a: DagLike | Cpdag, b: DagLike | Cpdag) -> int:
+    """The structural Hamming distance of the equivalence classes of two graphs on the same nodes.
+
+    One for each pair of nodes whose edge differs: missing, extra, or directed otherwise. Equivalent graphs have distance 0.
+
+    >>> shd(Dag("a -> b -> c"), Dag("c -> b -> a"))
+    0
+    >>> shd(Dag("a -> b <- c"), Dag("a -> b -> c"))
+    2
+    """
+    first, second = _class_of(a), _class_of(b)
+    if first.nodes != second.nodes:
+        only = sorted({*first.nodes} ^ {*second.nodes})
+        raise GraphError(f"the graphs have different nodes: {listed(only)} only in one of them")
+    return n_differing(_marks(first), _marks(second))
 
 
-def _dot(kind: str, nodes: Iterable[str], edges: Iterable[str]) -> str:
-    return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, nodes), *edges]), "}"])
+def compare(truth: DagLike | Cpdag, learned: DagLike | Cpdag) -> Comparison:
+    """Compare a learned graph with the truth, on the same nodes; `Comparison` says what is counted.
+
+    >>> compare(Dag("a -> c <- b; c -> d"), Dag("a -> c; d -> c; a -> b"))
+    Comparison: shd 3
+      edges   precision 0.667, recall 0.667, f1 0.667
+      arrows  precision 0.333, recall 0.333, f1 0.333
+      missing 1: ('b', 'c')
+      extra 1: ('a', 'b')
+      reversed 1: ('c', 'd')
+    """
+    graphs = [g if isinstance(g, (Dag, Cpdag)) else Dag(g) for g in (truth, learned)]
+    distance = shd(*graphs)
+    if any(isinstance(g, Cpdag) for g in graphs):
+        graphs = [_class_of(g) for g in graphs]
+    return compared(distance, *map(_marks, graphs))
+
+
+def _class_of(graph: DagLike | Cpdag) -> Cpdag:
+    return graph if isinstance(graph, Cpdag) else Dag(graph).cpdag()
+
+
+def _marks(graph: Dag | Cpdag) -> Mapping[Edge, str]:
+    return marks(graph.edges) if isinstance(graph, Dag) else marks(graph.directed, graph.undirected)
 
 
 def n_dags(n: int) -> int:

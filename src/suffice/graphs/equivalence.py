@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from suffice.errors import GraphError, listed
-from suffice.graph_paths import chain, find_cycle
-from suffice.graph_text import Edge
+from suffice.graphs.paths import chain, find_cycle
+from suffice.graphs.text import Edge
 
 
 def compelled(order: Sequence[str], parents: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from suffice.errors import GraphError, nearest
-from suffice.graph_text import Edge, parse_arrows, parse_modelstring, shown
+from suffice.graphs.text import Edge, parse_arrows, parse_modelstring, shown
 
 
 def read_directed(x: Any) -> tuple[list[str], list[Edge]]:

@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from suffice.errors import GraphError
-from suffice.graph_text import written
+from suffice.graphs.text import written
 
 Links: TypeAlias = Mapping[str, Sequence[str]]
 

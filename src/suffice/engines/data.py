@@ -1,0 +1,224 @@
+"""Data: rows as a learner sees them, through a schema, statistics and folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.engines.blocks import ROWS, Batch, Block, layout_of, ranges
+from suffice.engines.gather import Fill, Plan, gather
+from suffice.engines.parallel import in_order, tree_sum
+from suffice.engines.store import Store
+from suffice.errors import DataError, listed
+from suffice.statistics import Request, Statistics
+from suffice.variables import Finite, Variable
+
+T = TypeVar("T")
+
+
+class Schema(Mapping[str, Variable]):
+    """The variables of some data by name; prints as a table.
+
+    >>> from suffice.variables import Finite
+    >>> print(Schema({"smoke": Finite("smoke", ["no", "yes"])}, {"smoke": 3}))
+    column  kind    states   missing
+    ──────  ──────  ───────  ───────
+    smoke   Finite  no, yes  3
+    """
+
+    def __init__(self, variables: Mapping[str, Variable], missing: Mapping[str, int]) -> None:
+        self._variables, self._missing = dict(variables), dict(missing)
+
+    def __getitem__(self, name: str) -> Variable:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = []
+        for name, v in self._variables.items():
+            states = listed(v.states, 6, "str") if isinstance(v, Finite) else ""
+            rows.append([name, type(v).__name__, states, self._missing.get(name) or ""])
+        return ["column", "kind", "states", "missing"], rows
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+
+class Data:
+    """Rows that are read when they are needed, and never more of them than needed. `scan` makes one.
+
+    >>> from suffice.engines import scan
+    >>> data = scan({"x": ["a", "b", "a"], "y": [1.5, 2.5, None]})
+    >>> data.n_rows, data.columns, data.schema["x"], dict(data.missing)
+    (3, ('x', 'y'), Finite('x', ['a', 'b']), {'x': 0, 'y': 1})
+    >>> data.gather([Request(("x",))]).counts(["x"]).values
+    array([2., 1.])
+    """
+
+    def __init__(self, store: Store, names: Iterable[str]) -> None:
+        self._store = store
+        self.columns = tuple(names)
+
+    @property
+    def schema(self) -> Schema:
+        """What each column is: a mapping from names to variables."""
+        self._store.require(self.columns)
+        read = self._store.read
+        return Schema({n: read[n].variable for n in self.columns}, self.missing)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        if self._store.n_rows is None:
+            self._store.require(self.columns)
+        return self._store.n_rows or 0
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows together: their number, where there are no weights."""
+        return self._store.total_weight(self.columns)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the rows have weights."""
+        return self._store.weighted
+
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """The number of missing cells in each column."""
+        self._store.require(self.columns)
+        return MappingProxyType({n: self._store.read[n].n_missing for n in self.columns})
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns that have nearly as many states as there are rows."""
+        self._store.require(self.columns)
+        return tuple(n for n in self.columns if self._store.identifies(n))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was noted while the columns were read."""
+        return tuple(self._store.notes)
+
+    def take(self, names: Iterable[str]) -> Data:
+        """The same rows with only these columns; the others need not even be read."""
+        chosen = tuple(names)
+        for name in chosen:
+            self._store.check(name)
+        return Data(self._store, chosen)
+
+    select = take
+
+    def with_variables(self, variables: Any) -> Data:
+        """The same rows, some of their columns declared otherwise."""
+        return Data(self._store.redeclared(variables), self.columns)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """A whole column: codes of states, or numbers."""
+        self._store.check(name)
+        self._store.require([name])
+        return self._store.rows(self._store.read[name].column, 0, self.n_rows)
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        """The tables and moments asked for, all in one pass over the rows."""
+        wanted = tuple(requests)
+        names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
+        for name in names:
+            self._store.check(name)
+        self._store.require(names)
+        read = self._store.read
+        self._refuse_missing(names)
+        layout = layout_of({n: read[n].column for n in names}, names)
+        plan = Plan.of(wanted, {n: read[n].variable for n in names}, layout, self.n_rows)
+        fills = (self._fill(start, stop) for start, stop in ranges(self.n_rows))
+        return gather(plan, fills, weighted=self.weighted, weight=lambda: self.weight, threads=threads)
+
+    def batches(self, block_rows: int = ROWS) -> Iterator[Batch]:
+        """The rows in their order, some at a time."""
+        self._store.require(self.columns)
+        return (self._batch(start, stop) for start, stop in ranges(self.n_rows, block_rows))
+
+    def fold(self, step: Callable[[Batch], T], *, threads: int | None = None) -> T:
+        """The sum of `step(batch)` over fixed blocks of rows: arrays, or tuples or dicts of them.
+
+        The blocks are added in a fixed tree, so the sum does not depend on the number of threads.
+
+        >>> from suffice.engines import scan
+        >>> data = scan({"y": [1.0, 2.0]})
+        >>> float(data.fold(lambda batch: batch.columns["y"].sum()))
+        3.0
+        """
+        self._store.require(self.columns)
+        tasks = ((lambda a=a, b=b: step(self._batch(a, b))) for a, b in ranges(self.n_rows))
+        total = tree_sum(in_order(tasks, threads), added)
+        if total is None:
+            raise DataError("there are no rows")
+        return total
+
+    def _fill(self, start: int, stop: int) -> Fill:
+        store = self._store
+
+        def fill(block: Block) -> None:
+            weight = store.weight
+            block.fill(
+                lambda name, out: store.read[name].column.read(start, stop, out),
+                None if weight is None else lambda out: weight.read(start, stop, out),
+                stop - start,
+            )
+
+        return fill
+
+    def _batch(self, start: int, stop: int) -> Batch:
+        store = self._store
+        weight = None if store.weight is None else store.rows(store.weight, start, stop)
+        return Batch({n: store.rows(store.read[n].column, start, stop) for n in self.columns}, weight, start)
+
+    def _refuse_missing(self, names: Iterable[str]) -> None:
+        read = self._store.read
+        for name in names:
+            if read[name].n_missing == self.n_rows:
+                raise DataError(f"the column {name!r} has no values at all: every cell is missing")
+        found = [f"{n!r} {read[n].n_missing:,}" for n in names if read[n].n_missing]
+        if found:
+            raise DataError(
+                f"there are missing cells in {self.n_rows:,} rows ({listed(found, style='str')}); counting needs complete rows, and no "
+                "row is dropped: fill them, leave the columns out, or learn with em(...)"
+            )
+
+    def __repr__(self) -> str:
+        known = all(n in self._store.read for n in self.columns)
+        if not known:
+            rows = "" if self._store.n_rows is None else f"{self._store.n_rows:,} rows, "
+            return f"Data({rows}{len(self.columns)} columns, not read yet: {listed(self.columns, style='str')})"
+        return f"Data({self.n_rows:,} rows, {len(self.columns)} columns)\n{self.schema!r}"
+
+    def _repr_html_(self) -> str:
+        known = all(n in self._store.read for n in self.columns)
+        return self.schema._repr_html_() if known else repr(self)
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two results of a step.
+
+    >>> added((1, {"n": 2}), (3, {"n": 4}))
+    (4, {'n': 6})
+    """
+    if isinstance(a, tuple):
+        parts = [added(x, y) for x, y in zip(a, b, strict=True)]
+        return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
+    if isinstance(a, Mapping):
+        return {key: added(a[key], b[key]) for key in a}
+    return np.add(a, b) if isinstance(a, np.ndarray) else a + b

@@ -1,0 +1,224 @@
+"""CSV and TSV files as a source, read as text: what a column is, is decided elsewhere.
+
+Arrow parses, and is lenient; so the bytes are watched on their way to it. A quote must open or close a whole cell, text must be
+UTF-8, and where Arrow stops, the file is read once more by Python's own reader to name the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from suffice.engines.encode import number
+from suffice.engines.parquet import same_columns
+from suffice.engines.sources import Categories, Kind, checked_names
+from suffice.errors import DataError
+
+BLOCK = 2**23
+"""Bytes that are parsed at once."""
+
+PEEK = 200
+"""Rows by which a column is taken for numbers, which are not worth a dictionary."""
+
+SUFFIXES = {".csv": ",", ".tsv": "\t"}
+
+
+class Delimited:
+    """Text files that have the same columns, one after the other."""
+
+    def __init__(self, paths: Sequence[Path], separators: Sequence[str]) -> None:
+        self.paths = tuple(paths)
+        self._separators = tuple(separators)
+        self._lengths: list[int] = []
+        heads = [self._head(p, s) for p, s in zip(self.paths, self._separators, strict=True)]
+        self.names, self._wordy = heads[0]
+        self.n_rows: int | None = None
+        for path, (names, _) in zip(self.paths, heads, strict=True):
+            same_columns(path, names, self.paths[0], self.names)
+
+    def kind(self, name: str) -> Kind:
+        return Kind.CELLS
+
+    def described(self, name: str) -> str:
+        return "text"
+
+    def categories(self, name: str) -> Categories | None:
+        return None
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        return sum(p.stat().st_size * (8 if p.suffix == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        self._lengths = []
+        for path, separator in zip(self.paths, self._separators, strict=True):
+            self._lengths.append(0)
+            for batch in self._file(path, separator, names):
+                yield {n: batch.column(n) for n in names}
+                self._lengths[-1] += batch.num_rows
+
+    def _file(self, path: Path, separator: str, names: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        text = pa.string()
+        types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
+        with _opened(path) as raw:
+            watched = Watched(raw, path, separator)
+            try:
+                yield from arrow_csv.open_csv(
+                    watched,
+                    read_options=arrow_csv.ReadOptions(block_size=BLOCK),
+                    parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                    convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=list(names), check_utf8=False),
+                )
+            except pa.ArrowInvalid as error:
+                self._diagnose(path, separator)
+                if "Empty CSV file" not in str(error):  # a header without a single row
+                    raise DataError(f"{path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
+
+    def place(self, row: int) -> str:
+        for path, n, separator in zip(self.paths, self._lengths, self._separators, strict=False):
+            if row < n or path == self.paths[len(self._lengths) - 1]:
+                return f"{path}, line {self._line(path, separator, row)}"
+            row -= n
+        return f"row {row + 1}"
+
+    def _line(self, path: Path, separator: str, row: int) -> int:
+        for i, (line, _) in enumerate(_records(path, separator)):
+            if i == row + 1:
+                return line
+        return row + 2
+
+    def _diagnose(self, path: Path, separator: str) -> None:
+        """Name the first line that has not as many fields as the header."""
+        expected = 0
+        for line, record in _records(path, separator):
+            expected = expected or len(record)
+            if len(record) != expected:
+                found = f"{len(record)} field{'s' if len(record) > 1 else ''}"
+                raise DataError(f"{path}, line {line}: found {found} where the header has {expected}")
+
+    @staticmethod
+    def _head(path: Path, separator: str) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The columns of a file, and those whose first cells are not all numbers."""
+        rows = []
+        for _, record in _records(path, separator):
+            rows.append(record)
+            if len(rows) > PEEK:
+                break
+        if not rows:
+            raise DataError(f"{path}: the file is empty")
+        names = checked_names(rows[0], f"{path}, line 1")
+        cells = zip(*(r for r in rows[1:] if len(r) == len(names)), strict=True)
+        return names, frozenset(n for n, column in zip(names, cells, strict=False) if any(c and number(c) is None for c in column))
+
+
+class Watched(io.RawIOBase):
+    """The bytes of a file on their way to the parser, checked for stray quotes and for what is not UTF-8."""
+
+    def __init__(self, raw: BinaryIO, path: Path, separator: str) -> None:
+        self._raw, self._path = raw, path
+        self._ends = np.frombuffer(f'{separator}\r\n"'.encode(), np.uint8)
+        self._offset = 0
+        self._open: int | None = None
+        self._before = ord("\n")
+        self._closed = False
+        self._tail = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, n: int = -1) -> bytes:
+        data = self._raw.read(n)
+        if self._offset == 0 and data.startswith(b"\xef\xbb\xbf"):
+            data = data[3:] or self._raw.read(n)
+        self._check_text(data)
+        self._check_quotes(data)
+        self._offset += len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _check_text(self, data: bytes) -> None:
+        if data.isascii() and not (self._tail and data):
+            if not data and self._tail:
+                self._refuse("the text is not UTF-8", self._offset)
+            return
+        whole = self._tail + data
+        try:
+            whole.decode()
+            self._tail = b""
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data" or not data:
+                self._refuse("the text is not UTF-8", self._offset - len(self._tail) + error.start)
+            self._tail = whole[error.start :]
+
+    def _check_quotes(self, data: bytes) -> None:
+        if self._closed and data and data[0] not in self._ends:
+            self._refuse("a quote ends inside a cell", self._offset)
+        if not data and self._open is not None:
+            self._refuse("a quote is never closed", self._open)
+        if data:
+            self._closed = False
+        if b'"' in data:
+            self._check_pairs(np.frombuffer(data, np.uint8))
+        if data:
+            self._before = data[-1]
+
+    def _check_pairs(self, data: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        places = np.flatnonzero(data == ord('"'))
+        skip = 0 if self._open is None else 1
+        opening, closing = places[skip::2], places[1 - skip :: 2]
+        before = np.where(opening > 0, data[np.maximum(opening - 1, 0)], self._before)
+        self._require(np.isin(before, self._ends), opening, "a quote begins inside a cell")
+        inner = closing[closing + 1 < len(data)]
+        self._require(np.isin(data[inner + 1], self._ends), inner, "a quote ends inside a cell")
+        self._closed = len(closing) > 0 and int(closing[-1]) == len(data) - 1
+        if (len(places) + skip) % 2:
+            self._open = self._offset + int(places[-1])
+        else:
+            self._open = None
+
+    def _require(self, good: Any, places: Any, what: str) -> None:
+        if not good.all():
+            self._refuse(what, self._offset + int(places[np.argmin(good)]))
+
+    def _refuse(self, what: str, offset: int) -> None:
+        with _opened(self._path) as raw:
+            start = raw.read(offset + 1)[:-1]
+        line = 1 + start.count(b"\n") + start.count(b"\r") - start.count(b"\r\n")
+        raise DataError(f"{self._path}, line {line}: {what}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as raw:
+            yield cast(BinaryIO, raw)
+    except (EOFError, zlib.error, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+
+
+def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines where records begin, and their fields, by Python's reader; blank lines are no records."""
+    with _opened(path) as raw:
+        lines = csv.reader(io.TextIOWrapper(io.BufferedReader(Watched(raw, path, separator)), "utf-8", newline=""), delimiter=separator)
+        line = 1
+        try:
+            for record in lines:
+                if record:
+                    yield line, record
+                line = lines.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path}, line {line}: {error}") from None

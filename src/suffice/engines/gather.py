@@ -1,0 +1,211 @@
+"""Gathering: all the tables and moments that a learner asks for, in one pass over the rows."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.blocks import Block, Layout
+from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, moments_of, table_of
+from suffice.engines.parallel import in_order, n_threads, tree_sum
+from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
+from suffice.statistics import Counts, Moments, Request, Statistics
+from suffice.variables import Finite, Variable
+
+DENSE = 2**22
+"""A table of more cells than this, and of many more than there are rows, is counted as a list of the cells that occur."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Requests, sorted by how they are answered, and the dense tables among them as the kernel wants them."""
+
+    variables: Mapping[str, Variable]
+    dense: tuple[Request, ...]
+    sparse: tuple[Request, ...]
+    moments: tuple[Request, ...]
+    layout: Layout
+
+    @staticmethod
+    def of(requests: Iterable[Request], variables: Mapping[str, Variable], layout: Layout, n_rows: int | None) -> Plan:
+        wanted = tuple(dict.fromkeys(requests))
+        for request in wanted:
+            _check(request, variables)
+        tables = [r for r in wanted if not r.real]
+        cells = {r: math.prod(sizes(r, variables)) for r in tables}
+        sparse = [r for r in tables if cells[r] > DENSE and (n_rows is None or cells[r] > 4 * n_rows)]
+        dense = tuple(r for r in tables if r not in set(sparse))
+        return Plan(variables, dense, tuple(sparse), tuple(r for r in wanted if r.real), layout)
+
+    @property
+    def n_cells(self) -> int:
+        return sum(math.prod(sizes(r, self.variables)) for r in self.dense)
+
+    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """first, members, sizes and offsets of the dense tables, as `suffice.kernels.count` has them."""
+        place = {n: i for i, n in enumerate(self.layout.narrow)} | {n: ~i for i, n in enumerate(self.layout.wide)}
+        members = np.array([place[n] for r in self.dense for n in r.finite], np.int32)
+        each = [sizes(r, self.variables) for r in self.dense]
+        first = np.cumsum([0, *map(len, each)], dtype=np.int64)
+        offsets = np.cumsum([0, *map(math.prod, each)], dtype=np.int64)
+        return first, members, np.array([s for t in each for s in t], np.int64), offsets
+
+
+@dataclass
+class Partial:
+    """What some rows add. `cells` is None where they were added elsewhere already."""
+
+    cells: npt.NDArray[np.float64] | None
+    sparse: list[Table]
+    moments: list[Groups]
+
+    def __add__(self, other: Partial) -> Partial:
+        cells = self.cells if other.cells is None or self.cells is None else np.add(self.cells, other.cells, out=self.cells)
+        sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
+        return Partial(cells, sparse, [add_groups(a, b) for a, b in zip(self.moments, other.moments, strict=True)])
+
+
+Fill = Callable[[Block], None]
+
+
+def gather(plan: Plan, fills: Iterable[Fill], *, weighted: bool, weight: Callable[[], float], threads: int | None = None) -> Statistics:
+    """The statistics that `plan` asks for, of the rows that `fills` put into blocks."""
+    workers = n_threads(threads)
+    _check_size(plan, workers)
+    counter = _Counter(plan, weighted)
+    total = tree_sum(in_order((lambda fill=fill: counter.partial(fill) for fill in fills), workers), lambda a, b: a + b)
+    if total is None:
+        total = Partial(None, [], [])
+    return Statistics(_entries(plan, counter.cells(total), total), weight())
+
+
+class _Counter:
+    """Turns filled blocks into partial statistics; each thread has a block of its own.
+
+    Whole counts add up the same in any order, so each thread adds to one array of its own from block to block.
+    """
+
+    def __init__(self, plan: Plan, weighted: bool) -> None:
+        self.plan, self.weighted = plan, weighted
+        self.arrays = plan.arrays()
+        self._local = threading.local()
+        self._whole: list[npt.NDArray[np.int64]] = []
+
+    def partial(self, fill: Fill) -> Partial:
+        block = self._block()
+        fill(block)
+        sparse = [table_of(self._flat(block, r), self._weight(block)) for r in self.plan.sparse]
+        return Partial(self._count(block), sparse, [self._moments(block, r) for r in self.plan.moments])
+
+    def cells(self, total: Partial) -> npt.NDArray[np.float64]:
+        if total.cells is not None:
+            return total.cells
+        result = np.zeros(self.plan.n_cells)
+        for whole in self._whole:
+            result += whole
+        return result
+
+    def _count(self, block: Block) -> npt.NDArray[np.float64] | None:
+        if not self.plan.dense:
+            return None
+        from suffice.kernels.count import count, count_weighted
+
+        if self.weighted:
+            cells = np.zeros(self.plan.n_cells)
+            count_weighted(block.narrow, block.wide, block.weight, block.n_rows, *self.arrays, cells)
+            return cells
+        if not hasattr(self._local, "whole"):
+            self._local.whole = np.zeros(self.plan.n_cells, np.int64)
+            self._whole.append(self._local.whole)
+        count(block.narrow, block.wide, block.n_rows, *self.arrays, self._local.whole)
+        return None
+
+    def _moments(self, block: Block, request: Request) -> Groups:
+        groups = grouped(self._flat(block, request), math.prod(sizes(request, self.plan.variables)))
+        members = np.array([self.plan.layout.real.index(n) for n in request.real], np.int32)
+        return moments_of(block, members, *groups)
+
+    def _flat(self, block: Block, request: Request) -> npt.NDArray[np.int64]:
+        """The row-major index of each row's configuration."""
+        flat = np.zeros(block.n_rows, np.int64)
+        for name, size in zip(request.finite, sizes(request, self.plan.variables), strict=True):
+            flat *= size
+            flat += block[name]
+        return flat
+
+    def _weight(self, block: Block) -> npt.NDArray[np.float64] | None:
+        return block.weight[: block.n_rows] if self.weighted else None
+
+    def _block(self) -> Block:
+        if not hasattr(self._local, "block"):
+            self._local.block = Block(self.plan.layout, self.weighted)
+        block: Block = self._local.block
+        return block
+
+
+def sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
+    """The numbers of states of a request's finite variables."""
+    return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
+
+
+def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list[Counts | Moments]:
+    answers: list[Counts | Moments] = []
+    offset = 0
+    for request in plan.dense:
+        shape = sizes(request, plan.variables)
+        n = math.prod(shape)
+        answers.append(Counts(_finite(plan, request), cells[offset : offset + n].reshape(shape)))
+        offset += n
+    for request, (keys, values) in zip(plan.sparse, total.sparse, strict=True):
+        answers.append(Counts(_finite(plan, request), values[values > 0], keys[values > 0]))
+    for request, groups in zip(plan.moments, total.moments, strict=True):
+        seen = groups.total > 0
+        parts = (groups.keys[seen], groups.total[seen], groups.mean[seen], groups.scatter[seen])
+        answers.append(Moments(_finite(plan, request), request.real, *parts))
+    return answers
+
+
+def _finite(plan: Plan, request: Request) -> tuple[Finite, ...]:
+    return tuple(v for n in request.finite if isinstance(v := plan.variables[n], Finite))
+
+
+def _check(request: Request, variables: Mapping[str, Variable]) -> None:
+    for name in request.finite:
+        if not isinstance(variables[name], Finite):
+            raise SchemaError(f"a table needs finite columns, and {name!r} is {variables[name]!r}")
+    for name in request.real:
+        if isinstance(variables[name], Finite):
+            raise SchemaError(f"moments need columns of numbers, and {name!r} is {variables[name]!r}")
+    if len(set(request.names)) < len(request.names):
+        raise SchemaError(f"a column is asked for twice in one table: {listed(request.names)}")
+    cells = math.prod(sizes(request, variables))
+    if cells >= 2**63:
+        raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
+
+
+def _check_size(plan: Plan, workers: int) -> None:
+    """Refuse tables that would not fit, while their size is still only a number."""
+    need = 8.0 * plan.n_cells * (workers + 2)
+    if need > 2**26 and need > available_memory() / 2:
+        largest = max(plan.dense, key=lambda r: math.prod(sizes(r, plan.variables)))
+        raise TooLarge(
+            f"the tables asked for need {bytes_in_words(need)} and {bytes_in_words(available_memory())} are free; "
+            f"the largest is over {listed(largest.finite)}"
+        )
+
+
+def available_memory() -> float:
+    """The bytes of memory that are free, as far as the system says."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return 2.0**33
+
+
+__all__: Sequence[str] = ["Fill", "Plan", "gather"]

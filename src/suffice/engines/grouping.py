@@ -1,0 +1,94 @@
+"""Partial tables and moments as lists of the cells that occur, and how they add."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.blocks import Block
+
+Floats = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.int64]
+Table = tuple[Keys, Floats]
+
+SMALL = 2**16
+"""Up to so many configurations, those that occur are found by counting, which is faster than sorting."""
+
+
+class Groups(NamedTuple):
+    """The weight, mean and centred scatter of the configurations that occur."""
+
+    keys: Keys
+    total: Floats
+    mean: Floats
+    scatter: Floats
+
+
+def table_of(flat: Keys, weight: Floats | None) -> Table:
+    """The cells that occur, and their counts or weights.
+
+    >>> table_of(np.array([7, 3, 7]), None)
+    (array([3, 7]), array([1., 2.]))
+    """
+    keys, inverse = np.unique(flat, return_inverse=True)
+    return keys, np.bincount(inverse, weight, len(keys)).astype(np.float64)
+
+
+def add_tables(a: Table, b: Table) -> Table:
+    """The sum of two lists of cells."""
+    keys, inverse = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
+    return keys, np.bincount(inverse, np.concatenate([a[1], b[1]]), len(keys))
+
+
+def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:
+    """The configurations that occur, and the position among them of each row's.
+
+    >>> grouped(np.array([7, 3, 7]), 10)
+    (array([3, 7]), array([1, 0, 1], dtype=uint32))
+    """
+    if n_configurations == 1:
+        return np.zeros(1, np.int64), np.zeros(len(flat), np.uint32)
+    if n_configurations > SMALL:
+        keys, inverse = np.unique(flat, return_inverse=True)
+        return keys, inverse.astype(np.uint32)
+    occurs = np.bincount(flat, minlength=n_configurations) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.uint32)[flat]
+
+
+def moments_of(block: Block, members: npt.NDArray[np.int32], keys: Keys, group: npt.NDArray[np.uint32]) -> Groups:
+    """The moments of columns of a block within groups of its rows."""
+    from suffice.kernels.moments import moments
+
+    g, k = len(keys), len(members)
+    groups = Groups(keys, np.zeros(g), np.zeros((g, k)), np.zeros((g, k, k)))
+    moments(block.real, members, group, block.weight, block.n_rows, groups.total, groups.mean, groups.scatter)
+    return groups
+
+
+def add_groups(a: Groups, b: Groups) -> Groups:
+    """The moments of the rows behind both, by the pairwise update of Chan, Golub & LeVeque 1983:
+
+    mean = mean_a + d n_b/n,  scatter = scatter_a + scatter_b + d dᵀ n_a n_b/n,  d = mean_b − mean_a
+    """
+    if not np.array_equal(a.keys, b.keys):
+        keys = np.union1d(a.keys, b.keys)
+        a, b = _spread(a, keys), _spread(b, keys)
+    total = a.total + b.total
+    share = b.total / np.where(total > 0, total, 1.0)
+    step = b.mean - a.mean
+    mean = np.where((a.total > 0)[:, None], a.mean + step * share[:, None], b.mean)
+    across = step[:, :, None] * step[:, None, :] * (a.total * share)[:, None, None]
+    return Groups(a.keys, total, mean, a.scatter + b.scatter + across)
+
+
+def _spread(groups: Groups, keys: Keys) -> Groups:
+    """The same moments over more configurations, the new ones without weight."""
+    at = np.searchsorted(keys, groups.keys)
+    parts = []
+    for part in groups[1:]:
+        wider = np.zeros((len(keys), *part.shape[1:]))
+        wider[at] = part
+        parts.append(wider)
+    return Groups(keys, *parts)

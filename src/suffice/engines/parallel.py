@@ -1,0 +1,67 @@
+"""Threads over blocks of rows, and sums that do not depend on how many threads there are."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def n_threads(asked: int | None = None) -> int:
+    """The number of threads to use: what was asked for, or one for each processor that this process may use.
+
+    >>> n_threads(3)
+    3
+    """
+    if asked is not None:
+        return max(1, asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> Iterator[T]:
+    """The results of the tasks in their order; a few are under way at any time, so that a stream of tasks is never held whole.
+
+    >>> list(in_order((lambda i=i: i * i) for i in range(4)))
+    [0, 1, 4, 9]
+    """
+    workers = n_threads(threads)
+    if workers == 1:
+        yield from (task() for task in tasks)
+        return
+    pending: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for task in tasks:
+                pending.append(pool.submit(task))
+                if len(pending) > 2 * workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T | None:
+    """The sum of the parts by a fixed binary tree: ((a+b)+(c+d))+…, with few of them held at a time.
+
+    >>> tree_sum("abcde", lambda a, b: f"({a}{b})")
+    '(((ab)(cd))e)'
+    """
+    stack: list[tuple[int, T]] = []
+    for part in parts:
+        size = 1
+        while stack and stack[-1][0] == size:
+            part = add(stack.pop()[1], part)
+            size *= 2
+        stack.append((size, part))
+    if not stack:
+        return None
+    _, total = stack.pop()
+    while stack:
+        total = add(stack.pop()[1], total)
+    return total

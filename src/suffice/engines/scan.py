@@ -1,0 +1,126 @@
+"""The door: anything that holds rows becomes `Data`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.data import Data
+from suffice.engines.paths import from_paths
+from suffice.engines.sources import Source
+from suffice.engines.store import Options, Store, checked
+from suffice.errors import DataError, SchemaError, nearest
+from suffice.variables import Bins, Finite, Real
+
+
+def scan(
+    x: Any,
+    variables: Any = None,
+    *,
+    weights: Any = None,
+    missing: Iterable[object] = (),
+    integers: type[Real] | type[Finite] = Real,
+    memory_limit: int | str | None = None,
+) -> Data:
+    """Rows, wherever they are: a pandas, polars or Arrow frame, a dict of columns, a structured array, a path, a list or glob
+    of paths of CSV or Parquet files, a DuckDB relation.
+
+    `variables` declares columns: {name: Finite(...), Real, Count, Bins(5) or a list of states}, or a list of variables; what
+    is not declared is inferred. `weights` is the name of a column of row weights, or an array of them. `missing` lists words
+    that mean a missing cell, besides the empty one. `integers=Finite` makes states of undeclared whole numbers. Columns that
+    are larger, encoded, than `memory_limit` (by default 1 GiB, or SUFFICE_MEMORY_LIMIT) are kept in a temporary file.
+
+    >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
+    column  kind    states               missing
+    ──────  ──────  ───────────────────  ───────
+    age     Finite  <18, [18,65), >=65
+    ill     Finite  no, yes
+    """
+    if isinstance(x, Data):
+        if weights is not None or tuple(missing) or integers is not Real:
+            raise DataError("weights, missing and integers are said when rows are first scanned; scan their source again")
+        return x if variables is None else x.with_variables(variables)
+    if integers not in (Real, Finite):
+        raise SchemaError(f"integers are Real or Finite, not {integers!r}")
+    source = _source(x)
+    if source.n_rows == 0:
+        raise DataError("there are no rows")
+    words = (missing,) if isinstance(missing, str) else tuple(str(w) for w in missing)
+    column = _weights_column(weights, source)
+    options = Options(checked(variables, source), column, words, integers, _limit(memory_limit))
+    store = Store(source, options)
+    if weights is not None and column is None:
+        store.set_weights(weights)
+    return Data(store, [n for n in source.names if n != column])
+
+
+def _source(x: Any) -> Source:
+    from suffice.engines import frames
+
+    if isinstance(x, (str, os.PathLike)):
+        return from_paths([x])
+    if isinstance(x, Sequence) and x and all(isinstance(p, (str, os.PathLike)) for p in x):
+        return from_paths(x)
+    if isinstance(x, Mapping):
+        return frames.from_columns(x)
+    if isinstance(x, np.ndarray):
+        if x.dtype.names is None:
+            raise DataError("an array has no names of columns; give a dict of columns, such as dict(zip(names, x.T))")
+        return frames.from_columns({n: x[n] for n in x.dtype.names})
+    if type(x).__name__ == "DuckDBPyRelation":
+        from suffice.engines.files import Relation
+
+        return Relation(x)
+    return _frame(x)
+
+
+def _frame(x: Any) -> Source:
+    import narwhals as nw
+
+    from suffice.engines import frames
+
+    try:
+        frame = nw.from_native(x)
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"the table has a column twice ({str(error).splitlines()[0]})") from None
+    except TypeError:
+        frame = None
+    if isinstance(frame, nw.LazyFrame):
+        return frames.Lazy(frame)
+    if isinstance(frame, nw.DataFrame):
+        return frames.from_frame(frame)
+    if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        return frames.from_frame(nw.from_native(pa.table(x), eager_only=True))
+    raise DataError(
+        f"rows cannot be read from {type(x).__name__}; give a pandas, polars or Arrow frame, a dict of columns, "
+        "a path or glob of CSV or Parquet files, or a DuckDB relation"
+    )
+
+
+def _weights_column(weights: Any, source: Source) -> str | None:
+    if not isinstance(weights, str):
+        return None
+    if weights not in source.names:
+        raise DataError(f"the data have no column {weights!r} of weights{nearest(weights, source.names)}")
+    if len(source.names) == 1:
+        raise DataError(f"there are no columns besides the weights {weights!r}")
+    return weights
+
+
+def _limit(limit: int | str | None) -> int:
+    """A number of bytes, or a text such as '2GiB'."""
+    text = str(limit if limit is not None else os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB"))
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {text!r}")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+__all__ = ["Path", "scan"]

@@ -1,0 +1,142 @@
+"""Networks from and to files, the format chosen by the suffix."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import FormatError, GraphError, ModelError, SchemaError, TooLarge, note
+from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
+from suffice.formats.files import text_of, write_bytes
+from suffice.formats.finite_network import FiniteNetwork, Table
+from suffice.formats.tokens import shown
+from suffice.graphs import Dag
+from suffice.variables import Finite
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+
+def _read_xml(text: str) -> FiniteNetwork:
+    """XMLBIF or XDSL, by the root element."""
+    root = xml_tree.tree(text)
+    if root.tag not in ("BIF", "smile"):
+        raise FormatError(f"the root element is <{root.tag[:60]}>; it must be <BIF> (XMLBIF) or <smile> (XDSL)", line=root.line)
+    return xmlbif.read_tree(root) if root.tag == "BIF" else xdsl.read_tree(root)
+
+
+_XML = (".xmlbif", ".bifxml", ".xml", ".xdsl")
+_READERS: dict[str, Callable[[str], FiniteNetwork]] = {
+    ".bif": bif.read,
+    **dict.fromkeys(_XML, _read_xml),
+    ".net": net.read,
+    ".dsc": dsc.read,
+    ".dsl": dsl.read,
+    ".uai": uai.read,
+}
+_WRITERS: dict[str, Callable[[FiniteNetwork], str]] = {
+    ".bif": bif.write,
+    **dict.fromkeys((".xmlbif", ".bifxml", ".xml"), xmlbif.write),
+    ".xdsl": xdsl.write,
+    ".net": net.write,
+    ".dsc": dsc.write,
+    ".uai": uai.write,
+}
+SUFFIXES = (*_READERS, ".json")
+"""The suffixes that are known, each also with `.gz`."""
+
+
+def read(path: str | PathLike[str]) -> BayesNet:
+    """The network in a file. The suffix tells the format; `.gz` after it is a compressed file.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "coin.bif"
+    >>> _ = file.write_text("variable coin { type discrete [ 2 ] { head, tail }; } probability ( coin ) { table 0.5, 0.5; }")
+    >>> read(file)["coin"].probs
+    array([0.5, 0.5])
+    """
+    place = Path(path)
+    suffix, compressed = _suffix(place)
+    text = text_of(place, compressed=compressed, xml=suffix in _XML)
+    try:
+        bn, notes = _read_json(text) if suffix == ".json" else _model(_READERS[suffix](text))
+    except FormatError as error:
+        raise error.at(place) from None
+    except TooLarge as error:
+        raise TooLarge(f"{place}: {error}") from None
+    except (GraphError, ModelError, SchemaError) as error:
+        raise FormatError(str(error), path=place) from None
+    if notes:
+        note(f"{place}: {'; '.join(notes)}")
+    return bn
+
+
+def write(bn: BayesNet, path: str | PathLike[str]) -> None:
+    """Write a network to a file, which takes the place of one that is there once it is complete.
+
+    >>> import tempfile, pathlib
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> bn = BayesNet("coin", {"coin": [0.5, 0.5]}, variables=[Finite("coin", ["head", "tail"])])
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "coin.xdsl.gz"
+    >>> write(bn, file)
+    >>> read(file).variables
+    mappingproxy({'coin': Finite('coin', ['head', 'tail'])})
+    """
+    place = Path(path)
+    suffix, compressed = _suffix(place)
+    if suffix == ".dsl":
+        raise FormatError(".dsl is only read; write .xdsl, which GeNIe opens as well", path=place)
+    try:
+        text = _json_model().write(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(bn, suffix))
+        data = text.encode("utf-8")
+    except FormatError as error:
+        raise error.at(place) from None
+    except UnicodeEncodeError as error:
+        raise FormatError(f"{shown(error.object[error.start - 20 : error.end])} cannot be written in UTF-8", path=place) from None
+    write_bytes(place, data, compressed=compressed)
+
+
+def _suffix(path: Path) -> tuple[str, bool]:
+    """The suffix in lower case without `.gz`, and whether that was there."""
+    name = path.name.lower()
+    compressed = name.endswith(".gz")
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if suffix not in SUFFIXES:
+        raise FormatError(f"the suffix {suffix!r} is not known; known are {' '.join(SUFFIXES)}, each also with .gz", path=path)
+    return suffix, compressed
+
+
+def _read_json(text: str) -> tuple[BayesNet, tuple[str, ...]]:
+    """Our own JSON or that of the repositories, by its keys."""
+    content = repository_json.parsed(text)
+    if "suffice" in content:
+        return _json_model().read(text), ()
+    if "nodes" in content and "cpds" in content:
+        return repository_json.read(text)
+    raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
+
+
+def _json_model() -> Any:
+    return importlib.import_module("suffice.formats.json_model")
+
+
+def _model(network: FiniteNetwork) -> tuple[BayesNet, tuple[str, ...]]:
+    from suffice.models.bayes_net import BayesNet
+
+    dag = Dag({name: list(table.parents) for name, table in network.tables.items()}, nodes=[v.name for v in network.variables])
+    return BayesNet(
+        dag, {name: table.probs for name, table in network.tables.items()}, variables=network.variables
+    ), network.notes
+
+
+def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
+    """The tables of a network whose variables are all finite; cut points are dropped, and that is said."""
+    finite = [v for v in bn.variables.values() if isinstance(v, Finite)]
+    if other := [v.name for v in bn.variables.values() if not isinstance(v, Finite)]:
+        raise FormatError(f"{suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead")
+    if cut := [v.name for v in finite if v.cuts is not None]:
+        note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does", stacklevel=4)
+    return FiniteNetwork(tuple(finite), {v.name: Table(tuple(bn[v.name].parents), bn[v.name].probs) for v in finite})

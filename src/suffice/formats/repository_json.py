@@ -1,0 +1,190 @@
+"""The JSON of the network repositories: Gaussian and conditional Gaussian networks. It is only read.
+
+    {"nodes": [...], "arcs": [[parent, child], ...], "cpds": {node: {...}}}
+
+A CPD is `discrete` (`states`, `prob` flat: the own state fastest, then the first parent, the last parent slowest, each
+parent's states in the order of `parent_states`), `gaussian` (`coefficients` with "(Intercept)", `sd`) or `clg` (`configs`:
+for each combination of the finite parents `given`, `coefficients`, `sd`). A CPD without a type is Gaussian, its numbers in
+lists of one and `variance` in place of `sd`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import FormatError
+from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, cells, declare, finished
+from suffice.formats.tokens import Array, hint, shown
+from suffice.graphs import Dag
+from suffice.variables import Finite, Real
+
+if TYPE_CHECKING:
+    from suffice.families.gaussian import Gaussian
+    from suffice.models.bayes_net import BayesNet
+
+
+def read(text: str) -> tuple[BayesNet, tuple[str, ...]]:
+    """The network, and what its reader should be told about the file."""
+    from suffice.models.bayes_net import BayesNet
+
+    content = parsed(text)
+    nodes = [_typed(node, str, "a node") for node in _field(content, "nodes", list, "the file")]
+    cpds = _field(content, "cpds", dict, "the file")
+    for name in [*nodes, *cpds]:
+        if name not in cpds or name not in set(nodes):
+            raise FormatError(f"{shown(name)} must be among the nodes and have a CPD{hint(name, [*nodes, *cpds])}")
+    parents = {name: _parents(name, cpds[name]) for name in nodes}
+    dag = Dag(parents, nodes=nodes)
+    _check_arcs(content, dag)
+    finite = _finite_part(nodes, cpds, parents)
+    tables: dict[str, Any] = {name: table.probs for name, table in finite.tables.items()}
+    variables = {v.name: v for v in finite.variables}
+    for name in nodes:
+        if name not in tables:
+            tables[name] = _gaussian(name, cpds[name], parents[name], variables)
+    bn = BayesNet(dag, tables, variables=[variables.get(name, Real(name)) for name in nodes])
+    return bn, finite.notes
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The object that a JSON text holds; no key twice, no NaN."""
+
+    def no_constant(word: str) -> Any:
+        raise FormatError(f"{word} is not a number that JSON may hold")
+
+    def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise FormatError(f"the key {shown(twice)} occurs twice in one object")
+        return found
+
+    try:
+        content = json.loads(text, parse_constant=no_constant, object_pairs_hook=no_key_twice)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"the JSON is broken: {error.msg}", line=error.lineno) from None
+    except RecursionError:
+        raise FormatError("the JSON is nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError("the JSON holds a number that is too long") from None
+    if not isinstance(content, dict):
+        raise FormatError("the JSON must hold an object at its top")
+    return content
+
+
+def _typed(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise FormatError(f"{what} must be {'a text' if kind is str else f'a {kind.__name__}'}, not {shown(repr(value))}")
+    return value
+
+
+def _field(of: dict[str, Any], key: str, kind: type, whose: str) -> Any:
+    if key not in of:
+        raise FormatError(f"{whose} has no {key!r}")
+    return _typed(of[key], kind, f"{key!r} of {whose}")
+
+
+def _number(value: Any, what: str) -> float:
+    """A number, or a list of one."""
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+        raise FormatError(f"{what} must be a number, not {shown(repr(value))}")
+    return float(value)
+
+
+def _parents(name: str, cpd: Any) -> list[str]:
+    cpd = _typed(cpd, dict, f"the CPD of {shown(name)}")
+    return [_typed(p, str, f"a parent of {shown(name)}") for p in _field(cpd, "parents", list, f"the CPD of {shown(name)}")]
+
+
+def _check_arcs(content: dict[str, Any], dag: Dag) -> None:
+    arcs = _field(content, "arcs", list, "the file")
+    if not all(isinstance(arc, list) and len(arc) == 2 and all(isinstance(end, str) for end in arc) for arc in arcs):
+        raise FormatError("'arcs' must be pairs [parent, child]")
+    if odd := sorted({(a, b) for a, b in arcs} ^ set(dag.edges)):
+        raise FormatError(f"the arcs and the parents in the CPDs disagree about {shown(odd[0][0])} -> {shown(odd[0][1])}")
+
+
+def _finite_part(nodes: list[str], cpds: dict[str, Any], parents: dict[str, list[str]]) -> FiniteNetwork:
+    """The finite nodes, which can have only finite parents and so are a network of their own."""
+    variables: dict[str, Finite] = {}
+    finite = [name for name in nodes if cpds[name].get("type") == "discrete"]
+    for name in finite:
+        states = _field(cpds[name], "states", list, f"the CPD of {shown(name)}")
+        declare(variables, name, [_typed(s, str, f"a state of {shown(name)}") for s in states], lambda: None)
+    for name in finite:
+        if real := [p for p in parents[name] if p not in variables]:
+            raise FormatError(f"the table of {shown(name)} cannot have the real parent {shown(real[0])}")
+    definitions = [
+        Definition(
+            name, tuple(parents[name]), Numbers(_probabilities(name, cpds[name], parents[name], variables)), lambda _: None
+        )
+        for name in finite
+    ]
+    return finished(variables, definitions) if finite else FiniteNetwork((), {})
+
+
+def _probabilities(name: str, cpd: dict[str, Any], parents: list[str], variables: dict[str, Finite]) -> Array:
+    """The numbers with the child fastest and then the last parent, states in their declared order."""
+    whose = f"the CPD of {shown(name)}"
+    values = np.array([_number(p, f"a probability of {shown(name)}") for p in _field(cpd, "prob", list, whose)])
+    sizes = [variables[p].n_states for p in parents]
+    if values.size != cells([*sizes, variables[name].n_states]):
+        return values
+    table = values.reshape(*reversed(sizes), -1).transpose(*reversed(range(len(sizes))), len(sizes))
+    orders = _field(cpd, "parent_states", dict, whose)
+    for axis, parent in enumerate(parents):
+        states = _field(orders, parent, list, f"'parent_states' of {shown(name)}")
+        if sorted(map(str, states)) != sorted(variables[parent].states):
+            raise FormatError(f"the states of {shown(parent)} in the CPD of {shown(name)} are not those it has")
+        table = table.take([states.index(state) for state in variables[parent].states], axis=axis)
+    return table.reshape(-1)
+
+
+def _gaussian(name: str, cpd: dict[str, Any], parents: list[str], variables: dict[str, Finite]) -> Gaussian:
+    from suffice.families.gaussian import Gaussian
+
+    kind = cpd.get("type", "gaussian")
+    if kind not in ("gaussian", "clg"):
+        raise FormatError(f"the CPD of {shown(name)} is of the unknown type {shown(str(kind))}")
+    finite = [variables[p] for p in parents if p in variables]
+    reals = [p for p in parents if p not in variables]
+    shape = tuple(v.n_states for v in finite)
+    configs = _field(cpd, "configs", list, f"the CPD of {shown(name)}") if kind == "clg" else [cpd]
+    if len(configs) != cells(shape):
+        raise FormatError(f"variable {shown(name)} has {len(configs)} configurations; its finite parents need {cells(shape):.9g}")
+    numbers = np.full((*shape, len(reals) + 2), np.nan)
+    for config in configs:
+        place = _place(name, _typed(config, dict, f"a configuration of {shown(name)}"), finite)
+        if not np.isnan(numbers[place][0]):
+            raise FormatError(f"variable {shown(name)} has a configuration twice")
+        numbers[place] = _regression(name, config, reals)
+    coefficients = {parent: numbers[..., k + 1] for k, parent in enumerate(reals)}
+    return Gaussian(intercept=numbers[..., 0], coefficients=coefficients, variance=numbers[..., -1])
+
+
+def _place(name: str, config: dict[str, Any], finite: list[Finite]) -> tuple[int, ...]:
+    given = _field(config, "given", dict, f"a configuration of {shown(name)}") if finite else {}
+    if sorted(given) != sorted(v.name for v in finite):
+        raise FormatError(f"a configuration of {shown(name)} does not give its finite parents")
+    for variable in finite:
+        if given[variable.name] not in variable.states:
+            raise FormatError(f"variable {shown(variable.name)} has no state {shown(str(given[variable.name]))}")
+    return tuple(variable.states.index(given[variable.name]) for variable in finite)
+
+
+def _regression(name: str, config: dict[str, Any], reals: list[str]) -> list[float]:
+    """Intercept, coefficients and variance."""
+    coefficients = _field(config, "coefficients", dict, f"the CPD of {shown(name)}")
+    if sorted(coefficients) != sorted(["(Intercept)", *reals]):
+        raise FormatError(f"variable {shown(name)} needs an '(Intercept)' and a coefficient for each of its real parents")
+    numbers = [_number(coefficients[key], f"a coefficient of {shown(name)}") for key in ("(Intercept)", *reals)]
+    if "variance" in config:
+        return [*numbers, _number(config["variance"], f"the variance of {shown(name)}")]
+    return [*numbers, _number(config.get("sd"), f"the sd of {shown(name)}") ** 2]

@@ -1,0 +1,58 @@
+"""Oracles: the slow and obvious way, by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import suffice as sf
+
+
+def joint(bn: sf.BayesNet) -> dict[tuple[str, ...], float]:
+    """p(every configuration) of a small finite network, states in the order of bn.dag.nodes."""
+    nodes = bn.dag.nodes
+    result = {}
+    for states in itertools.product(*(bn.variables[n].states for n in nodes)):
+        row = dict(zip(nodes, states, strict=True))
+        result[states] = float(np.prod([bn[n].predictive({p: row[p] for p in bn[n].parents})[bn.variables[n].code(row[n])] for n in nodes]))
+    return result
+
+
+def random_dag(rng: np.random.Generator, nodes: list[str], density: float = 0.5) -> sf.Dag:
+    order = list(rng.permutation(nodes))
+    edges = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if rng.random() < density]
+    return sf.Dag(edges, nodes=nodes)
+
+
+def random_net(seed: int, n_nodes: int = 4, zeros: bool = False) -> sf.BayesNet:
+    """A finite network with random graph, states and tables."""
+    rng = np.random.default_rng(seed)
+    nodes = [f"n{i}" for i in range(n_nodes)]
+    dag = random_dag(rng, nodes)
+    variables = {n: sf.Finite(n, [f"s{k}" for k in range(rng.integers(1, 4))]) for n in nodes}
+    return random_tables(rng, dag, variables, zeros)
+
+
+def random_tables(rng: np.random.Generator, dag: sf.Dag, variables: Any, zeros: bool = False) -> sf.BayesNet:
+    tables = {}
+    for n in dag.nodes:
+        shape = [variables[p].n_states for p in dag.parents(n)] + [variables[n].n_states]
+        table = rng.gamma(0.7, size=shape) + 1e-3
+        if zeros:
+            table *= rng.random(shape) < 0.7
+            table[..., 0] += 1e-3
+        tables[n] = table / table.sum(-1, keepdims=True)
+    return sf.BayesNet(dag, tables, variables)
+
+
+def random_rows(seed: int, n: int = 60) -> dict[str, Any]:
+    """Rows of two finite and three real columns that hang together."""
+    rng = np.random.default_rng(seed)
+    u = rng.integers(0, 2, n)
+    w = (u + rng.integers(0, 2, n)) % 3
+    x = rng.standard_normal(n) + u
+    y = 2.0 * x - w + rng.standard_normal(n)
+    z = 100.0 + 0.5 * y - x + 0.1 * rng.standard_normal(n)
+    return {"u": np.array(["a", "b"])[u], "w": np.array(["p", "q", "r"])[w], "x": x, "y": y, "z": z}

@@ -1,0 +1,43 @@
+"""The public interface: its names, and what importing it costs."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import suffice as sf
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_every_public_name_exists_and_has_an_example() -> None:
+    finder = doctest.DocTestFinder(recurse=True)
+    for name in sf.__all__:
+        thing = getattr(sf, name)
+        if name in ("SufficeError", "SufficeNote", "BGe"):
+            continue
+        assert thing.__doc__, name
+        assert any(t.examples for t in finder.find(thing, name)), f"{name} has no runnable example"
+    assert set(sf._HOME) == set(sf.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        sf.nonsense  # noqa: B018
+
+
+def test_import_takes_only_numpy_and_the_standard_library() -> None:
+    code = "import sys, suffice; print([m for m in ('scipy','pyarrow','networkx','narwhals','duckdb','numba','typer','rich','pandas') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> None:
+    """Every ```python block of a page runs, in order, in one namespace, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
+        exec(compile(block, page, "exec"), namespace)
