@@ -27,7 +27,7 @@ _HOME = {
     "Counts": "statistics",
     "Cpdag": "graphs",
     "Dag": "graphs",
-    "Data": "engines.engine",
+    "Data": "engines.data",
     "Dirichlet": "families.priors",
     "Evidence": "scores",
     "Finite": "variables",
@@ -104,7 +104,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from suffice.engines.engine import Data
+    from suffice.engines.data import Data
     from suffice.engines.scan import scan
     from suffice.errors import SufficeError, SufficeNote
     from suffice.families.family import Mean, Mode

@@ -69,11 +69,10 @@ def fit(
     """Fit the parameters of a graph to data."""
     from suffice import cli_words as words
     from suffice.families.gathering import gather
-    from suffice.formats import writable, write
+    from suffice.formats import write
     from suffice.learning.fit import fit as fitted
 
     start = time.perf_counter()
-    writable(out)
     dag, bn = words.graph_of(graph)
     declared = {**(bn.variables if bn else {}), **words.declarations(finite or [], real or [], bins or [])}
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
@@ -169,9 +168,8 @@ def compare(
 @app.command()
 def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
     """Read a network in one format and write it in another; the suffixes say which."""
-    from suffice.formats import read, writable, write
+    from suffice.formats import read, write
 
-    writable(target)
     bn = read(source)
     write(bn, target)
     _say(f"{len(bn):,} nodes, {bn.n_parameters:,} parameters written to {target}")

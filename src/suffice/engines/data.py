@@ -140,7 +140,7 @@ class Data:
             self._store.check(name)
         self._store.require(names)
         read = self._store.read
-        self._refuse_missing(names)
+        self.require_complete(names)
         layout = layout_of({n: read[n].column for n in names}, names)
         plan = Plan.of(wanted, {n: read[n].variable for n in names}, layout, self.n_rows)
         fills = (self._fill(start, stop) for start, stop in ranges(self.n_rows))
@@ -186,7 +186,10 @@ class Data:
         weight = None if store.weight is None else store.rows(store.weight, start, stop)
         return Batch({n: store.rows(store.read[n].column, start, stop) for n in self.columns}, weight, start)
 
-    def _refuse_missing(self, names: Iterable[str]) -> None:
+    def require_complete(self, names: Iterable[str]) -> None:
+        """Refuse missing cells in these columns, with their number in each."""
+        names = tuple(names)
+        self._store.require(names)
         read = self._store.read
         for name in names:
             if read[name].n_missing == self.n_rows:

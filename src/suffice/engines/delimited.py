@@ -34,6 +34,8 @@ SUFFIXES = {".csv": ",", ".tsv": "\t"}
 class Delimited:
     """Text files that have the same columns, one after the other."""
 
+    stable = True
+
     def __init__(self, paths: Sequence[Path], separators: Sequence[str]) -> None:
         self.paths = tuple(paths)
         self._separators = tuple(separators)

@@ -22,6 +22,8 @@ CHUNK = 2**22
 class Frame:
     """A source whose columns are in memory."""
 
+    stable = True
+
     def __init__(self, columns: Mapping[object, Callable[[], Any]], n_rows: int, *, loose: frozenset[str] = frozenset()) -> None:
         self.names = checked_names(columns, "the table")
         self.n_rows: int | None = n_rows
@@ -65,6 +67,8 @@ class Frame:
 
 class Lazy(Frame):
     """A lazy frame: only the columns that are asked for are ever collected."""
+
+    stable = False
 
     def __init__(self, frame: Any) -> None:
         empty = from_frame(frame.head(0).collect())

@@ -20,6 +20,8 @@ BATCH = 2**17
 class Parquet:
     """Parquet files that have the same columns, one after the other."""
 
+    stable = True
+
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = tuple(paths)
         self._schemas = [self._schema(p) for p in self.paths]

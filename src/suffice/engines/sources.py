@@ -36,6 +36,10 @@ class Source(Protocol):
         """The columns, in their order."""
 
     @property
+    def stable(self) -> bool:
+        """Whether the rows come in the same order each time they are read."""
+
+    @property
     def n_rows(self) -> int | None:
         """The number of rows, where it is known without reading them."""
 

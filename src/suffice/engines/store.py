@@ -72,6 +72,10 @@ class Store:
             return
         for name in wanted:
             self.check(name)
+        if self.read and not self.source.stable:  # rows of one reading cannot be joined to those of another
+            wanted = [*self.read, *wanted]
+            self.read.clear()
+            self.weight = None if self.options.weights is not None else self.weight
         encoders = {n: self._encoder(n) for n in wanted}
         weights = self.options.weights
         if weights is not None and self.weight is None:
@@ -145,6 +149,8 @@ class Store:
             sink.close()
         if row == 0:
             raise DataError(f"{self._where()}there are no rows")
+        if self.n_rows not in (None, row):
+            raise DataError(f"{self._where()}there were {self.n_rows:,} rows at first and now {row:,}; the data must not change while they are read")
         self.n_rows = row
         for name, encoder in encoders.items():
             self._keep(name, encoder, sink)

@@ -291,12 +291,12 @@ class ConditionalGaussian:
                 where = described(int(rows[np.argmax(lost)]), self.finite_parents)
                 raise ModelError(f"{self.child.name!r} has no parameters at {where}: too few rows had it; fit with a prior")
         k = self.coefficients.shape[-1]
-        return self.intercept.reshape(-1)[rows], self.coefficients.reshape(-1, k)[rows], variance[rows]
+        return self.intercept.reshape(-1)[rows], self.coefficients.reshape(len(variance), k)[rows], variance[rows]
 
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
         finite = self.finite_parents
         header = [*(p.name for p in finite), "intercept", *self.real_parents, "variance"]
-        b = self.coefficients.reshape(-1, self.coefficients.shape[-1])
+        b = self.coefficients.reshape(self.variance.size, -1) if self.real_parents else np.zeros((self.variance.size, 0))
         rows: list[list[object]] = []
         for g in range(min(limit, self.variance.size)):
             digits = np.unravel_index(g, sizes(finite)) if finite else ()

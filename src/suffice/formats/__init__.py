@@ -1,5 +1,6 @@
 """Files of networks: one module per format, one registry by suffix."""
 
-from suffice.formats.registry import read, write
+from suffice.formats.bundled import load
+from suffice.formats.registry import SUFFIXES, read, write
 
-__all__ = ["read", "write"]
+__all__ = ["SUFFIXES", "load", "read", "write"]

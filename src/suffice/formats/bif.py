@@ -7,7 +7,8 @@
 Rows may stand in any order, their numbers are those of the child's states; `default` holds for the rows that are not named.
 In a `table` with parents the child varies slowest and the last parent fastest. Commas may be blanks; names are words or
 quoted strings (with the escapes `\\" \\\\ \\n \\r \\t`); `//` and `/* */` are comments; `property` lines are passed over, also
-without their semicolon, but for `property function` in a table that is none. Blocks come in any order. The writer names every row and quotes only what is no plain word.
+without their semicolon, but for `property function`, which makes a table something else. Blocks come in any order. The
+writer names every row and quotes only what is no plain word.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 from itertools import product
 
 from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
-from suffice.formats.probability_block import head, read_rows
+from suffice.formats.probability_block import Codes, head, read_rows
 from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
 
@@ -42,11 +43,11 @@ def read(text: str) -> FiniteNetwork:
             blocks.append(at)
         elif not _properties(tokens, ("network", "variable", "probability", "")):
             raise tokens.unexpected("'network', 'variable' or 'probability'")
-    codes = {name: codes_by_name(variable) for name, variable in variables.items()}
+    codes = Codes(variables, _by_name)
     return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
 
-def codes_by_name(variable: Finite) -> dict[str, int]:
+def _by_name(variable: Finite) -> dict[str, int]:
     """The codes of the states as they are written, in quotes and without."""
     plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
     return plain | {quoted(state): k for k, state in enumerate(variable.states)}
@@ -97,12 +98,12 @@ def _read_variable(tokens: Tokens, variables: dict[str, Finite]) -> None:
     declare(variables, name, states, lambda: tokens.line(start))
 
 
-def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: dict[str, dict[str, int]]) -> Definition:
+def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: Codes) -> Definition:
     tokens.at = at
     block = head(tokens, variables)
     while not tokens.accept("}"):
         if tokens.word == "(":
-            read_rows(block, lambda variable: codes[variable.name], colon=False)
+            read_rows(block, codes, colon=False)
         elif tokens.accept("table"):
             block.read_everything()
         elif tokens.accept("default"):

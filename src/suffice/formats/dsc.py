@@ -16,7 +16,7 @@ from itertools import product
 
 from suffice.errors import note
 from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
-from suffice.formats.probability_block import head, read_rows
+from suffice.formats.probability_block import Codes, head, read_rows
 from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
 
@@ -48,11 +48,11 @@ def read(text: str) -> FiniteNetwork:
             raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read")
         else:
             raise tokens.unexpected("'node' or 'probability'")
-    codes = {name: _codes_by_number(variable) for name, variable in variables.items()}
+    codes = Codes(variables, _by_number)
     return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
 
-def _codes_by_number(variable: Finite) -> dict[str, int]:
+def _by_number(variable: Finite) -> dict[str, int]:
     """The codes of the states by their number; by name where that is not a number, and quoted always by name."""
     plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
     in_quotes = {quoted(state): k for k, state in enumerate(variable.states)}
@@ -93,12 +93,12 @@ def _read_states(tokens: Tokens, name: str) -> list[str]:
     return states
 
 
-def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: dict[str, dict[str, int]]) -> Definition:
+def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: Codes) -> Definition:
     tokens.at = at
     block = head(tokens, variables)
     while not tokens.accept("}"):
         if tokens.word == "(":
-            read_rows(block, lambda variable: codes[variable.name], colon=True)
+            read_rows(block, codes, colon=True)
         elif tokens.accept("default"):
             tokens.expect(":")
             block.read_default()

@@ -14,7 +14,7 @@ MAX_BYTES = 2**30
 """No file with more text is read."""
 
 MAX_EXPANSION = 100
-"""A compressed file may hold this many times its size, or 64 MiB if that is more: enough for any table of zeros and ones."""
+"""A compressed file may hold this many times its size; or 16 MiB, if that is more."""
 
 _CHUNK = 2**20
 _ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
@@ -50,14 +50,17 @@ def _bytes_of(path: Path, compressed: bool) -> bytes:
         if path.is_dir():
             raise FormatError("this is a directory; give the name of a file", path=path)
         size = path.stat().st_size
-        limit = min(MAX_BYTES, max(2**26, MAX_EXPANSION * size)) if compressed else MAX_BYTES
+        limit = min(MAX_BYTES, max(2**24, MAX_EXPANSION * size)) if compressed else MAX_BYTES
         with gzip.open(path) if compressed else path.open("rb") as file:
             chunks, total = [], 0
             while chunk := file.read(_CHUNK):
                 chunks.append(chunk)
                 total += len(chunk)
                 if total > limit:
-                    raise TooLarge(f"{path}: the text is larger than {bytes_in_words(limit)}, the most that is read of this file")
+                    advice = "; decompress it first if you trust it" if limit < MAX_BYTES else ""
+                    raise TooLarge(
+                        f"{path}: the text is larger than {bytes_in_words(limit)}, the most that is read of it{advice}"
+                    )
         return b"".join(chunks)
     except (EOFError, zlib.error):
         raise FormatError("the compressed file is cut off or broken", path=path) from None

@@ -15,6 +15,18 @@ from suffice.formats.tokens import Array, Tokens, hint, quoted, shown
 from suffice.variables import Finite
 
 
+class Codes(dict[str, dict[str, int]]):
+    """For each variable, made when it is first asked for: the codes of its states by how they may be written."""
+
+    def __init__(self, variables: dict[str, Finite], written: Callable[[Finite], dict[str, int]]) -> None:
+        super().__init__()
+        self.variables, self.written = variables, written
+
+    def __missing__(self, name: str) -> dict[str, int]:
+        self[name] = self.written(self.variables[name])
+        return self[name]
+
+
 @dataclass
 class Block:
     """A block as far as it is read."""
@@ -84,10 +96,10 @@ def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:
     return Block(tokens, start, child, tuple(parents))
 
 
-def read_rows(block: Block, codes_of: Callable[[Finite], dict[str, int]], *, colon: bool) -> None:
+def read_rows(block: Block, codes_of: Codes, *, colon: bool) -> None:
     """All rows that stand here one after another, each `( state, state ) number, number ;`, after DSC's bracket a colon."""
     tokens, words = block.tokens, block.tokens.words
-    codes = [codes_of(parent) for parent in block.parents]
+    codes = [codes_of[parent.name] for parent in block.parents]
     closing = [")", ":"] if colon else [")"]
     skip = 1 + len(codes) + len(closing)
     width = skip + block.child.n_states

@@ -7,7 +7,7 @@ found only when an error is told: the position of a word is looked up by cutting
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -114,9 +114,11 @@ class Tokens:
         self.at += 1
         return name
 
-    def names(self, words: Iterable[str], at: int, what: str) -> list[str]:
+    def names(self, words: list[str], at: int, what: str) -> list[str]:
         """Names that stand side by side from a position on."""
-        return [self.unquoted(at + k, what) for k, _ in enumerate(words)]
+        if {word[0] for word in words}.isdisjoint(self.grammar.marks + ',"p'):
+            return words
+        return [self.unquoted(at + k, what) for k in range(len(words))]
 
     def unquoted(self, at: int, what: str) -> str:
         word = self.words[at]
