@@ -16,7 +16,9 @@ def joint(bn: sf.BayesNet) -> dict[tuple[str, ...], float]:
     result = {}
     for states in itertools.product(*(bn.variables[n].states for n in nodes)):
         row = dict(zip(nodes, states, strict=True))
-        result[states] = float(np.prod([bn[n].predictive({p: row[p] for p in bn[n].parents})[bn.variables[n].code(row[n])] for n in nodes]))
+        result[states] = float(
+            np.prod([bn[n].predictive({p: row[p] for p in bn[n].parents})[bn.variables[n].code(row[n])] for n in nodes])
+        )
     return result
 
 

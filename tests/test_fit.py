@@ -45,7 +45,9 @@ def test_bus() -> None:
 def test_known_coins() -> None:
     """{(1 HHT), (1 HTT), (2 THT)}: α = 2/3, p = 1/2, q = 1/3."""
     tosses = [("1", t) for t in "HHTHTT"] + [("2", t) for t in "THT"]
-    bn = sf.fit("coin -> toss", sf.scan({"coin": [c for c, _ in tosses], "toss": [t for _, t in tosses]}, variables={"coin": sf.Finite}))
+    bn = sf.fit(
+        "coin -> toss", sf.scan({"coin": [c for c, _ in tosses], "toss": [t for _, t in tosses]}, variables={"coin": sf.Finite})
+    )
     assert bn["coin"].probs == pytest.approx([2 / 3, 1 / 3])
     assert bn["toss"].probs[:, 0] == pytest.approx([1 / 2, 1 / 3])
 
@@ -84,7 +86,11 @@ def test_unseen_gaussian_configurations_are_flagged_and_refused() -> None:
         ("x -> y", {"x": [1.0, 2.0], "y": [1.0, 3.0]}, r"'y' cannot be fitted from 2 rows.*3 rows"),
         ("x -> y", {"x": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 4.0, 6.0, 8.0]}, "'y'.*4 rows.*no residual variance"),
         ("y", {"y": [1.5, 1.5, 1.5]}, "'y'.*3 rows.*no residual variance"),
-        ("x -> y; z -> y", {"x": [1.0, 2.0, 3.0, 5.0, 4.0], "z": [2.0, 4.0, 6.0, 10.0, 8.0], "y": [1.0, 0.0, 2.0, 1.0, 5.0]}, "'z' is a linear combination of 'x'"),
+        (
+            "x -> y; z -> y",
+            {"x": [1.0, 2.0, 3.0, 5.0, 4.0], "z": [2.0, 4.0, 6.0, 10.0, 8.0], "y": [1.0, 0.0, 2.0, 1.0, 5.0]},
+            "'z' is a linear combination of 'x'",
+        ),
         ("x -> y", {"x": [0.5, 1.5, 2.5], "y": ["a", "b", "b"]}, "GLM"),
     ],
 )
@@ -122,7 +128,9 @@ def test_statistics_need_no_rows(tmp_path) -> None:
     whole = sf.gather(rows, truth.dag)
     parts = sf.gather(rows[:700], truth.dag) + sf.gather(rows[700:], truth.dag)
     parts.save(tmp_path / "both.stats")
-    assert sf.fit(truth.dag, sf.Statistics.load(tmp_path / "both.stats"), prior=sf.BDeu(10)) == sf.fit(truth.dag, rows, prior=sf.BDeu(10))
+    assert sf.fit(truth.dag, sf.Statistics.load(tmp_path / "both.stats"), prior=sf.BDeu(10)) == sf.fit(
+        truth.dag, rows, prior=sf.BDeu(10)
+    )
     assert sf.fit(truth.dag, whole - sf.gather(rows[700:], truth.dag)) == sf.fit(truth.dag, rows[:700])
     with pytest.raises(StatisticsError, match="gather"):
         sf.fit("asia -> dysp", whole)
@@ -156,7 +164,9 @@ def test_bde_of_a_uniform_network_is_bdeu() -> None:
     variables = [sf.Finite("x", ["a", "b"]), sf.Finite("y", ["u", "v", "w"])]
     uniform = sf.BayesNet("x; y", {"x": [1 / 2, 1 / 2], "y": [1 / 3, 1 / 3, 1 / 3]}, variables)
     rows = {"x": ["a", "b", "b"], "y": ["u", "v", "w"]}
-    assert sf.score("x -> y", rows, sf.Evidence(sf.BDe(uniform, 5))) == pytest.approx(sf.score("x -> y", rows, sf.Evidence(sf.BDeu(5))))
+    assert sf.score("x -> y", rows, sf.Evidence(sf.BDe(uniform, 5))) == pytest.approx(
+        sf.score("x -> y", rows, sf.Evidence(sf.BDeu(5)))
+    )
 
 
 def test_columns_rows_and_states_may_be_permuted() -> None:

@@ -16,7 +16,13 @@ import typer
 from suffice import __version__
 from suffice.errors import SufficeError, SufficeNote
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Learn probabilistic graphical models from data.", rich_markup_mode=None)
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Learn probabilistic graphical models from data.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="a network: .bif .xmlbif .net .dsc .xdsl .dsl .uai .json, also .gz")]
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; or saved .stats")]
@@ -24,7 +30,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program t
 Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
 Missing = Annotated[list[str] | None, typer.Option(help="a word that means a missing cell, besides the empty cell")]
 Integers = Annotated[str, typer.Option(help="what columns of whole numbers are: real or finite")]
-FiniteWords = Annotated[list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")]
+FiniteWords = Annotated[
+    list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")
+]
 RealWords = Annotated[list[str] | None, typer.Option("--real", help="a,b: these columns are real")]
 BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]
 
@@ -45,7 +53,9 @@ def main() -> None:
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", is_eager=True, help="print the version and exit")] = False) -> None:
+def _version(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="print the version and exit")] = False,
+) -> None:
     if version:
         print(f"suffice {__version__}")
         raise typer.Exit
@@ -53,9 +63,13 @@ def _version(version: Annotated[bool, typer.Option("--version", is_eager=True, h
 
 @app.command()
 def fit(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH_OR_MODEL", help="'a -> b; b -> c', a text file with that, or a network's file")],
+    graph: Annotated[
+        str, typer.Argument(metavar="GRAPH_OR_MODEL", help="'a -> b; b -> c', a text file with that, or a network's file")
+    ],
     data: DataFile,
-    out: Annotated[str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")],
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
+    ],
     prior: Annotated[str, typer.Option(help="mle, bdeu:10, k2, dirichlet:1, nig, bge, or several: bdeu:1+nig")] = "mle",
     estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
     weights: Weights = None,
@@ -64,7 +78,9 @@ def fit(
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,
-    statistics: Annotated[str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")] = None,
+    statistics: Annotated[
+        str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
+    ] = None,
 ) -> None:
     """Fit the parameters of a graph to data."""
     from suffice import cli_words as words
@@ -91,17 +107,21 @@ def fit(
 def sample(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="how many rows", min=0)],
-    out: Annotated[str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows")] = None,
 ) -> None:
     """Draw rows from a network."""
-    from suffice.engines.output import write_table
     from suffice.formats import read
+    from suffice.formats.rows import checked_rows_path, write_rows
 
+    if out:
+        checked_rows_path(out)
     bn = read(model)
     with _working(f"drawing {n:,} rows"):
         table = bn.sample(n, seed=seed)
-        write_table(table, out)
+        write_rows(table, out)
     if out:
         _say(f"{n:,} rows of {len(bn)} columns written to {out}")
 
@@ -211,7 +231,7 @@ def warm() -> None:
     start = time.perf_counter()
     with Progress(console=_console(), transient=True) as bar:
         task = bar.add_task("compiling kernels", total=None)
-        n = warmed(lambda done, total: bar.update(task, completed=done, total=total))
+        n = warmed(lambda done, total, name: bar.update(task, completed=done, total=total, description=f"compiling {name}"))
     _say(f"{n} kernels ready in {time.perf_counter() - start:.1f} s")
 
 
@@ -235,18 +255,20 @@ def _console() -> Any:
 @contextmanager
 def _working(what: str) -> Iterator[None]:
     """A spinner with the seconds on a terminal, and the news of a compilation, on standard error."""
-    from suffice.kernels import on_compile
+    from suffice.kernels import announce
 
     if not sys.stderr.isatty():
-        with on_compile(_say):
-            yield
+        announce(_say)
+        yield
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=_console(), transient=True) as bar:
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=_console(), transient=True
+    ) as bar:
         bar.add_task(what, total=None)
-        with on_compile(bar.console.print):
-            yield
+        announce(bar.console.print)
+        yield
 
 
 def _print(facts: dict[str, Any], as_json: bool) -> None:
@@ -255,7 +277,13 @@ def _print(facts: dict[str, Any], as_json: bool) -> None:
         return
     width = max(len(k) for k in facts)
     for key, value in facts.items():
-        text = f"{value:.10g}" if isinstance(value, float) else ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        text = (
+            f"{value:.10g}"
+            if isinstance(value, float)
+            else ", ".join(map(str, value))
+            if isinstance(value, (list, tuple))
+            else str(value)
+        )
         print(f"{key.ljust(width)}  {text}")
 
 

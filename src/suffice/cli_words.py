@@ -33,7 +33,9 @@ def prior_of(words: str) -> Any:
     for word in words.split("+"):
         name, _, number = word.strip().lower().partition(":")
         if name not in PRIORS:
-            raise SufficeError(f"the prior {word!r} is not known; use mle, {', '.join(sorted(PRIORS))}, with a number as in bdeu:10")
+            raise SufficeError(
+                f"the prior {word!r} is not known; use mle, {', '.join(sorted(PRIORS))}, with a number as in bdeu:10"
+            )
         try:
             priors.append(PRIORS[name](float(number)) if number else PRIORS[name]())
         except (TypeError, ValueError) as error:
@@ -85,7 +87,9 @@ def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]
             numbers = [float(c) for c in cuts.split(",")]
         except ValueError:
             raise SchemaError(f"--bins takes NAME=5 or NAME=18,65, not {words!r}") from None
-        result[name] = Bins(int(numbers[0])) if len(numbers) == 1 and numbers[0].is_integer() and numbers[0] >= 2 else Bins(numbers)
+        result[name] = (
+            Bins(int(numbers[0])) if len(numbers) == 1 and numbers[0].is_integer() and numbers[0] >= 2 else Bins(numbers)
+        )
     return result
 
 

@@ -57,5 +57,7 @@ def product(factors: Iterable[Factor]) -> Factor:
 def checked_size(names: Sequence[str], sizes: Mapping[str, int]) -> int:
     cells = math.prod(sizes[n] for n in names)
     if cells > MAX_CELLS:
-        raise TooLarge(f"the joint of {listed(names)} needs {cells:,} cells ({bytes_in_words(8.0 * cells)}); the limit is {MAX_CELLS:,}")
+        raise TooLarge(
+            f"the joint of {listed(names)} needs {cells:,} cells ({bytes_in_words(8.0 * cells)}); the limit is {MAX_CELLS:,}"
+        )
     return cells

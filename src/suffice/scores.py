@@ -19,7 +19,9 @@ class Score(Protocol):
     """The score of one node given its parents, from the statistic of its family."""
 
     def bind(self, variables: Any, statistics: Statistics) -> Score: ...
-    def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float: ...
+    def local(
+        self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float
+    ) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -95,5 +97,5 @@ class Evidence:
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
         imagined = self.prior.imagine(child, parents)
         if imagined is None:
-            raise FitError(f"{self.prior} says nothing about {child.name!r}, so it has no evidence; add a prior that does: Evidence((BDeu(1), BGe()))")
+            raise FitError(f"{self.prior} says nothing about {child.name!r}; add a prior that does: Evidence((BDeu(1), BGe()))")
         return family.log_evidence(child, seen, imagined)

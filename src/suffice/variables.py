@@ -64,7 +64,9 @@ class Finite:
         if not codes:
             raise SchemaError(f"variable {name!r} has no states")
         if self.cuts is not None and len(self.cuts) + 1 != len(self.states):
-            raise SchemaError(f"variable {name!r}: {len(self.cuts)} cuts make {len(self.cuts) + 1} states, not {len(self.states)}")
+            raise SchemaError(
+                f"variable {name!r}: {len(self.cuts)} cuts make {len(self.cuts) + 1} states, not {len(self.states)}"
+            )
         object.__setattr__(self, "_codes", codes)
 
     @property
@@ -77,7 +79,8 @@ class Finite:
         codes: dict[str, int] = self._codes  # type: ignore[attr-defined]
         if text not in codes:
             raise SchemaError(
-                f"variable {self.name!r} has no state {text!r}{nearest(text, self.states) or f'; its states are {listed(self.states)}'}"
+                f"variable {self.name!r} has no state {text!r}"
+                + (nearest(text, self.states) or f"; its states are {listed(self.states)}")
             )
         return codes[text]
 
@@ -153,7 +156,9 @@ class Bins:
         if method == "points" and not isinstance(self.how, tuple):
             raise SchemaError("bins at points need the points: Bins([18, 65])")
         if method == "mdl" and (target is None or how is not None):
-            raise SchemaError("mdl bins need the finite column they should tell apart and nothing else: Bins(method='mdl', target='ill')")
+            raise SchemaError(
+                "mdl bins need the finite column they should tell apart and nothing else: Bins(method='mdl', target='ill')"
+            )
 
     def finite(self, name: str, cuts: Iterable[float]) -> Finite:
         """The variable that these cuts make of a column."""

@@ -107,7 +107,9 @@ def test_bge_of_single_families() -> None:
     prior = sf.BGe().bind({n: sf.Real(n) for n in "ABCDEFG"}, s)
     family = sf.fit(GAUSSIAN, s)["B"].family
     b, d = sf.Real("B"), sf.Real("D")
-    assert family.log_evidence(b, s.moments([], ["D", "B"]), prior.imagine(b, [d])) == pytest.approx(487.26955605315015, rel=1e-10)
+    assert family.log_evidence(b, s.moments([], ["D", "B"]), prior.imagine(b, [d])) == pytest.approx(
+        487.26955605315015, rel=1e-10
+    )
     assert family.log_evidence(d, s.moments([], ["D"]), prior.imagine(d, [])) == pytest.approx(-14692.560410628308, rel=1e-10)
 
 
@@ -118,7 +120,9 @@ def test_tables() -> None:
     assert bn["D"].predictive({"A": "a", "C": "a"}) == pytest.approx([0.8008130081, 0.0902439024, 0.1089430894], abs=1e-10)
     bayes = sf.fit(LEARNING, s, prior=sf.BDeu(10))
     assert bayes["A"].probs == pytest.approx([0.333599467731, 0.333998669328, 0.332401862941], abs=1e-12)
-    assert bayes["D"].predictive({"A": "a", "C": "c"}) == pytest.approx([0.427328111401, 0.204090513490, 0.368581375109], abs=1e-12)
+    assert bayes["D"].predictive({"A": "a", "C": "c"}) == pytest.approx(
+        [0.427328111401, 0.204090513490, 0.368581375109], abs=1e-12
+    )
 
 
 GAUSSIAN_FIT = {  # intercept, coefficients in the order of the parents, unbiased sd
@@ -183,6 +187,13 @@ def test_longley() -> None:
     rows = np.array([[float(x) for x in line.split()] for line in LONGLEY.splitlines()])
     names = ["deflator", "gnp", "unemployed", "army", "population", "year", "employed"]
     bn = sf.fit({"employed": names[:-1]}, dict(zip(names, rows.T, strict=True)))
-    certified = [15.0618722713733, -0.0358191792925910, -2.02022980381683, -1.03322686717359, -0.0511041056535807, 1829.15146461355]
+    certified = [
+        15.0618722713733,
+        -0.0358191792925910,
+        -2.02022980381683,
+        -1.03322686717359,
+        -0.0511041056535807,
+        1829.15146461355,
+    ]
     assert bn["employed"].coefficients == pytest.approx(certified, rel=1e-8)
     assert bn["employed"].intercept == pytest.approx(-3482258.63459582, rel=1e-8)

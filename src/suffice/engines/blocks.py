@@ -59,7 +59,8 @@ class Block:
         self._rows = {name: array[i] for names, array in parts for i, name in enumerate(names)}
 
     def __getitem__(self, name: str) -> Array:
-        return self._rows[name][: self.n_rows]
+        row: Array = self._rows[name]
+        return row[: self.n_rows]
 
     def fill(self, read: Callable[[str, Array], None], weight: Callable[[Array], None] | None, n_rows: int) -> None:
         """Take `n_rows` rows of every column."""

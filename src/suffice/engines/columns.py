@@ -29,6 +29,3 @@ class Sink(Protocol):
 
     def column(self, name: str, order: Array | None, dtype: np.dtype[Any]) -> Column:
         """A finished column: codes put in order, in the type they need in the end."""
-
-    def close(self) -> None:
-        """No more rows will come."""

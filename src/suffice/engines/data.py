@@ -197,8 +197,8 @@ class Data:
         found = [f"{n!r} {read[n].n_missing:,}" for n in names if read[n].n_missing]
         if found:
             raise DataError(
-                f"there are missing cells in {self.n_rows:,} rows ({listed(found, style='str')}); counting needs complete rows, and no "
-                "row is dropped: fill them, leave the columns out, or learn with em(...)"
+                f"there are missing cells ({listed(found, style='str')}, of {self.n_rows:,} rows), and counting needs complete rows; "
+                "no row is ever dropped: fill the cells, leave the columns out, or learn with em(...)"
             )
 
     def __repr__(self) -> str:

@@ -120,7 +120,9 @@ class Delimited:
             raise DataError(f"{path}: the file is empty")
         names = checked_names(rows[0], f"{path}, line 1")
         cells = zip(*(r for r in rows[1:] if len(r) == len(names)), strict=True)
-        return names, frozenset(n for n, column in zip(names, cells, strict=False) if any(c and number(c) is None for c in column))
+        return names, frozenset(
+            n for n, column in zip(names, cells, strict=False) if any(c and number(c) is None for c in column)
+        )
 
 
 class Watched(io.RawIOBase):
@@ -215,7 +217,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """The lines where records begin, and their fields, by Python's reader; blank lines are no records."""
     with _opened(path) as raw:
-        lines = csv.reader(io.TextIOWrapper(io.BufferedReader(Watched(raw, path, separator)), "utf-8", newline=""), delimiter=separator)
+        lines = csv.reader(
+            io.TextIOWrapper(io.BufferedReader(Watched(raw, path, separator)), "utf-8", newline=""), delimiter=separator
+        )
         line = 1
         try:
             for record in lines:

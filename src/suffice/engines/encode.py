@@ -179,7 +179,9 @@ class States:
         for word in sorted({words[i] or "" for i in strange}):
             self.codes[word] = len(self.codes)
         if len(self.codes) > MAX_STATES and not self.fixed:
-            raise Wrong(0, f"there are more than {MAX_STATES:,} different texts, as in an identifier; leave the column out, or declare it")
+            raise Wrong(
+                0, f"there are more than {MAX_STATES:,} different texts, as in an identifier; leave the column out, or declare it"
+            )
         dtype = code_type(len(self.codes))
         nothing = missing_code(dtype)
         table = np.array([nothing if w is None or w in self.missing else self.codes.get(w, nothing) for w in words], dtype)
@@ -222,7 +224,7 @@ class Numbers:
             chunk = chunk.cast(pa.int8())
         values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         words = [x for x in map(number, self.missing) if x is not None]
-        return np.where(np.isin(values, words), np.nan, values) if words else values
+        return np.asarray(np.where(np.isin(values, words), np.nan, values)) if words else values
 
     def _parsed(self, chunk: Any) -> Floats:
         """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
@@ -288,5 +290,5 @@ def _is_text(chunk: Any) -> bool:
     from pyarrow import types as t
 
     kind = chunk.type.value_type if t.is_dictionary(chunk.type) else chunk.type
-    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind) or t.is_binary(kind) or t.is_large_binary(kind))
-
+    tests = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary)
+    return any(test(kind) for test in tests)

@@ -52,11 +52,8 @@ class Spill:
     def column(self, name: str, order: Array | None, dtype: np.dtype[Any]) -> Column:
         return Spilled(self._file, self._rows.pop(name), self._segments.pop(name), order, dtype)
 
-    def close(self) -> None:
-        """The file itself stays open for as long as a column is read from it."""
-
     def _write(self, chunk: Array) -> None:
-        view = memoryview(chunk).cast("B")
+        view = chunk.data.cast("B")
         try:
             while len(view):
                 n = self._file.write(view)
@@ -66,13 +63,17 @@ class Spill:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             where = tempfile.gettempdir()
-            raise DataError(f"{where}: no space left for the encoded columns; set TMPDIR to a larger place, or raise memory_limit") from None
+            raise DataError(
+                f"{where}: no space left for the encoded columns; set TMPDIR to a larger place, or raise memory_limit"
+            ) from None
 
 
 class Spilled:
     """A column in a spill."""
 
-    def __init__(self, file: IO[bytes], rows: list[int], segments: list[Segment], order: Array | None, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, file: IO[bytes], rows: list[int], segments: list[Segment], order: Array | None, dtype: np.dtype[Any]
+    ) -> None:
         self._file, self._rows, self._segments, self._order = file, rows, segments, order
         self.dtype = dtype
         if order is not None and np.array_equal(order, np.arange(len(order))) and all(s.dtype == dtype for s in segments):
@@ -97,7 +98,7 @@ class Spilled:
 
 
 def _read_all(descriptor: int, target: Array, offset: int) -> None:
-    view = memoryview(target).cast("B")
+    view = target.data.cast("B")
     while len(view):
         n = os.preadv(descriptor, [view], offset)
         if n == 0:

@@ -72,7 +72,7 @@ class Lazy(Frame):
 
     def __init__(self, frame: Any) -> None:
         empty = from_frame(frame.head(0).collect())
-        super().__init__(dict(empty._get), 0, loose=empty._loose)
+        super().__init__({n: empty._get[n] for n in empty.names}, 0, loose=empty._loose)
         self.n_rows = None
         self._frame = frame
 

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -73,12 +74,14 @@ class Partial:
 Fill = Callable[[Block], None]
 
 
-def gather(plan: Plan, fills: Iterable[Fill], *, weighted: bool, weight: Callable[[], float], threads: int | None = None) -> Statistics:
+def gather(
+    plan: Plan, fills: Iterable[Fill], *, weighted: bool, weight: Callable[[], float], threads: int | None = None
+) -> Statistics:
     """The statistics that `plan` asks for, of the rows that `fills` put into blocks."""
     workers = n_threads(threads)
     _check_size(plan, workers)
     counter = _Counter(plan, weighted)
-    total = tree_sum(in_order((lambda fill=fill: counter.partial(fill) for fill in fills), workers), lambda a, b: a + b)
+    total = tree_sum(in_order((partial(counter.partial, fill) for fill in fills), workers), lambda a, b: a + b)
     if total is None:
         total = Partial(None, [], [])
     return Statistics(_entries(plan, counter.cells(total), total), weight())

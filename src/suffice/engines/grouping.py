@@ -33,7 +33,7 @@ def table_of(flat: Keys, weight: Floats | None) -> Table:
     (array([3, 7]), array([1., 2.]))
     """
     keys, inverse = np.unique(flat, return_inverse=True)
-    return keys, np.bincount(inverse, weight, len(keys)).astype(np.float64)
+    return keys, np.asarray(np.bincount(inverse, weight, len(keys)), np.float64)
 
 
 def add_tables(a: Table, b: Table) -> Table:

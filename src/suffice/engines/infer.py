@@ -58,8 +58,13 @@ class Guess:
         self._rows = 0
 
     @property
+    def settled(self) -> Numbers | States:
+        """The encoder that this one became."""
+        return self.encoder or self._encoder("numbers")
+
+    @property
     def n_missing(self) -> int:
-        return self.encoder.n_missing if self.encoder is not None else 0
+        return self.settled.n_missing
 
     def encode(self, chunk: Any) -> Codes | Floats | None:
         """The codes or numbers of a chunk; None once it is clear that this column must be read again."""

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
@@ -44,6 +44,23 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
         finally:
             for future in pending:
                 future.cancel()
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, the next of which is made in another thread while one is being used.
+
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    with ThreadPoolExecutor(1) as pool:
+        nothing: list[T] = []
+        coming = pool.submit(next, items, nothing)
+        while True:
+            item = coming.result()
+            if item is nothing:
+                return
+            coming = pool.submit(next, items, nothing)
+            yield cast(T, item)
 
 
 def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T | None:

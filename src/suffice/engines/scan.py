@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.data import Data
+from suffice.engines.options import Options, checked_limit, checked_variables, checked_words
 from suffice.engines.paths import from_paths
 from suffice.engines.sources import Source
-from suffice.engines.store import Options, Store, checked
+from suffice.engines.store import Store
 from suffice.errors import DataError, SchemaError, nearest
-from suffice.variables import Bins, Finite, Real
+from suffice.variables import Finite, Real
 
 
 def scan(
@@ -50,9 +49,8 @@ def scan(
     source = _source(x)
     if source.n_rows == 0:
         raise DataError("there are no rows")
-    words = (missing,) if isinstance(missing, str) else tuple(str(w) for w in missing)
     column = _weights_column(weights, source)
-    options = Options(checked(variables, source), column, words, integers, _limit(memory_limit))
+    options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
     store = Store(source, options)
     if weights is not None and column is None:
         store.set_weights(weights)
@@ -112,15 +110,3 @@ def _weights_column(weights: Any, source: Source) -> str | None:
     if len(source.names) == 1:
         raise DataError(f"there are no columns besides the weights {weights!r}")
     return weights
-
-
-def _limit(limit: int | str | None) -> int:
-    """A number of bytes, or a text such as '2GiB'."""
-    text = str(limit if limit is not None else os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB"))
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
-    if match is None:
-        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {text!r}")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
-
-
-__all__ = ["Path", "scan"]

@@ -85,7 +85,7 @@ class Categorical:
             if np.any(weights < 1.0):
                 cell = described(int(np.argmin(weights)), seen.variables)
                 raise FitError(
-                    f"the posterior of {child.name!r} has no mode: count and prior at {cell} make {weights.min():g}, less than 1; "
+                    f"the posterior of {child.name!r} has no mode: count and prior at {cell} make {weights.min():g}, below 1; "
                     "use estimate=Mean() or a stronger prior"
                 )
             weights = weights - 1.0
@@ -152,7 +152,9 @@ class Table:
         b = a.sum(axis=-1, keepdims=True) - a
         certain = b <= 0
         b = np.where(certain, 1.0, b)
-        ends = [np.where(certain, 1.0, np.where(a > 0, betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)]
+        ends = [
+            np.where(certain, 1.0, np.where(a > 0, betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)
+        ]
         return Interval(ends[0], ends[1])
 
     def predictive(self, given: Mapping[str, object] | None = None) -> Array:
@@ -182,7 +184,7 @@ class Table:
         r = self.child.n_states
         ends = np.cumsum(self.probs.reshape(-1, r), axis=1)
         ends /= ends[:, -1:]
-        out = np.empty(n, dtype=np.int8 if r <= 127 else np.int32)
+        out = np.empty(n, dtype=np.int32)
         draw_codes(ends, flat_index(columns, self.parent_variables, n), rng.random(n), out)
         return out
 

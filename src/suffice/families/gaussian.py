@@ -90,7 +90,7 @@ class LinearGaussian:
         for g, N, r in _regressions(posterior):
             if imagined is None:
                 if not estimable(r, posterior.scatter[g]):
-                    if r.collinear is not None and N > len(reals) + 1 or not finite:
+                    if (r.collinear is not None and len(reals) + 1 < N) or not finite:
                         raise no_estimate(child, posterior, g, r)
                     continue
                 variance[g] = r.residual / N
@@ -150,7 +150,8 @@ class Gaussian:
         finite, reals = split(parents)
         names = [p.name for p in reals]
         if set(self.coefficients) != set(names):
-            raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {listed(self.coefficients)}")
+            given = listed(self.coefficients) or "none"
+            raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {given}")
         shape = sizes(finite)
         columns = [_spread(self.coefficients[n], shape, child, f"coefficient of {n!r}") for n in names]
         return ConditionalGaussian(
@@ -357,7 +358,9 @@ def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Es
     if not isinstance(how, Mean):
         return residual / (nu + 2.0 + d)
     if nu <= 2.0:
-        raise FitError(f"the posterior mean of the variance of {child.name!r} does not exist with df {nu:g}; give the prior a df above 2")
+        raise FitError(
+            f"the posterior mean of the variance of {child.name!r} does not exist with df {nu:g}; give the prior a df above 2"
+        )
     return residual / (nu - 2.0)
 
 

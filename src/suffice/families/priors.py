@@ -211,7 +211,7 @@ def _checked(prior: object) -> Prior:
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
         raise FitError(f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma or BGe")
-    return prior  # type: ignore[return-value]
+    return prior
 
 
 def _imagined_moments(

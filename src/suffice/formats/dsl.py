@@ -16,7 +16,7 @@ from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, S
 from suffice.formats.tokens import Tokens, grammar, shown, without_comments
 from suffice.variables import Finite
 
-_GRAMMAR = grammar("(){}[];=")
+_GRAMMAR = grammar("(){}[];=", multiline_strings=True)
 _MAX_DEPTH = 20
 _DECISIONS = frozenset({"LIST", "DECISION", "TABLE", "UTILITY", "MAU"})
 
@@ -43,7 +43,7 @@ class _Node:
 
 
 def read(text: str) -> FiniteNetwork:
-    tokens = Tokens(without_comments(text), _GRAMMAR)
+    tokens = Tokens(without_comments(text, multiline_strings=True), _GRAMMAR)
     tokens.expect("net")
     if tokens.word != "{":
         tokens.name("the name of the network")

@@ -163,8 +163,7 @@ def _flat(array: Any) -> list[float | None]:
     flat = np.asarray(array, dtype=np.float64).reshape(-1)
     if np.isnan(flat).any():
         return [None if np.isnan(x) else float(x) for x in flat]
-    numbers: list[float | None] = flat.tolist()
-    return numbers
+    return list(flat.tolist())
 
 
 def _array(numbers: list[Any]) -> Any:

@@ -145,7 +145,8 @@ class Tokens:
         try:
             return numbers(words)
         except NotANumberError as error:
-            raise self.error(str(error), self.words.index(error.word, at)) from None
+            place = self.words.index(error.word, at)
+            raise self.unexpected("a number", place) if error.word[0] in self.grammar.marks else self.error(str(error), place) from None
 
     def count(self, what: str) -> int:
         """The next word, a whole number."""

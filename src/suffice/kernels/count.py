@@ -28,9 +28,7 @@ _plan = (nb.int64[::1], nb.int32[::1], nb.int64[::1], nb.int64[::1])
 
 
 @kernel(nb.void(_narrow, _wide, nb.int64, nb.int64, nb.int64, nb.int64, nb.int32[::1], nb.int64[::1], nb.uint32[::1]))
-def indices(
-    narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, members: Any, sizes: Any, index: Any
-) -> None:
+def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, members: Any, sizes: Any, index: Any) -> None:
     """The cell of each row from `start` to `stop` in the table of members[low:high]."""
     n = stop - start
     index[:n] = 0

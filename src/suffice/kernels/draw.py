@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from numba import float64, int32, int64, void
+
+from suffice.kernels import kernel
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@kernel(void(float64[:, ::1], int64[::1], float64[::1], int32[::1]))
 def draw_codes(ends, rows, uniforms, out):  # type: ignore[no-untyped-def]
     """out[i] = the first x with uniforms[i] < ends[rows[i], x], where `ends` are cumulative probabilities."""
     last = ends.shape[1] - 1

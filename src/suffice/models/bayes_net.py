@@ -42,9 +42,7 @@ class BayesNet:
     3
     """
 
-    def __init__(
-        self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()
-    ) -> None:
+    def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
         graph = Dag(dag)
         known = by_name(variables)
         for name in [*cpds, *known]:
@@ -194,7 +192,9 @@ class BayesNet:
         array([0.25, 0.75])
         """
         if self._statistics is None:
-            raise ModelError("this network was written down, not fitted: there is nothing to add rows to; use fit with a prior such as BDe(bn, ess)")
+            raise ModelError(
+                "this network was written down, not fitted: there is nothing to add rows to; use fit with a prior, BDe(bn, ess)"
+            )
         new = more if isinstance(more, Statistics) else gather(scan(more, variables=self._open_variables()), self._dag)
         return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True)
 
@@ -209,10 +209,13 @@ class BayesNet:
                 raise ModelError("this network was not fitted from data: give the data")
             return self._statistics
         if not isinstance(data, Statistics):
-            return self.rows(data).gather(requests(self._dag, self._variables))
+            gathered: Statistics = self.rows(data).gather(requests(self._dag, self._variables))
+            return gathered
         finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
-            unknown = sorted(set(variable.states) - set(finite[name].states)) if isinstance(variable, Finite) and name in finite else []
+            unknown = (
+                sorted(set(variable.states) - set(finite[name].states)) if isinstance(variable, Finite) and name in finite else []
+            )
             if unknown:
                 raise DataError(f"the statistics hold the state {unknown[0]!r} of {name!r}, which the network does not know")
         return Statistics([entry.recoded(finite) for entry in data], data.weight)
@@ -244,7 +247,9 @@ class BayesNet:
         return facts
 
     def _headline(self) -> str:
-        return f"BayesNet of {len(self):,} nodes, {len(self._dag.edges):,} edges, {self.n_parameters:,} parameters; {self._fit_info}"
+        return (
+            f"BayesNet of {len(self):,} nodes, {len(self._dag.edges):,} edges, {self.n_parameters:,} parameters; {self._fit_info}"
+        )
 
     def __repr__(self) -> str:
         more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
@@ -276,10 +281,10 @@ def estimated(dag: Dag, statistics: Statistics, prior: Prior | None, how: Estima
         cpds[name] = family.estimate(child, parents, statistics.answer(family.needs(child, parents)), imagined, how)
     if unspoken:
         note(f"{prior} says nothing about {listed(unspoken)}: fitted by maximum likelihood", stacklevel=4)
-    info = f"fitted from {statistics.weight:,.10g} rows, " + ("maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}")
-    return BayesNet.of(
-        dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info
+    info = f"fitted from {statistics.weight:,.10g} rows, " + (
+        "maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}"
     )
+    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info)
 
 
 def same_parameters(a: Cpd, b: Cpd) -> bool:

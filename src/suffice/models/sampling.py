@@ -58,7 +58,9 @@ def _table(bn: BayesNet, columns: dict[str, Any]) -> pa.Table:
     for name, values in columns.items():
         v = bn.variables[name]
         if isinstance(v, Finite):
-            arrays[name] = pa.DictionaryArray.from_arrays(pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred)
+            arrays[name] = pa.DictionaryArray.from_arrays(
+                pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred
+            )
         else:
             arrays[name] = pa.array(values)
     return pa.table(arrays)

@@ -50,7 +50,9 @@ def agreed(a: Finite, b: Finite) -> Finite:
     ('a', 'b', 'c')
     """
     if a.cuts != b.cuts:
-        raise StatisticsError(f"variable {a.name!r} is cut at {list(a.cuts or ())} on one side and at {list(b.cuts or ())} on the other")
+        raise StatisticsError(
+            f"variable {a.name!r} is cut at {list(a.cuts or ())} on one side and at {list(b.cuts or ())} on the other"
+        )
     if a.states == b.states:
         return b if a.inferred else a
     if a.inferred and b.inferred:
@@ -63,7 +65,7 @@ def agreed(a: Finite, b: Finite) -> Finite:
 
 
 def moved(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
-    """Flat indices over `source`, as flat indices over `target`: the same variables in another order, with the same or more states."""
+    """Flat indices over `source`, as those over `target`: the same variables in another order, with the same or more states."""
     if tuple(source) == tuple(target):
         return keys
     position = {v.name: i for i, v in enumerate(source)}

@@ -125,7 +125,9 @@ class Counts:
         """The same counts over the same variables with other (more, or reordered) states."""
         target = renamed(self.variables, by)
         if target == self.variables:
-            return self if all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True)) else self._as(target)
+            return (
+                self if all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True)) else self._as(target)
+            )
         if self.keys is not None and self.background:
             raise StatisticsError(f"imagined counts of {list(self.names)} cannot take other states")
         keys, values = self.listed()
@@ -173,4 +175,5 @@ class Counts:
 
     def __repr__(self) -> str:
         kind = "" if self.keys is None else f", sparse, {len(self.keys):,} listed"
-        return f"Counts({' × '.join(self.names) or '()'}: {'×'.join(map(str, sizes(self.variables))) or '1'} cells{kind}, total {self.total:g})"
+        shape = "×".join(map(str, sizes(self.variables))) or "1"
+        return f"Counts({' × '.join(self.names) or '()'}: {shape} cells{kind}, total {self.total:g})"

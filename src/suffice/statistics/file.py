@@ -107,7 +107,11 @@ def _array(archive: zipfile.ZipFile, name: str) -> Any:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
         body = info.file_size - stream.tell()
-        if dtype.hasobject or any(s < 0 for s in shape) or int(np.prod([int(s) for s in shape], dtype=object)) * dtype.itemsize != body:
+        if (
+            dtype.hasobject
+            or any(s < 0 for s in shape)
+            or int(np.prod([int(s) for s in shape], dtype=object)) * dtype.itemsize != body
+        ):
             raise FormatError(f"the array {name!r} is not what its header says", path=archive.filename)
     with archive.open(info) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)

@@ -37,7 +37,7 @@ class Moments:
     count: Array
     mean: Array
     scatter: Array
-    df: Array = cast(Array, None)
+    df: Array = cast(Array, None)  # noqa: RUF009 - filled with `count` where it is not given
     background: Moments | None = None
 
     def __post_init__(self) -> None:
@@ -132,7 +132,9 @@ class Moments:
         count = a.count - b.count
         scale = max(1.0, float(a.count.max(initial=0.0)))
         if np.any(count < -1e-9 * scale):
-            raise StatisticsError(f"taking these moments away leaves a weight of {count.min():g}: they were never part of the sum")
+            raise StatisticsError(
+                f"taking these moments away leaves a weight of {count.min():g}: they were never part of the sum"
+            )
         left = count > 1e-9 * scale
         count = np.where(left, count, 0.0)
         step = (a.mean - b.mean) * (b.count / np.where(left, count, 1.0))[:, None]
@@ -148,7 +150,9 @@ class Moments:
 
     def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
-            raise StatisticsError(f"moments of {list(self.reals)} | {list(self.names)} do not add to {list(other.reals)} | {list(other.names)}")
+            raise StatisticsError(
+                f"moments of {list(self.reals)} | {list(self.names)} do not add to {list(other.reals)} | {list(other.names)}"
+            )
         keys = np.union1d(self.keys, other.keys)
         mine, theirs = self.background, other.background
         both = mine or theirs if not (mine and theirs) else (mine + theirs if sign > 0 else mine - theirs)

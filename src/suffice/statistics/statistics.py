@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
-from typing import TypeVar
+from typing import Any
 
 from suffice.errors import StatisticsError, listed
 from suffice.statistics.configurations import agreed, n_configurations
@@ -14,7 +14,6 @@ from suffice.statistics.request import Request
 from suffice.variables import Finite, Real, Variable
 
 Entry = Counts | Moments
-E = TypeVar("E", Counts, Moments)
 
 
 class Statistics:
@@ -123,11 +122,9 @@ class Statistics:
                 raise StatisticsError(f"variable {name!r} is {variable!r} on one side and {theirs!r} on the other")
         entries: list[Entry] = []
         for mine in self:
-            yours = other.answer(mine.request)
-            if isinstance(mine, Counts) and isinstance(yours, Counts):
-                entries.append(_combine(mine.recoded(by), yours.recoded(by), sign))
-            elif isinstance(mine, Moments) and isinstance(yours, Moments):
-                entries.append(_combine(mine.recoded(by), yours.recoded(by), sign))
+            a: Any = mine.recoded(by)
+            b: Any = other.answer(mine.request).recoded(by)
+            entries.append(a + b if sign > 0 else a - b)
         weight = self._weight + sign * other._weight
         if weight < -1e-9 * max(1.0, self._weight):
             raise StatisticsError(f"taking a weight of {other._weight:g} from {self._weight:g} leaves less than nothing")
@@ -145,7 +142,9 @@ class Statistics:
         """The smallest entry whose marginal answers a question about these variables."""
         larger = [e for s, e in self._entries.items() if finite <= s[0] and reals <= s[1] and (bool(s[1]) or not reals)]
         if not larger:
-            raise StatisticsError(f"these statistics do not say how {listed(sorted(finite | reals))} go together; gather them for this graph")
+            raise StatisticsError(
+                f"these statistics do not say how {listed(sorted(finite | reals))} go together; gather them for this graph"
+            )
         return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -163,10 +162,8 @@ class Statistics:
 
     def __repr__(self) -> str:
         n_cells = sum(e.values.size if isinstance(e, Counts) else e.scatter.size for e in self)
-        lines = [f"Statistics of {self._weight:,.10g} rows: {len(self)} entries, {len(self._variables)} variables, {n_cells:,} numbers"]
+        lines = [
+            f"Statistics of {self._weight:,.10g} rows: {len(self)} entries, {len(self._variables)} variables, {n_cells:,} numbers"
+        ]
         lines += [f"  {entry!r}" for entry in list(self)[:8]]
         return "\n".join(lines + ([f"  … and {len(self) - 8} more"] if len(self) > 8 else []))
-
-
-def _combine(a: E, b: E, sign: int) -> E:
-    return a + b if sign > 0 else a - b

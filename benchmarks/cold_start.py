@@ -1,0 +1,47 @@
+"""What a newcomer waits for: `import suffice`, and the first and second `suffice fit` with no compiled kernels on disk."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import suffice as sf
+
+
+def main() -> None:
+    quick = [_seconds([sys.executable, "-c", "import suffice"], {}) for _ in range(5)]
+    empty = [_seconds([sys.executable, "-c", "pass"], {}) for _ in range(5)]
+    print(f"import suffice: {statistics.median(quick) - statistics.median(empty):.3f} s  (target 0.3 s)")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sf.load("asia").sample(5000, seed=0).to_pandas().to_csv(folder / "rows.csv", index=False)
+        sf.write(sf.load("asia"), folder / "asia.bif")
+        command = [
+            sys.executable,
+            "-m",
+            "suffice",
+            "fit",
+            str(folder / "asia.bif"),
+            str(folder / "rows.csv"),
+            "-o",
+            str(folder / "out.json"),
+        ]
+        settings = {"NUMBA_CACHE_DIR": str(folder / "cache")}
+        times = [_seconds(command, settings) for _ in range(3)]
+    print(f"suffice fit, nothing compiled yet: {times[0]:.2f} s; again: {times[1]:.2f} s, {times[2]:.2f} s")
+    print(f"so it compiles for {times[0] - statistics.median(times[1:]):.2f} s  (target 5 s)")
+
+
+def _seconds(command: list[str], settings: dict[str, str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, env={**os.environ, **settings}, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""All benchmarks, one after the other; `make bench` calls this."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SCRIPTS = ["cold_start.py", "fit.py", "sampling.py", "formats.py", "data_files.py"]
+
+if __name__ == "__main__":
+    for script in SCRIPTS:
+        print(f"\n== {script}", flush=True)
+        subprocess.run([sys.executable, str(HERE / script)], check=True)

@@ -1,0 +1,118 @@
+"""Reading: which encoder a column gets, one pass of a source through its encoders, and what became of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.columns import Array, Column, Sink
+from suffice.engines.encode import Cuts, Numbers, States, Wrong, code_type
+from suffice.engines.infer import Guess, Integers
+from suffice.engines.memory import Nothing
+from suffice.engines.options import Options
+from suffice.engines.parallel import ahead, n_threads
+from suffice.engines.sources import Kind, Source
+from suffice.errors import DataError
+from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
+
+Encoder = States | Numbers | Cuts | Guess
+
+
+@dataclass(frozen=True)
+class Read:
+    """A column that was read."""
+
+    variable: Variable
+    column: Column
+    n_missing: int
+
+
+def encoder_for(name: str, source: Source, options: Options) -> Encoder:
+    """The encoder of a column, by its declaration and by what its source says it is made of."""
+    what, kind, missing = options.declared.get(name), source.kind(name), options.missing
+    if kind is Kind.OTHER:
+        raise DataError(
+            f"the column {name!r} has the type {source.described(name)}, which is not numbers, text, dates or booleans"
+        )
+    if _is_numeric(what):
+        if kind is Kind.TIME:
+            raise DataError(f"the column {name!r} has the type {source.described(name)}, which cannot be read as numbers")
+        if isinstance(what, Bins) and isinstance(what.how, tuple):
+            what = what.finite(name, what.how)
+        if isinstance(what, Finite):
+            return Cuts(what, missing=missing)
+        return Numbers(missing=missing, whole=isinstance(what, Count) or what is Count)
+    if isinstance(what, Finite):
+        return States(what.states, fixed=True, missing=missing)
+    if kind is Kind.BOOL:
+        return States(("false", "true"), fixed=True, missing=missing)
+    if what is None:
+        if kind is Kind.CELLS:
+            return Guess(missing=missing, integers_finite=options.integers is Finite)
+        if kind is Kind.INTEGER and options.integers is Real:
+            return Integers(missing=missing)
+        if kind in (Kind.NUMBER, Kind.NOTHING):
+            return Numbers(missing=missing)
+    categories = source.categories(name)
+    return States(categories.states if categories else (), fixed=False, missing=missing)
+
+
+def _is_numeric(what: Any) -> bool:
+    binned = isinstance(what, Finite) and what.cuts is not None
+    return binned or isinstance(what, (Real, Count, Bins)) or what is Real or what is Count
+
+
+def encoded(source: Source, encoders: Mapping[str, Encoder]) -> Iterator[tuple[dict[str, Array], int]]:
+    """The chunks of the columns, encoded, with their lengths; the next batch is read while one is being encoded."""
+    names = list(encoders)
+    row = 0
+
+    def encode(name: str, chunk: Any) -> Array | None:
+        try:
+            return encoders[name].encode(chunk)
+        except Wrong as wrong:
+            raise misplaced(source, name, row, wrong) from None
+
+    with ThreadPoolExecutor(n_threads()) as pool:
+        for batch in ahead(source.batches(names)):
+            chunks = pool.map(encode, names, [batch[n] for n in names])
+            length = len(batch[names[0]])
+            yield {n: c for n, c in zip(names, chunks, strict=True) if c is not None}, length
+            row += length
+
+
+def misplaced(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
+    """The error about a wrong cell, with its place."""
+    return DataError(f"{source.place(row + wrong.row)}, column {name!r}: {wrong.message}")
+
+
+def finished(name: str, encoder: Encoder, sink: Sink, source: Source, options: Options) -> Read:
+    """The column that an encoder made, with what it turned out to be."""
+    if isinstance(encoder, Guess):
+        return finished(name, encoder.settled, sink, source, options)
+    if isinstance(encoder, States):
+        return _finished_states(name, encoder, sink, source, options)
+    if isinstance(encoder, Cuts):
+        variable: Variable = encoder.variable
+        return Read(variable, sink.column(name, None, code_type(encoder.variable.n_states)), encoder.n_missing)
+    variable = Count(name) if encoder.whole else Real(name)
+    return Read(variable, sink.column(name, None, np.dtype(np.float64)), encoder.n_missing)
+
+
+def _finished_states(name: str, encoder: States, sink: Sink, source: Source, options: Options) -> Read:
+    found = list(encoder.codes)
+    if not found:
+        return Read(Real(name), Nothing(), encoder.n_missing)
+    declared, categories = options.declared.get(name), source.categories(name)
+    if isinstance(declared, Finite):
+        variable = declared
+    elif encoder.fixed or (categories is not None and categories.ordered):
+        variable = Finite(name, found)
+    else:
+        variable = Finite(name, sorted_states(found), inferred=True)
+    order = np.array([variable.code(s) for s in found], np.int64)
+    return Read(variable, sink.column(name, order, code_type(len(found))), encoder.n_missing)

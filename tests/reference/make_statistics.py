@@ -1,0 +1,28 @@
+"""Makes the files of statistics beside it from the GPL tables in ../shared: counts and moments, no rows. Run by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import suffice as sf
+
+HERE = Path(__file__).parent
+TABLES = HERE.parents[2] / "shared" / "data" / "tables"
+GRAPHS = {
+    "learning.test": "[A][C][F][B|A][D|A:C][E|B:F]",
+    "gaussian.test": "[A][B][E][G][C|A:B][D|B][F|A:D:E:G]",
+    "clgaussian.test": "[A][B][C][H][D|A:H][F|B:C][E|B:D][G|A:D:E:F]",
+    "asia": "[A][S][T|A][L|S][B|S][D|B:E][E|T:L][X|E]",
+}
+
+
+def data(name: str) -> sf.Data:
+    levels = json.loads((TABLES / "levels.json").read_text())[name]
+    declared = {c: sf.Finite(c, states) if states else sf.Real for c, states in levels.items()}
+    return sf.scan(TABLES / f"{name}.csv.gz", variables=declared)
+
+
+if __name__ == "__main__":
+    for name, graph in GRAPHS.items():
+        sf.gather(data(name), graph).save(HERE / f"{name}.stats")
