@@ -137,7 +137,7 @@ def test_statistics_need_no_rows(tmp_path) -> None:
 
 
 def test_columns_that_are_not_there() -> None:
-    with pytest.raises(DataError, match="'smok'.*'smoke'"):
+    with pytest.raises(DataError, match=r"'smok'.*'smoke'"):
         sf.fit("smok -> x", {"smoke": ["a"], "x": ["b"]})
 
 

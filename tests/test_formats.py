@@ -34,7 +34,8 @@ probability ( wet | rain, pump ) {
 XMLBIF = """<?xml version="1.0"?>
 <!DOCTYPE BIF [ <!ELEMENT BIF (NETWORK)*> <!ATTLIST BIF VERSION CDATA #REQUIRED> ]>
 <BIF VERSION="0.3"><NETWORK><NAME>wet</NAME>
-<VARIABLE TYPE="nature"><NAME>rain</NAME><OUTCOME>no</OUTCOME><!-- between --><OUTCOME>yes</OUTCOME><PROPERTY>x = 1</PROPERTY></VARIABLE>
+<VARIABLE TYPE="nature"><NAME>rain</NAME><OUTCOME>no</OUTCOME><!-- between -->
+<OUTCOME>yes</OUTCOME><PROPERTY>x = 1</PROPERTY></VARIABLE>
 <VARIABLE><NAME> pump </NAME><OUTCOME>off</OUTCOME><OUTCOME>low</OUTCOME><OUTCOME>high</OUTCOME></VARIABLE>
 <VARIABLE TYPE="nature"><NAME>wet</NAME><OUTCOME>no</OUTCOME><OUTCOME>yes</OUTCOME></VARIABLE>
 <DEFINITION><FOR>rain</FOR><TABLE>0.8 0.2</TABLE></DEFINITION>
@@ -81,7 +82,8 @@ probability ( wet | rain, pump ) {
 DSL = """net wet
 {
   HEADER = { ID = wet; NAME = "Wet; {really}"; };
-  node rain { TYPE = CPT; HEADER = { ID = rain; }; PARENTS = (); DEFINITION = { NAMESTATES = (no, yes); PROBABILITIES = (0.8, 0.2); }; };
+  node rain { TYPE = CPT; HEADER = { ID = rain; }; PARENTS = ();
+    DEFINITION = { NAMESTATES = (no, yes); PROBABILITIES = (0.8, 0.2); }; };
   node pump { TYPE = CPT; SCREEN = { POSITION = { X = 1; }; }; PARENTS = ();
     DEFINITION = { NAMESTATES = (off, low, high); PROBABILITIES = (0.5, 0.3, 0.2); }; };
   node wet { TYPE = CPT; PARENTS = (rain, pump); // row by row
@@ -328,16 +330,16 @@ class TestStructure:
             ("bif", "wet | rain, pump", "wet | rain, rain", "has no state 'off'"),
             ("bif", "[ 3 ]", "[ 2 ]", "line 3: variable 'pump' declares 2 states and lists 3"),
             ("bif", "discrete [ 3 ]", "continuous [ 3 ]", "only discrete"),
-            ("xmlbif", "<NAME> pump", "<NAME> rain", "line 5: variable 'rain' is declared twice"),
+            ("xmlbif", "<NAME> pump", "<NAME> rain", "line 6: variable 'rain' is declared twice"),
             ("xmlbif", "<OUTCOME>low</OUTCOME>", "<OUTCOME>off</OUTCOME>", "the state 'off' twice"),
             ("xmlbif", "<OUTCOME>low</OUTCOME>", "<OUTCOME/>", "a state without a name"),
-            ("xmlbif", "<FOR>pump", "<FOR>rain", "line 8: variable 'rain' is defined twice"),
-            ("xmlbif", "<GIVEN>pump", "<GIVEN>rain", "line 9: the definition of 'wet' names a variable twice"),
+            ("xmlbif", "<FOR>pump", "<FOR>rain", "line 9: variable 'rain' is defined twice"),
+            ("xmlbif", "<GIVEN>pump", "<GIVEN>rain", "line 10: the definition of 'wet' names a variable twice"),
             ("xmlbif", "<GIVEN>pump", "<GIVEN>wet", "names a variable twice"),
             ("xmlbif", "<FOR>wet</FOR>", "<FOR>wet</FOR><FOR>rain</FOR>", "for several variables"),
             ("xmlbif", "0.8 0.2", "0.8 0.2 0", "has 3 numbers; its 2 states and 0 parents need 2"),
             ("xmlbif", "0.8 0.2", "0.8, 0.2", "'0.8,' is not a number"),
-            ("xmlbif", "<NAME> pump </NAME>", "", "line 5: <VARIABLE> has no <NAME>; it needs one"),
+            ("xmlbif", "<NAME> pump </NAME>", "", "line 6: <VARIABLE> has no <NAME>; it needs one"),
             ("xmlbif", 'TYPE="nature"', 'TYPE="decision"', "influence diagrams cannot be read"),
             ("xmlbif", 'TYPE="nature"', 'TYPE="utility"', "influence diagrams cannot be read"),
             ("xmlbif", 'TYPE="nature"', 'TYPE="chance"', "only nature"),
@@ -546,7 +548,8 @@ class TestNet:
 class TestDsc:
     def test_names_defaults_and_lists(self) -> None:
         text = """network { } properties { p : string; }
-        node a { type = discrete[2] = { x, "y z" }; } node b { type is discrete[2] = { "1", "0" }; } node c { type: discrete[2] = {u, v}; }
+        node a { type = discrete[2] = { x, "y z" }; } node b { type is discrete[2] = { "1", "0" }; }
+        node c { type: discrete[2] = {u, v}; }
         probability(a) { 0.5, 0.5; }
         probability(b | a) { default: 0.25, 0.75; ("y z"): 1, 0; }
         probability(c | a, b) { 0.1 0.9 0.2 0.8 0.3 0.7 0.4 0.6; }"""
@@ -565,7 +568,8 @@ class TestDsc:
 class TestGenie:
     def test_deterministic_nodes(self) -> None:
         nodes = '<cpt id="a"><state id="x"/><state id="y"/><probabilities>0.5 0.5</probabilities></cpt>'
-        nodes += '<deterministic id="d"><state id="u"/><state id="v"/><parents>a</parents><resultingstates>v u</resultingstates></deterministic>'
+        nodes += '<deterministic id="d"><state id="u"/><state id="v"/><parents>a</parents>'
+        nodes += "<resultingstates>v u</resultingstates></deterministic>"
         network = xdsl.read(f"<smile><nodes>{nodes}</nodes></smile>")
         np.testing.assert_array_equal(network.tables["d"].probs, [[0, 1], [1, 0]])
         assert "has no state 'w'" in refusal("xdsl", f"<smile><nodes>{nodes.replace('v u', 'v w')}</nodes></smile>")

@@ -40,6 +40,7 @@ BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or
 def main() -> None:
     """The entry point: refusals become one sentence and exit 1."""
     warnings.showwarning = _show
+    warnings.simplefilter("always", SufficeNote)
     try:
         app()
     except SufficeError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -166,7 +167,7 @@ class Bins:
         if not points:
             return Finite(name, ["all"], cuts=())
         words = [_number_text(c) for c in points]
-        inner = [f"[{a},{b})" for a, b in zip(words[:-1], words[1:], strict=True)]
+        inner = [f"[{a},{b})" for a, b in pairwise(words)]
         return Finite(name, [f"<{words[0]}", *inner, f">={words[-1]}"], cuts=points)
 
 
@@ -175,7 +176,7 @@ def checked_cuts(cuts: Iterable[float], name: str | None) -> tuple[float, ...]:
     whose = f"variable {name!r}: " if name else ""
     if not all(np.isfinite(points)):
         raise SchemaError(f"{whose}cut points must be finite numbers, not {list(points)}")
-    if any(a >= b for a, b in zip(points[:-1], points[1:], strict=True)):
+    if any(a >= b for a, b in pairwise(points)):
         raise SchemaError(f"{whose}cut points must increase, not {list(points)}")
     return points
 

@@ -146,7 +146,8 @@ class Tokens:
             return numbers(words)
         except NotANumberError as error:
             place = self.words.index(error.word, at)
-            raise self.unexpected("a number", place) if error.word[0] in self.grammar.marks else self.error(str(error), place) from None
+            is_mark = error.word[0] in self.grammar.marks
+            raise (self.unexpected("a number", place) if is_mark else self.error(str(error), place)) from None
 
     def count(self, what: str) -> int:
         """The next word, a whole number."""

@@ -18,7 +18,7 @@ from suffice.statistics import Statistics
 def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = None) -> BayesNet:
     """The network of this graph that the data gives.
 
-    `dag` is a `Dag` or anything that makes one; `data` anything that `scan` takes, or `Statistics`, and then no rows are needed.
+    `dag` is a `Dag` or anything that makes one, or a network, whose graph and states are taken; `data` anything that `scan` takes, or `Statistics`, and then no rows are needed.
     Without a prior the parameters are the maximum likelihood estimates; with one they are posterior means, or modes with
     `estimate=Mode()`, and the posterior is kept for intervals. Several priors may speak for different nodes:
     `prior=(BDeu(1), NormalInverseGamma())`.
@@ -32,6 +32,8 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     how = Mean() if estimate is None else estimate
     if not isinstance(how, (Mean, Mode)):
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    if isinstance(dag, BayesNet):
+        dag, data = dag.dag, data if isinstance(data, Statistics) else dag.rows(data)
     graph = Dag(dag)
     return estimated(graph, gather(data, graph), as_prior(prior), how)
 

@@ -1,0 +1,146 @@
+"""The command line, called as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import suffice as sf
+from suffice.cli import main
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run a command in an empty directory: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["suffice", *map(str, words)])
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def asia(run) -> sf.BayesNet:
+    bn = sf.load("asia")
+    sf.write(bn, "asia.bif")
+    bn.sample(2000, seed=0).to_pandas().to_csv("rows.csv", index=False)
+    return bn
+
+
+def test_fit_sample_score_compare_convert_show(run, asia) -> None:
+    code, out, err = run("fit", "asia.bif", "rows.csv", "-o", "fit.json", "--prior", "bdeu:10", "--statistics", "rows.stats")
+    assert (code, out) == (0, "")
+    assert "8 nodes" in err
+    assert sf.read("fit.json") == sf.fit(asia, "rows.csv", prior=sf.BDeu(10))
+    assert sf.read("fit.json")["xray"].interval(0.9)
+
+    code, out, _ = run("fit", "asia.bif", "rows.stats", "-o", "again.json", "--prior", "bdeu:10")
+    assert code == 0
+    assert sf.read("again.json") == sf.read("fit.json")
+
+    code, out, _ = run("score", "fit.json", "rows.csv", "--json")
+    assert code == 0
+    assert json.loads(out)["graph: BIC"] == pytest.approx(sf.score(asia.dag, "rows.csv", sf.BIC()))
+
+    code, out, _ = run("sample", "fit.json", "-n", 3, "--seed", 1)
+    assert code == 0
+    assert out.splitlines()[0].split(",") == list(sf.read("fit.json").variables)
+    assert len(out.splitlines()) == 4
+    for name in ("s.csv", "s.csv.gz", "s.parquet"):
+        assert run("sample", "fit.json", "-n", 50, "--seed", 1, "-o", name)[0] == 0
+        assert sf.scan(name).n_rows == 50
+
+    code, out, _ = run("compare", "asia.bif", "fit.json", "--json")
+    facts = json.loads(out)
+    assert (code, facts["shd"]) == (0, 0)
+    assert facts["KL(truth || learned), nats"] == pytest.approx(sf.kl(asia, sf.read("fit.json")))
+
+    assert run("convert", "fit.json", "fit.xmlbif")[0] == 0
+    assert sf.read("fit.xmlbif") == sf.read("fit.json")
+    assert "BayesNet of 8 nodes" in run("show", "fit.xmlbif")[1]
+    assert "p(xray | either)" in run("show", "fit.xmlbif", "--node", "xray")[1]
+    assert "digraph" in run("show", "fit.xmlbif", "--dot")[1]
+    assert json.loads(run("show", "fit.xmlbif", "--json")[1])["suffice"] == "bayes_net"
+
+
+def test_graphs_as_text_and_declarations(run) -> None:
+    Path("rows.csv").write_text("age,smoke,visits\n15,0,1.5\n30,1,2.5\n70,1,4.5\n41,0,3.0\n", "utf-8")
+    Path("graph.txt").write_text("age -> visits\nsmoke -> visits\n", "utf-8")
+    code, _, err = run("fit", "graph.txt", "rows.csv", "-o", "m.json", "--bins", "age=18,65", "--finite", "smoke", "--prior", "bdeu:1+nig")
+    assert code == 0, err
+    bn = sf.read("m.json")
+    assert bn.variables["age"].states == ("<18", "[18,65)", ">=65")
+    assert bn.variables["smoke"].states == ("0", "1")
+    code, _, err = run("fit", "age -> visits", "rows.csv", "-o", "n.json")
+    assert code == 0
+    assert "note: " in err
+    assert run("fit", "age", "rows.csv", "-o", "m.json")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fit", "asia.bif", "nowhere.csv", "-o", "out.json"], "nowhere.csv"),
+        (["fit", "nowhere.bif", "rows.csv", "-o", "out.json"], "nowhere.bif"),
+        (["fit", "asia -> tubb", "rows.csv", "-o", "out.json"], "'tubb'"),
+        (["fit", "asia -> tub -> asia", "rows.csv", "-o", "out.json"], "cycle"),
+        (["fit", "asia.bif", "rows.csv", "-o", "out.xyz"], ".xyz"),
+        (["fit", "asia.bif", "rows.csv", "-o", "no/such/out.json"], "no/such"),
+        (["fit", "asia.bif", "rows.csv", "-o", "out.json", "--prior", "magic"], "'magic'"),
+        (["fit", "asia.bif", "rows.csv", "-o", "out.json", "--prior", "bdeu:-1"], "positive"),
+        (["fit", "asia.bif", "wrong.csv", "-o", "out.json"], "'maybe'"),
+        (["fit", "asia.bif", "ragged.csv", "-o", "out.json"], "line 3"),
+        (["sample", "asia.bif", "-n", "5", "-o", "out.xlsx"], ".xlsx"),
+        (["show", "asia.bif", "--node", "tubb"], "'tubb'"),
+        (["convert", "asia.bif", "out.dsl"], ".dsl"),
+        (["score", "broken.bif", "rows.csv"], "broken.bif, line"),
+    ],
+)
+def test_refusals_are_one_sentence_and_touch_nothing(run, asia, words: list[str], message: str) -> None:
+    rows = Path("rows.csv").read_text("utf-8").splitlines()
+    Path("wrong.csv").write_text("\n".join([rows[0], rows[1].replace("no", "maybe", 1)]), "utf-8")
+    Path("ragged.csv").write_text("\n".join([rows[0], rows[1], "no,no"]), "utf-8")
+    Path("broken.bif").write_text(Path("asia.bif").read_text("utf-8")[:300], "utf-8")
+    Path("out.json").write_text("old", "utf-8")
+    before = sorted(p.name for p in Path().iterdir())
+    code, out, err = run(*words)
+    assert (code, out) == (1, ""), err
+    assert message in err
+    assert err.startswith("error: ")
+    assert len(err.strip().splitlines()) == 1
+    assert Path("out.json").read_text("utf-8") == "old"
+    assert sorted(p.name for p in Path().iterdir()) == before
+
+
+def test_usage_errors_are_2(run) -> None:
+    assert run("fit")[0] == 2
+    assert run("sample", "x.bif")[0] == 2
+    assert run("nonsense")[0] == 2
+    assert run("--version")[1] == f"suffice {sf.__version__}\n"
+
+
+def test_demo_and_warm(run) -> None:
+    code, out, _ = run("demo", "-n", 2000)
+    assert code == 0
+    assert "KL(truth || fitted)" in out
+    code, _, err = run("warm")
+    assert code == 0
+    assert "kernels ready" in err
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "suffice", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("suffice ")
