@@ -33,6 +33,30 @@ def test_laplace(ones: int, zeros: int, expected: float) -> None:
     assert sf.fit("x", data)["x"].probs[1] == pytest.approx(1 / 3)
 
 
+PATIENTS = """\
+T T T T F
+T F F F F
+F F T T T
+F F T F T
+F T T T T
+T F T F F
+F F F F F
+T T F F F
+T T T T T
+F T F T T
+T F F T F
+F T F F F
+"""
+
+
+def test_pneumonia() -> None:
+    """The twelve patients of the lecture: P(Fever=T | Pneumonia=T) = 0.6."""
+    columns = zip(*(line.split() for line in PATIENTS.splitlines()), strict=True)
+    rows = dict(zip(["paleness", "fever", "cough", "high_wbc", "pneumonia"], columns, strict=True))
+    bn = sf.fit("pneumonia -> fever; pneumonia -> paleness; pneumonia -> cough; pneumonia -> high_wbc", rows)
+    assert bn["fever"].predictive({"pneumonia": "T"})[bn.variables["fever"].code("T")] == pytest.approx(0.6)
+
+
 def test_bus() -> None:
     """The bus table of the lecture: θ(late | rainy) = 3/4, θ(late | cloudy) = 1/2, θ(late | sunny) = 1/4."""
     counts = {("rainy", "late"): 3, ("rainy", "on time"): 1, ("cloudy", "late"): 1, ("cloudy", "on time"): 1}

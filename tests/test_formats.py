@@ -425,7 +425,7 @@ class TestSizes:
     def test_a_huge_table_by_default_is_too_large(self) -> None:
         given = ", ".join(f"v{k}" for k in range(1, 31))
         text = self.declared(31) + f"probability ( v0 | {given} ) {{ default 0.5 0.5; }}" + self.roots(31)
-        with pytest.raises(TooLarge, match=r"2.15e\+09 cells \(16.0 GiB\), most of them in that of 'v0', which has 30 parents"):
+        with pytest.raises(TooLarge, match=r"2.15e\+09 cells \(16.0 GiB\) and the file gives numbers for 0; most are of 'v0'"):
             bif.read(text)
 
     def test_many_large_tables_are_too_large_together(self) -> None:
@@ -627,6 +627,7 @@ def test_messages_are_one_short_line() -> None:
     long = "x" * 100_000
     texts = [
         f"variable {long} {{ type discrete [ 1 ] {{ s, t }}; }}",
+        f"variable a {{ type discrete [ 2 ] {{ {long}, {long} }}; }}",
         f"variable a {{ type discrete [ 1 ] {{ s }}; }} probability ( {long} ) {{ table 1; }}",
         f"variable a {{ type discrete [ 1 ] {{ s }}; }} probability ( a ) {{ table {long}; }}",
         f"variable {long} {{ type discrete [ 1 ] {{ s }}; }} probability ( {long} ) {{ table 2; }}",
@@ -634,5 +635,5 @@ def test_messages_are_one_short_line() -> None:
     for text in texts:
         with pytest.raises(SufficeError) as caught:
             bif.read(text)
-        assert len(str(caught.value)) < 300
+        assert len(str(caught.value)) < 400
         assert "\n" not in str(caught.value)

@@ -288,6 +288,8 @@ class TestJson:
             ('["x", "y", "z"]', '["x", "y", "y"]', "the state 'y' twice"),
             ('"s": {"type"', '"v": {"type"', "must be among the nodes and have a CPD"),
             ('"u": {"coef', '"s": {"coef', "the key 's' occurs twice"),
+            ('["r", "s", "t", "u"]', '["r", "s", "t", "u", "u"]', "a node is listed twice"),
+            ('{"s": "a", "t": "x"}', '{"s": ["a"], "t": "x"}', "variable 's' has no state"),
             ('["r", "s", "t", "u"]', '["r", "s", "t", "u", 1]', "a node must be a text"),
             ('"parents": ["s"], ', "", "has no 'parents'"),
             ('"cpds"', '"cpd"', "the JSON holds no network"),

@@ -5,14 +5,14 @@ Every pass over the rows, on every engine, is made of the same blocks of rows, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.columns import Array, Column
+from suffice.engines.columns import Array
 
 ROWS = 2**14
 """Rows of a block: by measurement large enough for the calls not to matter, small enough to stay in the cache."""
@@ -80,8 +80,12 @@ def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
     return ((start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
-def layout_of(columns: Mapping[str, Column], names: Sequence[str]) -> Layout:
-    """Where each of the columns lies in a block."""
-    narrow = tuple(n for n in names if columns[n].dtype == np.uint8)
-    real = tuple(n for n in names if columns[n].dtype == np.float64)
-    return Layout(narrow, tuple(n for n in names if n not in {*narrow, *real}), real)
+def layout_of(dtypes: Mapping[str, np.dtype[Any]]) -> Layout:
+    """Where each of the columns lies in a block, by its type.
+
+    >>> layout_of({"x": np.dtype(np.uint8), "y": np.dtype(np.float64)})
+    Layout(narrow=('x',), wide=(), real=('y',))
+    """
+    narrow = tuple(n for n, t in dtypes.items() if t == np.uint8)
+    real = tuple(n for n, t in dtypes.items() if t == np.float64)
+    return Layout(narrow, tuple(n for n in dtypes if n not in {*narrow, *real}), real)

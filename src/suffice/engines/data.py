@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from suffice.display import html_table, text_table
 from suffice.engines.blocks import ROWS, Batch, Block, layout_of, ranges
-from suffice.engines.gather import Fill, Plan, gather
+from suffice.engines.gather import Entry, Fill, Plan, gather
 from suffice.engines.parallel import in_order, tree_sum
 from suffice.engines.store import Store
+from suffice.engines.stream import Stream, stream
 from suffice.errors import DataError, listed
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
@@ -74,10 +75,9 @@ class Data:
 
     @property
     def schema(self) -> Schema:
-        """What each column is: a mapping from names to variables."""
-        self._store.require(self.columns)
-        read = self._store.read
-        return Schema({n: read[n].variable for n in self.columns}, self.missing)
+        """What each column is: a mapping from names to variables. What is declared is known without reading."""
+        variables = self._store.variables(self.columns)
+        return Schema(variables, {n: r.n_missing for n, r in self._store.read.items()})
 
     @property
     def n_rows(self) -> int:
@@ -138,13 +138,23 @@ class Data:
         names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
         for name in names:
             self._store.check(name)
-        self._store.require(names)
-        read = self._store.read
+        passing = stream(self._store, names)
+        entries = self._counted(wanted, names, threads) if passing is None else self._streamed(wanted, passing, threads)
+        return Statistics(entries, self.weight)
+
+    def _counted(self, requests: tuple[Request, ...], names: tuple[str, ...], threads: int | None) -> list[Entry]:
         self.require_complete(names)
-        layout = layout_of({n: read[n].column for n in names}, names)
-        plan = Plan.of(wanted, {n: read[n].variable for n in names}, layout, self.n_rows)
+        read = self._store.read
+        layout = layout_of({n: read[n].column.dtype for n in names})
+        plan = Plan.of(requests, {n: read[n].variable for n in names}, layout, self.n_rows)
         fills = (self._fill(start, stop) for start, stop in ranges(self.n_rows))
-        return gather(plan, fills, weighted=self.weighted, weight=lambda: self.weight, threads=threads)
+        return gather(plan, fills, weighted=self.weighted, threads=threads)
+
+    def _streamed(self, requests: tuple[Request, ...], passing: Stream, threads: int | None) -> list[Entry]:
+        plan = Plan.of(requests, passing.variables, layout_of(passing.dtypes), self._store.n_rows)
+        entries = gather(plan, passing.fills(), weighted=self.weighted, threads=threads)
+        self._refuse_missing(passing.missing)
+        return entries
 
     def batches(self, block_rows: int = ROWS) -> Iterator[Batch]:
         """The rows in their order, some at a time."""
@@ -190,15 +200,17 @@ class Data:
         """Refuse missing cells in these columns, with their number in each."""
         names = tuple(names)
         self._store.require(names)
-        read = self._store.read
-        for name in names:
-            if read[name].n_missing == self.n_rows:
+        self._refuse_missing({n: self._store.read[n].n_missing for n in names})
+
+    def _refuse_missing(self, missing: Mapping[str, int]) -> None:
+        for name, n in missing.items():
+            if n == self.n_rows:
                 raise DataError(f"the column {name!r} has no values at all: every cell is missing")
-        found = [f"{n!r} {read[n].n_missing:,}" for n in names if read[n].n_missing]
+        found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
         if found:
             raise DataError(
-                f"there are missing cells ({listed(found, style='str')}, of {self.n_rows:,} rows), and counting needs complete rows; "
-                "no row is ever dropped: fill the cells, leave the columns out, or learn with em(...)"
+                f"there are missing cells ({listed(found, style='str')}, of {self.n_rows:,} rows), and counting needs complete "
+                "rows; no row is ever dropped: fill the cells, leave the columns out, or learn with em(...)"
             )
 
     def __repr__(self) -> str:

@@ -185,18 +185,15 @@ class Watched(io.RawIOBase):
         skip = 0 if self._open is None else 1
         opening, closing = places[skip::2], places[1 - skip :: 2]
         before = np.where(opening > 0, data[np.maximum(opening - 1, 0)], self._before)
-        self._require(np.isin(before, self._ends), opening, "a quote begins inside a cell")
         inner = closing[closing + 1 < len(data)]
-        self._require(np.isin(data[inner + 1], self._ends), inner, "a quote ends inside a cell")
+        begins = opening[~np.isin(before, self._ends)]
+        ends = inner[~np.isin(data[inner + 1], self._ends)]
+        if len(begins) or len(ends):
+            first = min([*begins[:1], *ends[:1]])
+            how = "begins" if first in begins[:1] else "ends"
+            self._refuse(f"a quote {how} inside a cell", self._offset + int(first))
         self._closed = len(closing) > 0 and int(closing[-1]) == len(data) - 1
-        if (len(places) + skip) % 2:
-            self._open = self._offset + int(places[-1])
-        else:
-            self._open = None
-
-    def _require(self, good: Any, places: Any, what: str) -> None:
-        if not good.all():
-            self._refuse(what, self._offset + int(places[np.argmin(good)]))
+        self._open = self._offset + int(places[-1]) if (len(places) + skip) % 2 else None
 
     def _refuse(self, what: str, offset: int) -> None:
         with _opened(self._path) as raw:

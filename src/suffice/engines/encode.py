@@ -152,7 +152,8 @@ class States:
         nulls = indices.null_count
         plain = (indices.fill_null(0) if nulls else indices).to_numpy(zero_copy_only=False)
         if nulls == len(chunk):
-            table = np.full(1, missing_code(np.uint8), np.uint8)
+            dtype = code_type(len(self.codes))
+            table = np.full(1, missing_code(dtype), dtype)
         else:
             table = self._table(encoded.dictionary, plain, None if not nulls else chunk.is_valid(), occurring)
         codes = mapped(plain, table)
@@ -224,7 +225,9 @@ class Numbers:
             chunk = chunk.cast(pa.int8())
         values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         words = [x for x in map(number, self.missing) if x is not None]
-        return np.asarray(np.where(np.isin(values, words), np.nan, values)) if words else values
+        if words:
+            values = np.where(np.isin(values, words), np.nan, values)
+        return values
 
     def _parsed(self, chunk: Any) -> Floats:
         """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
@@ -255,7 +258,8 @@ class Numbers:
             if found:
                 endless, row, word = min(found)
                 raise NotANumber(row, word, endless=endless)
-        return np.array([np.nan if x is None else x for x in parsed] + [np.nan])[indices]
+        table: Floats = np.array([np.nan if x is None else x for x in parsed] + [np.nan])
+        return np.asarray(table[indices])
 
 
 class Cuts:

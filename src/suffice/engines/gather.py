@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ from suffice.engines.blocks import Block, Layout
 from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, moments_of, table_of
 from suffice.engines.parallel import in_order, n_threads, tree_sum
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
-from suffice.statistics import Counts, Moments, Request, Statistics
+from suffice.statistics import Counts, Moments, Request
 from suffice.variables import Finite, Variable
 
 DENSE = 2**22
@@ -71,20 +71,17 @@ class Partial:
         return Partial(cells, sparse, [add_groups(a, b) for a, b in zip(self.moments, other.moments, strict=True)])
 
 
+Entry = Counts | Moments
 Fill = Callable[[Block], None]
 
 
-def gather(
-    plan: Plan, fills: Iterable[Fill], *, weighted: bool, weight: Callable[[], float], threads: int | None = None
-) -> Statistics:
-    """The statistics that `plan` asks for, of the rows that `fills` put into blocks."""
+def gather(plan: Plan, fills: Iterable[Fill], *, weighted: bool, threads: int | None = None) -> list[Entry]:
+    """The entries that `plan` asks for, of the rows that `fills` put into blocks."""
     workers = n_threads(threads)
     _check_size(plan, workers)
     counter = _Counter(plan, weighted)
     total = tree_sum(in_order((partial(counter.partial, fill) for fill in fills), workers), lambda a, b: a + b)
-    if total is None:
-        total = Partial(None, [], [])
-    return Statistics(_entries(plan, counter.cells(total), total), weight())
+    return [] if total is None else _entries(plan, counter.cells(total), total)
 
 
 class _Counter:
@@ -156,8 +153,8 @@ def sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
     return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
 
 
-def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list[Counts | Moments]:
-    answers: list[Counts | Moments] = []
+def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list[Entry]:
+    answers: list[Entry] = []
     offset = 0
     for request in plan.dense:
         shape = sizes(request, plan.variables)
@@ -209,6 +206,3 @@ def available_memory() -> float:
             return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return 2.0**33
-
-
-__all__: Sequence[str] = ["Fill", "Plan", "gather"]

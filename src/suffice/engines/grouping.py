@@ -33,13 +33,15 @@ def table_of(flat: Keys, weight: Floats | None) -> Table:
     (array([3, 7]), array([1., 2.]))
     """
     keys, inverse = np.unique(flat, return_inverse=True)
-    return keys, np.asarray(np.bincount(inverse, weight, len(keys)), np.float64)
+    counts = np.bincount(inverse, weight, len(keys)) if weight is not None else np.bincount(inverse, minlength=len(keys))
+    return keys, counts.astype(np.float64)
 
 
 def add_tables(a: Table, b: Table) -> Table:
     """The sum of two lists of cells."""
     keys, inverse = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
-    return keys, np.bincount(inverse, np.concatenate([a[1], b[1]]), len(keys))
+    values = np.bincount(inverse, np.concatenate([a[1], b[1]]), len(keys))
+    return keys, values.astype(np.float64, copy=False)
 
 
 def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:

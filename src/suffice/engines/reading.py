@@ -35,9 +35,7 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
     """The encoder of a column, by its declaration and by what its source says it is made of."""
     what, kind, missing = options.declared.get(name), source.kind(name), options.missing
     if kind is Kind.OTHER:
-        raise DataError(
-            f"the column {name!r} has the type {source.described(name)}, which is not numbers, text, dates or booleans"
-        )
+        raise DataError(f"the column {name!r} has the type {source.described(name)}, not numbers, text, dates or booleans")
     if _is_numeric(what):
         if kind is Kind.TIME:
             raise DataError(f"the column {name!r} has the type {source.described(name)}, which cannot be read as numbers")
@@ -59,6 +57,18 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
             return Numbers(missing=missing)
     categories = source.categories(name)
     return States(categories.states if categories else (), fixed=False, missing=missing)
+
+
+def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
+    """The variable that a column will be, where that is known before the first row is read."""
+    if isinstance(encoder, Cuts):
+        return encoder.variable
+    if isinstance(encoder, States) and encoder.fixed:
+        declared = options.declared.get(name)
+        return declared if isinstance(declared, Finite) else Finite(name, encoder.codes)
+    if isinstance(encoder, Numbers) and not isinstance(encoder, Integers) and not isinstance(options.declared.get(name), Bins):
+        return Count(name) if encoder.whole else Real(name)
+    return None
 
 
 def _is_numeric(what: Any) -> bool:

@@ -34,9 +34,10 @@ def scan(
     that mean a missing cell, besides the empty one. `integers=Finite` makes states of undeclared whole numbers. Columns that
     are larger, encoded, than `memory_limit` (by default 1 GiB, or SUFFICE_MEMORY_LIMIT) are kept in a temporary file.
 
+    >>> from suffice.variables import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
-    column  kind    states               missing
-    ──────  ──────  ───────────────────  ───────
+    column  kind    states              missing
+    ──────  ──────  ──────────────────  ───────
     age     Finite  <18, [18,65), >=65
     ill     Finite  no, yes
     """
@@ -47,11 +48,11 @@ def scan(
     if integers not in (Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
     source = _source(x)
-    if source.n_rows == 0:
-        raise DataError("there are no rows")
     column = _weights_column(weights, source)
     options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
     store = Store(source, options)
+    if source.n_rows == 0:
+        store.set_rows(0)
     if weights is not None and column is None:
         store.set_weights(weights)
     return Data(store, [n for n in source.names if n != column])

@@ -20,10 +20,10 @@ from suffice.engines.infer import FEW, Guess, Integers, Weights
 from suffice.engines.memory import Held, Memory
 from suffice.engines.options import Options, checked_variables
 from suffice.engines.parallel import tree_sum
-from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, misplaced
+from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
 from suffice.engines.sources import Source
 from suffice.errors import DataError, listed, nearest, note
-from suffice.variables import Bins, Finite, Real
+from suffice.variables import Bins, Finite, Real, Variable
 
 SAMPLE = 2**22
 """Rows by which quantiles and MDL cuts are found; of more rows, every k-th is taken."""
@@ -38,6 +38,7 @@ class Store:
         self.weight: Column | None = None
         self.notes: list[str] = []
         self.n_rows: int | None = source.n_rows
+        self.streamed = False
         self._total: float | None = None
         self._bytes = 0
 
@@ -45,6 +46,17 @@ class Store:
         """Refuse a column that the source does not have."""
         if name not in self.source.names:
             raise DataError(f"the data have no column {name!r}{nearest(name, self.source.names)}")
+
+    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
+        """What columns are; they are read only if that must be inferred."""
+        for name in names:
+            self.check(name)
+        unread = {n: encoder_for(n, self.source, self.options) for n in names if n not in self.read}
+        known = {n: v for n, e in unread.items() if (v := foreseen(n, e, self.options)) is not None}
+        if len(known) < len(unread):
+            self.require(names)
+            known = {}
+        return {n: known.get(n) or self.read[n].variable for n in names}
 
     def require(self, names: Sequence[str]) -> None:
         """Read the columns among these that were not read yet, in one go."""
@@ -103,10 +115,14 @@ class Store:
             )
         self.n_rows = n_rows
 
+    def fits(self, names: Sequence[str]) -> bool:
+        """Whether columns may be kept in memory, besides those that are."""
+        return self._bytes + self.source.n_bytes(names) <= self.options.memory_limit
+
     def sink(self, names: Sequence[str]) -> Sink:
         """Where columns are kept: in memory as long as there is some left."""
-        self._bytes += self.source.n_bytes(names)
-        if self._bytes <= self.options.memory_limit:
+        if self.fits(names):
+            self._bytes += self.source.n_bytes(names)
             return Memory(self.n_rows)
         from suffice.engines.files import Spill
 

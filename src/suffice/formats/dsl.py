@@ -11,6 +11,7 @@ RESULTINGSTATES, a state or its number for each row. Decisions and utilities are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
 from suffice.formats.tokens import Tokens, grammar, shown, without_comments
@@ -53,7 +54,7 @@ def read(text: str) -> FiniteNetwork:
     for node in nodes:
         _check_type(tokens, node)
         at, words = node.listed(tokens, "NAMESTATES")
-        declare(variables, node.name, tokens.names(words, at, "a state"), lambda node=node: tokens.line(node.at))  # type: ignore[misc]
+        declare(variables, node.name, tokens.names(words, at, "a state"), partial(tokens.line, node.at))
     return finished(variables, [_definition(tokens, node, variables[node.name]) for node in nodes])
 
 

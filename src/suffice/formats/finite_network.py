@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from suffice.formats.tokens import Array, hint, shown
 from suffice.graphs import Dag
 from suffice.variables import Finite
 
-MAX_CELLS = 2**27
-"""The cells that the tables of one file may have together: 1 GiB."""
+MAX_IMPLIED = 2**24
+"""The cells that one file may imply without their numbers, by a default row or by the one state of a row: 128 MiB."""
 
 MAX_PARENTS = 31
 """With the child this is as many axes as an array may have."""
@@ -86,7 +87,7 @@ def declare(variables: dict[str, Finite], name: str, states: Iterable[str], line
     try:
         variable = Finite(name, states)
     except SchemaError as error:
-        raise FormatError(str(error), line=line()) from None
+        raise FormatError(str(error)[:300], line=line()) from None
     if name in variables:
         raise FormatError(f"variable {shown(name)} is declared twice", line=line())
     variables[name] = variable
@@ -116,11 +117,12 @@ def finished(
     if not variables:
         raise FormatError("the file has no variables, so it is no network")
     sizes = _checked_structure(variables, definitions)
-    if (total := sum(sizes)) > MAX_CELLS:
+    given = sum(len(d.content.codes) if isinstance(d.content, States) else d.content.values.size for d in definitions)
+    if (total := sum(sizes)) - given > MAX_IMPLIED:
         widest = definitions[max(range(len(sizes)), key=sizes.__getitem__)]
         raise TooLarge(
-            f"the tables have {total:.3g} cells ({bytes_in_words(8 * total)}), most of them in that of {shown(widest.child)}, "
-            f"which has {len(widest.parents)} parents; at most {MAX_CELLS:.3g} are read"
+            f"the tables have {total:.3g} cells ({bytes_in_words(8 * total)}) and the file gives numbers for {given}; "
+            f"most are of {shown(widest.child)}, which has {len(widest.parents)} parents"
         )
     tables: dict[str, Table] = {}
     n_normalised = 0
@@ -141,7 +143,7 @@ def _checked_structure(variables: dict[str, Finite], definitions: Sequence[Defin
     for definition in definitions:
         child, parents = definition.child, definition.parents
         for name in (child, *parents):
-            known(variables, name, lambda line=definition.line: line(None))  # type: ignore[misc]
+            known(variables, name, partial(definition.line, None))
         fault, size = None, 0
         if child in defined:
             fault = f"variable {shown(child)} is defined twice"

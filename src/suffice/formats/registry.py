@@ -137,6 +137,8 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
     finite = [v for v in bn.variables.values() if isinstance(v, Finite)]
     if other := [v.name for v in bn.variables.values() if not isinstance(v, Finite)]:
         raise FormatError(f"{suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead")
+    if bn.statistics is not None:
+        note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does", stacklevel=4)
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does", stacklevel=4)
     return FiniteNetwork(tuple(finite), {v.name: Table(tuple(bn[v.name].parents), bn[v.name].probs) for v in finite})

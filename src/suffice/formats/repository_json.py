@@ -33,9 +33,12 @@ def read(text: str) -> tuple[BayesNet, tuple[str, ...]]:
     content = parsed(text)
     nodes = [_typed(node, str, "a node") for node in _field(content, "nodes", list, "the file")]
     cpds = _field(content, "cpds", dict, "the file")
-    for name in [*nodes, *cpds]:
-        if name not in cpds or name not in set(nodes):
-            raise FormatError(f"{shown(name)} must be among the nodes and have a CPD{hint(name, [*nodes, *cpds])}")
+    if len(set(nodes)) < len(nodes):
+        raise FormatError("a node is listed twice")
+    if odd := sorted(cpds.keys() ^ set(nodes)):
+        raise FormatError(
+            f"{shown(odd[0])} must be among the nodes and have a CPD{hint(odd[0], sorted(cpds.keys() & set(nodes)))}"
+        )
     parents = {name: _parents(name, cpds[name]) for name in nodes}
     dag = Dag(parents, nodes=nodes)
     _check_arcs(content, dag)
@@ -141,9 +144,10 @@ def _probabilities(name: str, cpd: dict[str, Any], parents: list[str], variables
     orders = _field(cpd, "parent_states", dict, whose)
     for axis, parent in enumerate(parents):
         states = _field(orders, parent, list, f"'parent_states' of {shown(name)}")
-        if sorted(map(str, states)) != sorted(variables[parent].states):
+        place = {str(state): k for k, state in enumerate(states)}
+        if len(states) != sizes[axis] or place.keys() != set(variables[parent].states):
             raise FormatError(f"the states of {shown(parent)} in the CPD of {shown(name)} are not those it has")
-        table = table.take([states.index(state) for state in variables[parent].states], axis=axis)
+        table = table.take([place[state] for state in variables[parent].states], axis=axis)
     return table.reshape(-1)
 
 
@@ -160,8 +164,9 @@ def _gaussian(name: str, cpd: dict[str, Any], parents: list[str], variables: dic
     if len(configs) != cells(shape):
         raise FormatError(f"variable {shown(name)} has {len(configs)} configurations; its finite parents need {cells(shape):.9g}")
     numbers = np.full((*shape, len(reals) + 2), np.nan)
+    codes = {v.name: {state: k for k, state in enumerate(v.states)} for v in finite}
     for config in configs:
-        place = _place(name, _typed(config, dict, f"a configuration of {shown(name)}"), finite)
+        place = _place(name, _typed(config, dict, f"a configuration of {shown(name)}"), codes)
         if not np.isnan(numbers[place][0]):
             raise FormatError(f"variable {shown(name)} has a configuration twice")
         numbers[place] = _regression(name, config, reals)
@@ -169,14 +174,15 @@ def _gaussian(name: str, cpd: dict[str, Any], parents: list[str], variables: dic
     return Gaussian(intercept=numbers[..., 0], coefficients=coefficients, variance=numbers[..., -1])
 
 
-def _place(name: str, config: dict[str, Any], finite: list[Finite]) -> tuple[int, ...]:
-    given = _field(config, "given", dict, f"a configuration of {shown(name)}") if finite else {}
-    if sorted(given) != sorted(v.name for v in finite):
+def _place(name: str, config: dict[str, Any], codes: dict[str, dict[str, int]]) -> tuple[int, ...]:
+    """The codes of the finite parents' states that a configuration is for."""
+    given = _field(config, "given", dict, f"a configuration of {shown(name)}") if codes else {}
+    if given.keys() != codes.keys():
         raise FormatError(f"a configuration of {shown(name)} does not give its finite parents")
-    for variable in finite:
-        if given[variable.name] not in variable.states:
-            raise FormatError(f"variable {shown(variable.name)} has no state {shown(str(given[variable.name]))}")
-    return tuple(variable.states.index(given[variable.name]) for variable in finite)
+    for parent, known in codes.items():
+        if not isinstance(given[parent], str) or given[parent] not in known:
+            raise FormatError(f"variable {shown(parent)} has no state {shown(str(given[parent]))}")
+    return tuple(known[given[parent]] for parent, known in codes.items())
 
 
 def _regression(name: str, config: dict[str, Any], reals: list[str]) -> list[float]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from suffice.errors import FormatError
 from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, States, declare, finished
@@ -47,8 +48,7 @@ def read_tree(root: Element) -> FiniteNetwork:
     states = {key: [state.attribute("id") for state in node.all("state")] for key, node in nodes.items()}
     variables: dict[str, Finite] = {}
     for key in _in_order(root, list(nodes)):
-        line = nodes[key].line
-        declare(variables, names[key], _states(states[key], nodes[key]), lambda line=line: line)  # type: ignore[misc]
+        declare(variables, names[key], _states(states[key], nodes[key]), partial(getattr, nodes[key], "line"))
     definitions = [_definition(node, names, states[key]) for key, node in nodes.items()]
     return finished(variables, definitions)
 

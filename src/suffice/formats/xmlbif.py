@@ -31,14 +31,18 @@ def read_tree(root: Element) -> FiniteNetwork:
     network = root.one("NETWORK")
     variables: dict[str, Finite] = {}
     for node in network.all("VARIABLE"):
-        name = node.one("NAME").content
-        kind = node.attributes.get("TYPE", "nature")
-        if kind in ("decision", "utility"):
-            raise FormatError(f"variable {shown(name)} is a {kind}: influence diagrams cannot be read", line=node.line)
-        if kind != "nature":
-            raise FormatError(f"variable {shown(name)} is of type {shown(kind)}; only nature can be read", line=node.line)
-        declare(variables, name, [outcome.content for outcome in node.all("OUTCOME")], lambda line=node.line: line)  # type: ignore[misc]
+        _declare(node, variables)
     return finished(variables, [_definition(node) for node in network.all("DEFINITION")])
+
+
+def _declare(node: Element, variables: dict[str, Finite]) -> None:
+    name = node.one("NAME").content
+    kind = node.attributes.get("TYPE", "nature")
+    if kind in ("decision", "utility"):
+        raise FormatError(f"variable {shown(name)} is a {kind}: influence diagrams cannot be read", line=node.line)
+    if kind != "nature":
+        raise FormatError(f"variable {shown(name)} is of type {shown(kind)}; only nature can be read", line=node.line)
+    declare(variables, name, [outcome.content for outcome in node.all("OUTCOME")], lambda: node.line)
 
 
 def _definition(node: Element) -> Definition:

@@ -46,7 +46,7 @@ class BayesNet:
         graph = Dag(dag)
         known = by_name(variables)
         for name in [*cpds, *known]:
-            if name not in graph.nodes:
+            if name not in graph:
                 raise ModelError(f"the graph has no node {name!r}{nearest(name, graph.nodes)}")
         lacking = [n for n in graph.nodes if n not in cpds]
         if lacking:
@@ -54,7 +54,7 @@ class BayesNet:
         bound: dict[str, Cpd] = {}
         for name in graph.topological_order:
             bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
-        order = [n for n in known if n in graph.nodes]
+        order = list(known)
         self._set(graph, {n: known[n] for n in order}, bound)
 
     def _set(
