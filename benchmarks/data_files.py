@@ -27,7 +27,7 @@ GROUP = 2**20
 
 def network(path: Path = NETWORK) -> tuple[dict[str, list[str]], list[list[str]]]:
     """The states of each variable, and the families, each with the child last."""
-    text = gzip.open(path, "rt").read()
+    text = gzip.decompress(path.read_bytes()).decode()
     found = re.finditer(r"variable\s+(\S+)\s*\{[^{]*\{([^}]*)\}", text)
     states = {m[1]: [s.strip() for s in m[2].split(",")] for m in found}
     found = re.finditer(r"probability\s*\(\s*([^|)\s]+)\s*(?:\|\s*([^)]*))?\)", text)

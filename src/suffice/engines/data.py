@@ -129,7 +129,7 @@ class Data:
     def column(self, name: str) -> npt.NDArray[Any]:
         """A whole column: codes of states, or numbers."""
         self._store.check(name)
-        self._store.require([name])
+        self._store.require([name] if self._store.source.stable else [*self.columns, name])
         return self._store.rows(self._store.read[name].column, 0, self.n_rows)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:

@@ -56,7 +56,7 @@ class Delimited:
         return None
 
     def n_bytes(self, names: Sequence[str]) -> int:
-        return sum(p.stat().st_size * (8 if p.suffix == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
+        return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         self._lengths = []
@@ -131,7 +131,7 @@ class Watched(io.RawIOBase):
     def __init__(self, raw: BinaryIO, path: Path, separator: str) -> None:
         self._raw, self._path = raw, path
         self._ends = np.frombuffer(f'{separator}\r\n"'.encode(), np.uint8)
-        self._offset = 0
+        self._first, self._mark, self._offset = True, 0, 0
         self._open: int | None = None
         self._before = ord("\n")
         self._closed = False
@@ -142,8 +142,9 @@ class Watched(io.RawIOBase):
 
     def read(self, n: int = -1) -> bytes:
         data = self._raw.read(n)
-        if self._offset == 0 and data.startswith(b"\xef\xbb\xbf"):
-            data = data[3:] or self._raw.read(n)
+        if self._first and data.startswith(b"\xef\xbb\xbf"):
+            self._mark, data = 3, data[3:] or self._raw.read(n)
+        self._first = False
         self._check_text(data)
         self._check_quotes(data)
         self._offset += len(data)
@@ -196,16 +197,24 @@ class Watched(io.RawIOBase):
         self._open = self._offset + int(places[-1]) if (len(places) + skip) % 2 else None
 
     def _refuse(self, what: str, offset: int) -> None:
-        with _opened(self._path) as raw:
-            start = raw.read(offset + 1)[:-1]
-        line = 1 + start.count(b"\n") + start.count(b"\r") - start.count(b"\r\n")
-        raise DataError(f"{self._path}, line {line}: {what}")
+        raise DataError(f"{self._path}, line {_line_at(self._path, self._mark + offset)}: {what}")
+
+
+def _line_at(path: Path, offset: int) -> int:
+    """The number of the line in which the byte at `offset` stands."""
+    line, before = 1, b""
+    with _opened(path) as raw:
+        while offset > 0 and (data := raw.read(min(offset, BLOCK))):
+            joined = before + data
+            line += joined.count(b"\n") + data.count(b"\r") - joined.count(b"\r\n") - before.count(b"\n")
+            offset, before = offset - len(data), data[-1:]
+    return line
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as raw:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
             yield cast(BinaryIO, raw)
     except (EOFError, zlib.error, OSError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None

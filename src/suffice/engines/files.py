@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import weakref
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,11 +33,20 @@ class Segment(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class Unnamed:
+    """A temporary file without a name, closed when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        file = tempfile.TemporaryFile(prefix="suffice-", buffering=0)  # noqa: SIM115
+        self.descriptor = file.fileno()
+        self.close = weakref.finalize(self, file.close)
+
+
 class Spill:
     """The sink of the files engine."""
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="suffice-", buffering=0)  # noqa: SIM115
+        self._file = Unnamed()
         self._end = 0
         self._rows: dict[str, list[int]] = {}
         self._segments: dict[str, list[Segment]] = {}
@@ -56,7 +66,7 @@ class Spill:
         view = chunk.data.cast("B")
         try:
             while len(view):
-                n = self._file.write(view)
+                n = os.write(self._file.descriptor, view)
                 self._end += n
                 view = view[n:]
         except OSError as error:
@@ -72,7 +82,7 @@ class Spilled:
     """A column in a spill."""
 
     def __init__(
-        self, file: IO[bytes], rows: list[int], segments: list[Segment], order: Array | None, dtype: np.dtype[Any]
+        self, file: Unnamed, rows: list[int], segments: list[Segment], order: Array | None, dtype: np.dtype[Any]
     ) -> None:
         self._file, self._rows, self._segments, self._order = file, rows, segments, order
         self.dtype = dtype
@@ -92,7 +102,7 @@ class Spilled:
     def _read(self, segment: Segment, skip: int, out: Array) -> None:
         direct = self._order is None and segment.dtype == out.dtype
         target = out if direct else np.empty(len(out), segment.dtype)
-        _read_all(self._file.fileno(), target, segment.offset + skip * segment.dtype.itemsize)
+        _read_all(self._file.descriptor, target, segment.offset + skip * segment.dtype.itemsize)
         if not direct:
             out[:] = target if self._order is None else recode(target, self._order, self.dtype)
 

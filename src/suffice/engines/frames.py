@@ -113,12 +113,23 @@ def _getter(series: Any) -> Callable[[], Any]:
     def get() -> Any:
         import pyarrow as pa
 
+        if series.implementation.is_pandas() and hasattr(series.to_native(), "cat"):
+            return _from_categories(series.to_native().cat)
         try:
             return series.to_arrow()
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             return _as_texts(series.to_list())
 
     return get
+
+
+def _from_categories(categories: Any) -> Any:
+    """A categorical column of pandas by its codes, of which Arrow would make a copy and a mask."""
+    import pyarrow as pa
+
+    codes = categories.codes.to_numpy()
+    indices = pa.array(codes, mask=codes < 0) if len(codes) and codes.min() < 0 else pa.array(codes)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(categories.categories), ordered=bool(categories.ordered))
 
 
 def _converter(values: Any) -> Callable[[], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.variables import Finite, Variable
 
+SMALL = 2**20
+"""Rows times tables up to which numpy counts, in less time than it takes to load the compiler."""
+
 DENSE = 2**22
 """A table of more cells than this, and of many more than there are rows, is counted as a list of the cells that occur."""
 
@@ -31,6 +35,7 @@ class Plan:
     sparse: tuple[Request, ...]
     moments: tuple[Request, ...]
     layout: Layout
+    compiled: bool
 
     @staticmethod
     def of(requests: Iterable[Request], variables: Mapping[str, Variable], layout: Layout, n_rows: int | None) -> Plan:
@@ -41,7 +46,9 @@ class Plan:
         cells = {r: math.prod(sizes(r, variables)) for r in tables}
         sparse = [r for r in tables if cells[r] > DENSE and (n_rows is None or cells[r] > 4 * n_rows)]
         dense = tuple(r for r in tables if r not in set(sparse))
-        return Plan(variables, dense, tuple(sparse), tuple(r for r in wanted if r.real), layout)
+        # Both ways give the same bits, so the compiled one is taken whenever it is there.
+        compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.count" in sys.modules
+        return Plan(variables, dense, tuple(sparse), tuple(r for r in wanted if r.real), layout, compiled)
 
     @property
     def n_cells(self) -> int:
@@ -113,6 +120,9 @@ class _Counter:
     def _count(self, block: Block) -> npt.NDArray[np.float64] | None:
         if not self.plan.dense:
             return None
+        if not self.plan.compiled:
+            tables = (np.bincount(self._flat(block, r), self._weight(block), self._n_cells(r)) for r in self.plan.dense)
+            return np.concatenate([t.astype(np.float64) for t in tables])
         from suffice.kernels.count import count, count_weighted
 
         if self.weighted:
@@ -126,9 +136,9 @@ class _Counter:
         return None
 
     def _moments(self, block: Block, request: Request) -> Groups:
-        groups = grouped(self._flat(block, request), math.prod(sizes(request, self.plan.variables)))
+        groups = grouped(self._flat(block, request), self._n_cells(request))
         members = np.array([self.plan.layout.real.index(n) for n in request.real], np.int32)
-        return moments_of(block, members, *groups)
+        return moments_of(block, members, groups, compiled=self.plan.compiled)
 
     def _flat(self, block: Block, request: Request) -> npt.NDArray[np.int64]:
         """The row-major index of each row's configuration."""
@@ -137,6 +147,9 @@ class _Counter:
             flat *= size
             flat += block[name]
         return flat
+
+    def _n_cells(self, request: Request) -> int:
+        return math.prod(sizes(request, self.plan.variables))
 
     def _weight(self, block: Block) -> npt.NDArray[np.float64] | None:
         return block.weight[: block.n_rows] if self.weighted else None

@@ -59,14 +59,38 @@ def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uin
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.uint32)[flat]
 
 
-def moments_of(block: Block, members: npt.NDArray[np.int32], keys: Keys, group: npt.NDArray[np.uint32]) -> Groups:
+def moments_of(
+    block: Block, members: npt.NDArray[np.int32], groups: tuple[Keys, npt.NDArray[np.uint32]], *, compiled: bool
+) -> Groups:
     """The moments of columns of a block within groups of its rows."""
-    from suffice.kernels.moments import moments
-
+    keys, group = groups
     g, k = len(keys), len(members)
-    groups = Groups(keys, np.zeros(g), np.zeros((g, k)), np.zeros((g, k, k)))
-    moments(block.real, members, group, block.weight, block.n_rows, groups.total, groups.mean, groups.scatter)
-    return groups
+    result = Groups(keys, np.zeros(g), np.zeros((g, k)), np.zeros((g, k, k)))
+    if compiled:
+        from suffice.kernels.moments import moments
+
+        moments(block.real, members, group, block.weight, block.n_rows, result.total, result.mean, result.scatter)
+    else:
+        _plain_moments(block, members, group, result)
+    return result
+
+
+def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Groups) -> None:
+    """What the kernel does, in the same order of sums and so with the same bits, for data not worth a compiler."""
+    n, g = block.n_rows, len(result.keys)
+    weight = block.weight[:n]
+    rows = [block.real[m, :n] for m in members]
+    result.total[:] = np.bincount(group, weight, g)
+    divisor = np.where(result.total > 0, result.total, 1.0)
+    off, drift = [], []
+    for a, x in enumerate(rows):
+        result.mean[:, a] = np.bincount(group, weight * x, g) / divisor
+        off.append(x - result.mean[group, a])
+        drift.append(np.bincount(group, weight * off[a], g))
+        for b in range(a + 1):
+            scatter = np.bincount(group, weight * off[a] * off[b], g) - drift[a] * drift[b] / divisor
+            result.scatter[:, a, b] = result.scatter[:, b, a] = scatter
+    result.mean[:] += np.stack(drift, axis=1) / divisor[:, None]
 
 
 def add_groups(a: Groups, b: Groups) -> Groups:

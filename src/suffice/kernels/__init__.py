@@ -1,7 +1,8 @@
 """Kernels: compiled loops over arrays and whole numbers. They know no names, no classes, and check nothing.
 
 A kernel declares its one signature, so that nothing compiles twice and `warm` can compile everything ahead. Compiled code is
-cached on disk; `announce` says when something is about to be compiled all the same.
+cached on disk; `announce` says when something is about to be compiled all the same. The compiler itself is loaded with the
+first module of kernels, not with this one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-import numba
-from numba.core import event
-
 _kernels: list[tuple[Any, Any]] = []
+_listeners: list[Callable[[str], None]] = []
+_listening = False
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -28,6 +28,9 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        import numba
+
+        _listen()
         compiled = numba.njit(nogil=True, cache=True)(function)
         _kernels.append((compiled, signature))
         return compiled
@@ -35,26 +38,12 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-class _Listener(event.Listener):  # type: ignore[misc]
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say: Callable[[str], None] | None = say
-
-    def on_start(self, happening: Any) -> None:
-        dispatcher = happening.data["dispatcher"]
-        if self.say is not None and dispatcher.py_func.__module__.startswith("suffice."):
-            say, self.say = self.say, None
-            say("compiling kernels (once, a few seconds) ...")
-
-    def on_end(self, happening: Any) -> None:
-        pass
-
-
 def announce(say: Callable[[str], None]) -> None:
     """Have `say` called, once, when a kernel that is not in the cache on disk is about to be compiled.
 
     >>> announce(lambda message: None)
     """
-    event.register("numba:compile", _Listener(say))
+    _listeners.append(say)
 
 
 def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
@@ -70,3 +59,23 @@ def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
             progress(done, len(_kernels), compiled.py_func.__name__)
         compiled.compile(signature)
     return len(_kernels)
+
+
+def _listen() -> None:
+    """Hear of every compilation; numba tells of those only that the cache did not spare."""
+    global _listening
+    if _listening:
+        return
+    _listening = True
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, happening: Any) -> None:
+            if happening.data["dispatcher"].py_func.__module__.startswith("suffice."):
+                while _listeners:
+                    _listeners.pop()("compiling kernels (once, a few seconds) ...")
+
+        def on_end(self, happening: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())

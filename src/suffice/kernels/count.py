@@ -31,7 +31,14 @@ _plan = (nb.int64[::1], nb.int32[::1], nb.int64[::1], nb.int64[::1])
 def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, members: Any, sizes: Any, index: Any) -> None:
     """The cell of each row from `start` to `stop` in the table of members[low:high]."""
     n = stop - start
-    index[:n] = 0
+    if high - low >= 2 and members[low] >= 0 and members[low + 1] >= 0:
+        # Two columns at once: a third of the time of a table goes into passes over `index`.
+        size, one, two = np.uint32(sizes[low + 1]), narrow[members[low], start:stop], narrow[members[low + 1], start:stop]
+        for i in range(n):
+            index[i] = np.uint32(one[i]) * size + np.uint32(two[i])
+        low += 2
+    else:
+        index[:n] = 0
     for j in range(low, high):
         size = np.uint32(sizes[j])
         m = members[j]
