@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import data_files
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+import data_files
 from suffice.engines import scan
 from suffice.statistics import Request
 

@@ -31,7 +31,8 @@ def main() -> None:
             floors += sf.kl(truth, floored(mle, 1e-3 / n)) / REPEATS
         falls = bool(np.all(divergence < previous))
         previous = divergence
-        print(f"{n:<7} " + "  ".join(f"{d:9.4f}" for d in divergence) + f"   {floors:11.4f}   {infinite}/{REPEATS}   falls: {falls}")
+        curve = "  ".join(f"{d:9.4f}" for d in divergence)
+        print(f"{n:<7} {curve}   {floors:11.4f}   {infinite}/{REPEATS}   falls: {falls}")
 
 
 if __name__ == "__main__":

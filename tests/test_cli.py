@@ -79,7 +79,8 @@ def test_fit_sample_score_compare_convert_show(run, asia) -> None:
 def test_graphs_as_text_and_declarations(run) -> None:
     Path("rows.csv").write_text("age,smoke,visits\n15,0,1.5\n30,1,2.5\n70,1,4.5\n41,0,3.0\n", "utf-8")
     Path("graph.txt").write_text("age -> visits\nsmoke -> visits\n", "utf-8")
-    code, _, err = run("fit", "graph.txt", "rows.csv", "-o", "m.json", "--bins", "age=18,65", "--finite", "smoke", "--prior", "bdeu:1+nig")
+    declared = ["--bins", "age=18,65", "--finite", "smoke"]
+    code, _, err = run("fit", "graph.txt", "rows.csv", "-o", "m.json", *declared, "--prior", "bdeu:1+nig")
     assert code == 0, err
     bn = sf.read("m.json")
     assert bn.variables["age"].states == ("<18", "[18,65)", ">=65")

@@ -12,12 +12,13 @@ from suffice.errors import FormatError
 from suffice.formats import json_model
 from tests.oracles import random_net, random_rows
 
+U, W = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"])
 PRIORS = [
     None,
     sf.BDeu(2),
     (sf.Dirichlet(0.5), sf.NormalInverseGamma()),
     (sf.K2(), sf.BGe()),
-    sf.BDe(sf.BayesNet("u -> w", {"u": [0.5, 0.5], "w": [[0.2, 0.3, 0.5]] * 2}, [sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"])]), 3),
+    sf.BDe(sf.BayesNet("u; w", {"u": [0.5, 0.5], "w": [0.2, 0.3, 0.5]}, [U, W]), 3),
 ]
 GRAPH = "u -> w; u -> x; x -> y; w -> y; y -> z"
 

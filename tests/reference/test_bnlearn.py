@@ -1,7 +1,7 @@
 """Numbers of other programs, from per-family counts and moments (figures; the rows are GPL and are not here).
 
-Where they come from: bnlearn 5.2.1 under R 4.2.2 (computed once), GOBNILP's notebooks and test suite (published). bnlearn puts the
-unbiased variance into its Gaussian likelihoods; the numbers here are the exact maximum likelihood ones.
+Where they come from: bnlearn 5.2.1 under R 4.2.2 (computed once), GOBNILP's notebooks and test suite (published). bnlearn puts
+the unbiased variance into its Gaussian likelihoods; the numbers here are the exact maximum likelihood ones.
 `make reference` computes the same from the rows.
 """
 

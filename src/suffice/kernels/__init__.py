@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 _kernels: list[tuple[Any, Any]] = []
-_listeners: list[Callable[[str], None]] = []
+_listener: Callable[[str], None] | None = None
 _listening = False
 
 
@@ -41,9 +41,12 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 def announce(say: Callable[[str], None]) -> None:
     """Have `say` called, once, when a kernel that is not in the cache on disk is about to be compiled.
 
+    Who asked last is told.
+
     >>> announce(lambda message: None)
     """
-    _listeners.append(say)
+    global _listener
+    _listener = say
 
 
 def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
@@ -71,9 +74,11 @@ def _listen() -> None:
 
     class Listener(event.Listener):  # type: ignore[misc]
         def on_start(self, happening: Any) -> None:
-            if happening.data["dispatcher"].py_func.__module__.startswith("suffice."):
-                while _listeners:
-                    _listeners.pop()("compiling kernels (once, a few seconds) ...")
+            global _listener
+            say = _listener
+            if say is not None and happening.data["dispatcher"].py_func.__module__.startswith("suffice."):
+                _listener = None
+                say("compiling kernels (once, a few seconds) ...")
 
         def on_end(self, happening: Any) -> None:
             pass
