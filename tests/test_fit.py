@@ -209,3 +209,8 @@ def test_learning_curve_of_alarm() -> None:
     divergence = [sf.kl(truth, sf.fit(truth.dag, truth.sample(n, seed=n), prior=sf.BDeu(10))) for n in (100, 1000, 10_000)]
     assert divergence[0] > divergence[1] > divergence[2] > 0
     assert sf.kl(truth, sf.fit(truth.dag, truth.sample(100, seed=0))) == np.inf
+
+
+def test_a_column_without_values_is_the_reason_given() -> None:
+    with pytest.raises(DataError, match="'a'"):
+        sf.fit("a -> b", {"a": [None, None], "b": ["x", "y"]})

@@ -130,7 +130,8 @@ class Watched(io.RawIOBase):
 
     def __init__(self, raw: BinaryIO, path: Path, separator: str) -> None:
         self._raw, self._path = raw, path
-        self._ends = np.frombuffer(f'{separator}\r\n"'.encode(), np.uint8)
+        self._ends = np.zeros(256, bool)
+        self._ends[np.frombuffer(f'{separator}\r\n"'.encode(), np.uint8)] = True
         self._first, self._mark, self._offset = True, 0, 0
         self._open: int | None = None
         self._before = ord("\n")
@@ -170,7 +171,7 @@ class Watched(io.RawIOBase):
             self._tail = whole[error.start :]
 
     def _check_quotes(self, data: bytes) -> None:
-        if self._closed and data and data[0] not in self._ends:
+        if self._closed and data and not self._ends[data[0]]:
             self._refuse("a quote ends inside a cell", self._offset)
         if not data and self._open is not None:
             self._refuse("a quote is never closed", self._open)
@@ -187,8 +188,8 @@ class Watched(io.RawIOBase):
         opening, closing = places[skip::2], places[1 - skip :: 2]
         before = np.where(opening > 0, data[np.maximum(opening - 1, 0)], self._before)
         inner = closing[closing + 1 < len(data)]
-        begins = opening[~np.isin(before, self._ends)]
-        ends = inner[~np.isin(data[inner + 1], self._ends)]
+        begins = opening[~self._ends[before]]
+        ends = inner[~self._ends[data[inner + 1]]]
         if len(begins) or len(ends):
             first = min([*begins[:1], *ends[:1]])
             how = "begins" if first in begins[:1] else "ends"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from suffice.engines.scan import scan
-from suffice.errors import DataError, nearest
+from suffice.errors import DataError, FitError, nearest
 from suffice.families import family_of
 from suffice.graphs import Dag
 from suffice.statistics import Request, Statistics
@@ -37,4 +37,9 @@ def gather(data: Any, dag: Any) -> Statistics:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
     rows = rows.select(graph.nodes)
-    return rows.gather(requests(graph, rows.schema))
+    try:
+        wanted = requests(graph, rows.schema)
+    except FitError:
+        rows.require_complete(graph.nodes)  # a column without values has no type: that is the reason to give
+        raise
+    return rows.gather(wanted)

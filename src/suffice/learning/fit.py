@@ -19,7 +19,9 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     """The network of this graph that the data gives.
 
     `dag` is a `Dag` or anything that makes one, or a network, whose graph and states are taken; `data` is anything that
-    `scan` takes, or `Statistics`, and then no rows are needed. Without a prior the parameters are the maximum likelihood estimates; with one they are posterior means, or modes with
+    `scan` takes, or `Statistics`, and then no rows are needed.
+
+    Without a prior the parameters are the maximum likelihood estimates; with one they are posterior means, or modes with
     `estimate=Mode()`, and the posterior is kept for intervals. Several priors may speak for different nodes:
     `prior=(BDeu(1), NormalInverseGamma())`.
 
