@@ -183,6 +183,40 @@ def test_typed_columns() -> None:
     assert not found["ordered"].inferred
 
 
+def test_times_are_text() -> None:
+    noon = datetime.datetime(2020, 1, 31, 12, 30)
+    zoned = pd.to_datetime(["2020-01-01", "2020-01-02"]).tz_localize("UTC")
+    fine = np.array(["2020-01-01T00:00:00.123456789", "NaT"], "M8[ns]")
+    found = schema({"t": [noon, None], "z": zoned, "c": [datetime.time(1, 2), None], "n": fine})
+    assert [v.states for v in found.values()] == [
+        ("2020-01-31 12:30:00",),
+        ("2020-01-01 00:00:00Z", "2020-01-02 00:00:00Z"),
+        ("01:02:00",),
+        ("2020-01-01 00:00:00.123456789",),
+    ]
+
+
+def test_names_of_any_kind(tmp_path: Path) -> None:
+    cells = {"a.b": ["x", "y"], "c[0]": [1.5, 2.5], 'é\n"': ["u", "v"], "a": ["p", "q"], "select": ["s", "t"]}
+    path = parquet(tmp_path, cells=cells)
+    expected = [
+        Finite("a.b", ["x", "y"]),
+        Real("c[0]"),
+        Finite('é\n"', ["u", "v"]),
+        Finite("a", ["p", "q"]),
+        Finite("select", ["s", "t"]),
+    ]
+    assert list(scan(path).schema.values()) == expected
+    assert list(scan(duckdb.from_parquet(str(path))).schema.values()) == expected
+    assert list(scan(pd.DataFrame({0: ["a", "b"], 1: [1.5, 2]})).schema) == ["0", "1"]
+
+
+def test_a_category_that_means_missing() -> None:
+    data = scan({"x": pd.Categorical(["a", "?", None])}, missing="?")
+    assert data.schema["x"] == Finite("x", ["a"])
+    assert data.missing["x"] == 2
+
+
 def test_polars_enum_and_categories_of_others() -> None:
     frame = pl.DataFrame(
         {
@@ -373,12 +407,16 @@ def test_repr() -> None:
     assert "<td>a, b</td>" in data._repr_html_()
 
 
-def test_the_frame_is_not_changed() -> None:
+def test_the_frame_is_not_changed_and_does_not_change_the_codes() -> None:
     frame = pd.DataFrame({"x": pd.Categorical(["b", "a"]), "z": [1.0, 2.0]})
-    data = scan(frame)
+    array = np.array([1.0, 2.0])
+    data, other = scan(frame), scan({"z": array})
     data.gather([Request(("x",), ("z",))])
-    frame.loc[0, "z"] = 5.0
+    other.column("z")
+    frame.loc[0, "z"] = array[0] = 5.0
+    frame.loc[0, "x"] = None
     assert frame["z"].tolist() == [5.0, 2.0]
+    assert data.column("x").tolist() == [1, 0]
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -509,9 +547,21 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"t\.csv, line 3, column 'w': 'x' is not a number",
     ),
     "NaN in weights": (lambda d: scan({"x": ["a", "b"]}, weights=[1, np.nan]), "row 2: the weight nan"),
+    "too many weights for a file": (lambda d: scan(written(d, "t.csv", CSV), weights=[1] * 5).schema, "5 weights for 4 rows"),
+    "words for weights": (lambda d: scan({"x": ["a", "b"]}, weights=["a", "b"]), "weights are a column by its name"),
+    "table of weights": (lambda d: scan({"x": ["a", "b"]}, weights=np.ones((2, 2))), "an array of 2 dimensions"),
     "too few weights": (lambda d: scan({"x": ["a", "b"]}, weights=[1]), "1 weights for 2 rows"),
     "zero weights": (lambda d: scan({"x": ["a", "b"]}, weights=[0, 0]).weight, "the weights of all rows are 0"),
     "lengths": (lambda d: scan({"x": ["a", "b"], "y": [1]}), "'y' has 1 rows where 'x' has 2"),
+    "weights as a variable": (lambda d: scan({"x": ["a"], "w": [1]}, weights="w").take(["w"]), "'w' holds the weights"),
+    "set": (lambda d: scan({"x": {"a", "b"}}), "'x' must be a list"),
+    "bytes": (lambda d: scan({"x": [b"\xff"]}).schema, "bytes that are not UTF-8"),
+    "periods": (
+        lambda d: scan(pd.DataFrame({"p": pd.period_range("2020", periods=2, freq="M")})).schema,
+        "'p' has the type extension",
+    ),
+    "empty relation": (lambda d: scan(duckdb.sql("select 1 as x where false")).schema, "there are no rows"),
+    "empty lazy frame": (lambda d: scan(pl.DataFrame({"x": [1]}).lazy().filter(pl.col("x") > 1)).schema, "there are no rows"),
     "scalar": (lambda d: scan({"x": 1}), "'x' must be a list"),
     "text for a column": (lambda d: scan({"x": "abc"}), "'x' must be a list"),
     "matrix": (lambda d: scan({"x": np.zeros((2, 2))}), "'x' has 2 dimensions"),
@@ -528,6 +578,16 @@ def test_refused(what: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message) as error:
         act(tmp_path)
     assert "\n" not in str(error.value)
+
+
+def test_what_was_refused_is_refused_again(tmp_path: Path) -> None:
+    late = scan(written(tmp_path, "t.csv", "v,w\n1,a\ninf,b\n"))
+    bins = scan({"x": [None, None], "y": ["a", "b"]}, {"x": Bins(2)})
+    for data, message in ((late, "'inf' is not a finite number"), (bins, "cannot be cut")):
+        for _ in range(2):
+            with pytest.raises(DataError, match=message):
+                data.schema  # noqa: B018
+    assert late.take(["w"]).column("w").tolist() == [0, 1]
 
 
 def test_refused_declarations() -> None:

@@ -26,6 +26,7 @@ from suffice.engines.blocks import ROWS
 from suffice.engines.files import Spill, Spilled
 from suffice.engines.memory import Held
 from suffice.errors import DataError, TooLarge
+from suffice.kernels import count, moments  # what is loaded is used, also for tables as small as these
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Bins, Count, Finite, Real
 
@@ -152,6 +153,11 @@ def test_weights_are_repeated_rows(engine: str, tmp_path: Path) -> None:
             assert np.array_equal(a.recoded(DECLARED).dense(), b.dense())  # type: ignore[arg-type]
 
 
+def test_the_weight_alone(engine: str, tmp_path: Path) -> None:
+    data = opened(engine, tmp_path, TABLE, weights="w")
+    assert data.gather([Request(())]).counts([]).total == TABLE["w"].sum() == data.weight
+
+
 def test_weights_as_an_array(engine: str, tmp_path: Path) -> None:
     by_array = opened(engine, tmp_path, COMPLETE, weights=TABLE["w"]).gather(REQUESTS)
     assert_identical(by_array, opened(engine, tmp_path, TABLE, weights="w").gather(REQUESTS))
@@ -186,8 +192,8 @@ def test_the_same_bits_with_and_without_a_compiler(weights: str | None, monkeypa
     table = {**TABLE, "w": np.random.default_rng(7).uniform(size=N)}
     expected = scan(table, {"k": Count}, weights=weights).gather(REQUESTS)
     monkeypatch.setattr(gathering, "SMALL", 2**40)
-    monkeypatch.delitem(sys.modules, "suffice.kernels.count")
-    monkeypatch.delitem(sys.modules, "suffice.kernels.moments")
+    for module in (count, moments):
+        monkeypatch.delitem(sys.modules, module.__name__)
     assert_identical(scan(table, {"k": Count}, weights=weights).gather(REQUESTS), expected)
     assert "suffice.kernels.count" not in sys.modules
 
@@ -252,6 +258,45 @@ def test_bins_and_late_states_in_a_spill(tmp_path: Path) -> None:
         assert np.array_equal(spill.column(name), memory.column(name))
     assert spill.schema["s"] == Finite("s", ["a", "m", "z"])
     assert_identical(spill.gather([Request(("x", "s")), Request(("c",))]), memory.gather([Request(("x", "s")), Request(("c",))]))
+
+
+@pytest.mark.parametrize("kind", ["csv", "relation"])
+def test_other_sources_on_the_files_engine(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+    from pyarrow import csv
+
+    monkeypatch.setattr("suffice.engines.delimited.BLOCK", 2**18)
+    table = pa.table(TABLE)
+    csv.write_csv(table, tmp_path / "t.csv")
+    source = tmp_path / "t.csv" if kind == "csv" else duckdb.from_arrow(table)
+    expected = scan(TABLE, {"k": Count}, weights="w").gather(REQUESTS)
+    for declared in ({"k": Count}, DECLARED):
+        data = scan(source, declared, weights="w", memory_limit=0)
+        assert_identical(data.gather(REQUESTS), expected)
+        assert bool(data._store.read) is (declared is not DECLARED)
+        assert_identical(data.gather(REQUESTS), expected)
+
+
+def test_a_relation_is_free_again_after_an_error() -> None:
+    import duckdb
+
+    con = duckdb.connect()
+    relation = con.sql("select case when i = 299999 then 'z' else 'a' end as s from range(300000) r(i)")
+    with pytest.raises(DataError, match="row 300000, column 's': 'z' is not a state") as error:
+        scan(relation, {"s": ["a", "b"]}).column("s")
+    assert con.sql("select 1").fetchall() == [(1,)], error
+
+
+@pytest.mark.parametrize("declared", [None, {"s": ["a", "m"]}])
+def test_a_value_of_a_dictionary_that_occurs_late(declared: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("suffice.engines.parquet.BATCH", 1000)
+    pq.write_table(pa.table({"s": ["m"] * 5000 + ["a"] * 10 + ["z"]}), tmp_path / "t.parquet")
+    data = scan(tmp_path / "t.parquet", declared)
+    if declared is None:
+        assert data.gather([Request(("s",))]).counts(["s"]).values.tolist() == [10, 5000, 1]
+    else:
+        with pytest.raises(DataError, match=r"t\.parquet, row 5011, column 's': 'z' is not a state"):
+            data.column("s")
 
 
 def test_large_means_cost_no_digits(engine: str, tmp_path: Path) -> None:

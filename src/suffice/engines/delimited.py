@@ -63,7 +63,7 @@ class Delimited:
         for path, separator in zip(self.paths, self._separators, strict=True):
             self._lengths.append(0)
             for batch in self._file(path, separator, names):
-                yield {n: batch.column(n) for n in names}
+                yield dict(zip(batch.schema.names, batch.columns, strict=True))
                 self._lengths[-1] += batch.num_rows
 
     def _file(self, path: Path, separator: str, names: Sequence[str]) -> Iterator[Any]:
@@ -147,8 +147,9 @@ class Watched(io.RawIOBase):
             self._mark, data = 3, data[3:] or self._raw.read(n)
         self._first = False
         self._check_text(data)
-        self._check_quotes(data)
-        self._offset += len(data)
+        for piece in _pieces(data) if b'"' in data else (data,):
+            self._check_quotes(piece)
+            self._offset += len(piece)
         return data
 
     def readinto(self, buffer: Any) -> int:
@@ -199,6 +200,11 @@ class Watched(io.RawIOBase):
 
     def _refuse(self, what: str, offset: int) -> None:
         raise DataError(f"{self._path}, line {_line_at(self._path, self._mark + offset)}: {what}")
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Parts that fit in the cache together with what is computed of them."""
+    return (data[i : i + 2**16] for i in range(0, len(data), 2**16))
 
 
 def _line_at(path: Path, offset: int) -> int:

@@ -23,7 +23,8 @@ Floats = npt.NDArray[np.float64]
 MAX_STATES = 2**20
 """A column with more different texts than this is not encoded unless its states are declared."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
 
 
@@ -63,10 +64,10 @@ def missing_code(dtype: npt.DTypeLike) -> int:
 
 
 def mapped(indices: npt.NDArray[Any], table: Codes) -> Codes:
-    """table[indices], by the fastest way there is for bytes."""
+    """table[indices], by the fastest way there is for bytes; never the memory of `indices` itself."""
     if table.dtype != np.uint8 or len(table) > 256:
         return np.asarray(table[indices])
-    narrow = np.ascontiguousarray(indices).view(np.uint8) if indices.itemsize == 1 else indices.astype(np.uint8)
+    narrow = np.array(indices).view(np.uint8) if indices.itemsize == 1 else indices.astype(np.uint8)
     if np.array_equal(table, np.arange(len(table), dtype=np.uint8)):
         return narrow
     return np.frombuffer(narrow.tobytes().translate(table.tobytes().ljust(256, b"\xff")), np.uint8)
@@ -106,12 +107,13 @@ def texts(values: Any) -> list[str | None]:
     (['1.5', '2', None], ['true'])
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
     from pyarrow import types as t
 
     if t.is_dictionary(values.type):
         values = values.dictionary_decode()
     if t.is_temporal(values.type) or t.is_decimal(values.type):
-        values = values.cast(pa.string())
+        values = pc.replace_substring_regex(values.cast(pa.string()), r"\.0+($|[-+Z])", r"\1")
     elif t.is_binary(values.type) or t.is_large_binary(values.type) or t.is_fixed_size_binary(values.type):
         try:
             values = values.cast(pa.binary()).cast(pa.string())
@@ -130,7 +132,7 @@ def number(text: str) -> float | None:
 
 
 def is_integer_text(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()
+    return _INTEGER.fullmatch(text) is not None
 
 
 class States:
@@ -171,12 +173,14 @@ class States:
         words = texts(dictionary)
         strange = [i for i, w in enumerate(words) if w is not None and w not in self.codes and w not in self.missing]
         if strange and (self.fixed or not occurring):
+            seen = indices if valid is None else indices[valid.to_numpy(zero_copy_only=False)]
+            used = np.bincount(seen, minlength=len(words)) > 0
+            strange = [i for i in strange if used[i]]
+        if strange and self.fixed:
             rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid.to_numpy(zero_copy_only=False))
             first = first_rows(indices[rows], len(words))
-            strange = [i for i in strange if first[i] >= 0]
-            if strange and self.fixed:
-                i = min(strange, key=lambda i: int(first[i]))
-                self._refuse(words[i] or "", int(rows[first[i]]))
+            i = min(strange, key=lambda i: int(first[i]))
+            self._refuse(words[i] or "", int(rows[first[i]]))
         for word in sorted({words[i] or "" for i in strange}):
             self.codes[word] = len(self.codes)
         if len(self.codes) > MAX_STATES and not self.fixed:
@@ -186,7 +190,9 @@ class States:
         dtype = code_type(len(self.codes))
         nothing = missing_code(dtype)
         table = np.array([nothing if w is None or w in self.missing else self.codes.get(w, nothing) for w in words], dtype)
-        self._last = (dictionary, table)
+        # A value that does not occur here yet may occur in the next chunk, so the table would be wrong for that one.
+        resolved = all(w is None or w in self.codes or w in self.missing for w in words)
+        self._last = (dictionary, table) if resolved else None
         return table
 
     def _refuse(self, word: str, row: int) -> None:

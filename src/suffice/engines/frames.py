@@ -5,13 +5,13 @@ Columns become Arrow arrays when they are asked for, without a copy where there 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.encode import texts
-from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
+from suffice.engines.sources import Categories, Kind, checked_names, kind_of
 from suffice.errors import DataError
 from suffice.variables import state_text
 
@@ -47,7 +47,8 @@ class Frame:
         return Categories(tuple(dict.fromkeys(states)), bool(array.type.ordered))
 
     def n_bytes(self, names: Sequence[str]) -> int:
-        return encoded_bytes(self, names, self.n_rows or 0)
+        """Nothing besides what the table itself takes: what is in memory stays in memory."""
+        return 0
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         import pyarrow as pa
@@ -76,9 +77,6 @@ class Lazy(Frame):
         self.n_rows = None
         self._frame = frame
 
-    def n_bytes(self, names: Sequence[str]) -> int:
-        return 0
-
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         return from_frame(self._frame.select(names).collect()).batches(names)
 
@@ -97,7 +95,7 @@ def from_columns(columns: Mapping[object, Any]) -> Frame:
     """A mapping from names to lists or arrays of equal lengths."""
     lengths: dict[object, int] = {}
     for name, values in columns.items():
-        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        if isinstance(values, (str, bytes, Set, Mapping)) or not hasattr(values, "__len__"):
             raise DataError(f"the column {name!r} must be a list or an array of cells, not {type(values).__name__}")
         if getattr(values, "ndim", 1) != 1:
             raise DataError(f"the column {name!r} has {values.ndim} dimensions; a column has one")

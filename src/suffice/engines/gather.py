@@ -44,8 +44,8 @@ class Plan:
             _check(request, variables)
         tables = [r for r in wanted if not r.real]
         cells = {r: math.prod(sizes(r, variables)) for r in tables}
-        sparse = [r for r in tables if cells[r] > DENSE and (n_rows is None or cells[r] > 4 * n_rows)]
-        dense = tuple(r for r in tables if r not in set(sparse))
+        sparse = {r: None for r in tables if cells[r] > DENSE and (n_rows is None or cells[r] > 4 * n_rows)}
+        dense = tuple(r for r in tables if r not in sparse)
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
         compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.count" in sys.modules
         return Plan(variables, dense, tuple(sparse), tuple(r for r in wanted if r.real), layout, compiled)
@@ -100,6 +100,8 @@ class _Counter:
     def __init__(self, plan: Plan, weighted: bool) -> None:
         self.plan, self.weighted = plan, weighted
         self.arrays = plan.arrays()
+        place = {n: i for i, n in enumerate(plan.layout.real)}
+        self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
         self._local = threading.local()
         self._whole: list[npt.NDArray[np.int64]] = []
 
@@ -137,8 +139,7 @@ class _Counter:
 
     def _moments(self, block: Block, request: Request) -> Groups:
         groups = grouped(self._flat(block, request), self._n_cells(request))
-        members = np.array([self.plan.layout.real.index(n) for n in request.real], np.int32)
-        return moments_of(block, members, groups, compiled=self.plan.compiled)
+        return moments_of(block, self._members[request], groups, compiled=self.plan.compiled)
 
     def _flat(self, block: Block, request: Request) -> npt.NDArray[np.int64]:
         """The row-major index of each row's configuration."""

@@ -17,6 +17,10 @@ FEW = 20
 """Undeclared whole numbers with no more different values than this are noted: they may be states."""
 
 
+PEEK = 1000
+"""Rows by which a column is first taken for numbers or for states."""
+
+
 class Few:
     """Whether the numbers of a column are whole, and its different values while they are few."""
 
@@ -76,6 +80,9 @@ class Guess:
         try:
             numbers = self.encoder.encode(chunk)
         except NotANumber as wrong:
+            if row == 0 and not wrong.endless:
+                self.encoder = self._encoder("states")
+                return self.encoder.encode(chunk)
             # Text may still follow a number that is not finite, and would make it a state like any other.
             wrong.row += row
             self.endless = self.endless or (wrong if wrong.endless else None)
@@ -97,6 +104,7 @@ class Guess:
         return None
 
     def _first_guess(self, chunk: Any) -> str:
+        chunk = chunk.slice(0, PEEK)
         values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
         return self._reads_as([w for w in texts(values) if w is not None and w not in self.missing])
 

@@ -29,11 +29,12 @@ def checked_variables(variables: Any, source: Source) -> dict[str, Any]:
     if variables is None:
         return {}
     by_name = variables if isinstance(variables, Mapping) else _named(variables)
+    names = frozenset(source.names)
     for name, what in by_name.items():
-        if name not in source.names:
+        if name not in names:
             raise DataError(f"the data have no column {name!r}, which was declared{nearest(str(name), source.names)}")
         target = what.target if isinstance(what, Bins) else None
-        if target is not None and target not in source.names:
+        if target is not None and target not in names:
             raise DataError(f"the data have no column {target!r}, by which {name!r} is to be cut{nearest(target, source.names)}")
     return {name: declared(name, what) for name, what in by_name.items()}
 

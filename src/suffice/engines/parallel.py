@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, cast
 
@@ -46,21 +46,22 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
                 future.cancel()
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
+def ahead(items: Iterator[T]) -> Generator[T]:
     """The same items, the next of which is made in another thread while one is being used.
 
     >>> list(ahead(iter("abc")))
     ['a', 'b', 'c']
     """
-    with ThreadPoolExecutor(1) as pool:
-        nothing: list[T] = []
-        coming = pool.submit(next, items, nothing)
-        while True:
-            item = coming.result()
-            if item is nothing:
-                return
+    nothing: list[T] = []
+    try:
+        with ThreadPoolExecutor(1) as pool:
             coming = pool.submit(next, items, nothing)
-            yield cast(T, item)
+            while (item := coming.result()) is not nothing:
+                coming = pool.submit(next, items, nothing)
+                yield cast(T, item)
+    finally:
+        if isinstance(items, Generator):
+            items.close()
 
 
 def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T | None:

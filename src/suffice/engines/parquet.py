@@ -70,7 +70,7 @@ class Parquet:
         for path in self.paths:
             with _readable(path), pq.ParquetFile(path, read_dictionary=text) as file:
                 for batch in file.iter_batches(BATCH, columns=list(names)):
-                    yield {n: batch.column(n) for n in names}
+                    yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def place(self, row: int) -> str:
         for path, n in zip(self.paths, self._lengths, strict=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -56,7 +58,8 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
         if kind in (Kind.NUMBER, Kind.NOTHING):
             return Numbers(missing=missing)
     categories = source.categories(name)
-    return States(categories.states if categories else (), fixed=False, missing=missing)
+    states = [s for s in categories.states if s not in missing] if categories else []
+    return States(states, fixed=False, missing=missing)
 
 
 def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
@@ -79,19 +82,27 @@ def _is_numeric(what: Any) -> bool:
 def encoded(source: Source, encoders: Mapping[str, Encoder]) -> Iterator[tuple[dict[str, Array], int]]:
     """The chunks of the columns, encoded, with their lengths; the next batch is read while one is being encoded."""
     names = list(encoders)
+    shares = [names[i :: 4 * n_threads()] for i in range(min(len(names), 4 * n_threads()))]
     row = 0
 
-    def encode(name: str, chunk: Any) -> Array | None:
-        try:
-            return encoders[name].encode(chunk)
-        except Wrong as wrong:
-            raise misplaced(source, name, row, wrong) from None
+    def encode(share: Sequence[str], batch: Mapping[str, Any]) -> dict[str, Array]:
+        chunks = {}
+        for name in share:
+            try:
+                chunk = encoders[name].encode(batch[name])
+            except Wrong as wrong:
+                raise misplaced(source, name, row, wrong) from None
+            if chunk is not None:
+                chunks[name] = chunk
+        return chunks
 
-    with ThreadPoolExecutor(n_threads()) as pool:
-        for batch in ahead(source.batches(names)):
-            chunks = pool.map(encode, names, [batch[n] for n in names])
+    with ThreadPoolExecutor(n_threads()) as pool, closing(ahead(source.batches(names))) as batches:
+        for batch in batches:
+            chunks: dict[str, Array] = {}
+            for part in pool.map(encode, shares, repeat(batch)):
+                chunks.update(part)
             length = len(batch[names[0]])
-            yield {n: c for n, c in zip(names, chunks, strict=True) if c is not None}, length
+            yield chunks, length
             row += length
 
 

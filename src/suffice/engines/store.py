@@ -39,13 +39,16 @@ class Store:
         self.notes: list[str] = []
         self.n_rows: int | None = source.n_rows
         self.streamed = False
+        self._names = frozenset(source.names)
         self._total: float | None = None
         self._bytes = 0
 
     def check(self, name: str) -> None:
-        """Refuse a column that the source does not have."""
-        if name not in self.source.names:
+        """Refuse a column that the source does not have, or that is not one of the variables."""
+        if name not in self._names:
             raise DataError(f"the data have no column {name!r}{nearest(name, self.source.names)}")
+        if name == self.options.weights:
+            raise DataError(f"the column {name!r} holds the weights of the rows; it is no variable")
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         """What columns are; they are read only if that must be inferred."""
@@ -59,21 +62,22 @@ class Store:
         return {n: known.get(n) or self.read[n].variable for n in names}
 
     def require(self, names: Sequence[str]) -> None:
-        """Read the columns among these that were not read yet, in one go."""
+        """Read the columns among these that were not read yet, in one go. Where one of them is refused, none is kept."""
         wanted = self._unread(names)
-        if not wanted:
-            return
         encoders: dict[str, Encoder] = {n: encoder_for(n, self.source, self.options) for n in wanted}
         weights = self.options.weights
         if weights is not None and self.weight is None:
             encoders[weights] = Weights()
-        self._scan(encoders)
-        again = {n: how for n, e in encoders.items() if isinstance(e, Guess) and (how := self._reread(n, e))}
+        if not encoders:
+            return
+        fresh, again = self._scan(encoders)
         if again:
             finite = self.options.integers is Finite
-            self._scan({n: Guess(missing=self.options.missing, integers_finite=finite, reading=how) for n, how in again.items()})
+            reread = {n: Guess(missing=self.options.missing, integers_finite=finite, reading=how) for n, how in again.items()}
+            fresh |= self._scan(reread)[0]
         for name in wanted:
-            self._cut(name)
+            fresh[name] = self._cut(name, {**self.read, **fresh})
+        self.read |= fresh
         self._note(wanted, encoders)
 
     def _unread(self, names: Sequence[str]) -> list[str]:
@@ -89,19 +93,22 @@ class Store:
             self.weight = None if self.options.weights is not None else self.weight
         return unread
 
-    def _scan(self, encoders: Mapping[str, Encoder]) -> None:
-        """Read, encode and keep columns."""
+    def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
+        """Read and encode columns; those that must be read again, and how, come apart."""
         sink = self.sink(list(encoders))
         n_rows = 0
         for chunks, n in encoded(self.source, encoders):
             sink.add(chunks)
             n_rows += n
         self.set_rows(n_rows)
+        again = {n: how for n, e in encoders.items() if isinstance(e, Guess) and (how := self._reread(n, e))}
+        fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
             if isinstance(encoder, Weights):
                 self.weight = sink.column(name, None, np.dtype(np.float64))
-            elif not (isinstance(encoder, Guess) and encoder.mistaken):
-                self.read[name] = finished(name, encoder, sink, self.source, self.options)
+            elif name not in again:
+                fresh[name] = finished(name, encoder, sink, self.source, self.options)
+        return fresh, again
 
     def set_rows(self, n_rows: int) -> None:
         """Take note of how many rows there were; none at all, or not as many as the last time, are refused."""
@@ -113,6 +120,8 @@ class Store:
             raise DataError(
                 f"{where}there were {self.n_rows:,} rows at first and now {n_rows:,}; data must not change while they are read"
             )
+        if isinstance(self.weight, Held) and len(self.weight.array) != n_rows:
+            raise DataError(f"there are {len(self.weight.array):,} weights for {n_rows:,} rows")
         self.n_rows = n_rows
 
     def fits(self, names: Sequence[str]) -> bool:
@@ -134,21 +143,21 @@ class Store:
         except Wrong as wrong:
             raise misplaced(self.source, name, 0, wrong) from None
 
-    def _cut(self, name: str) -> None:
-        """Cut a column that was read as numbers and declared as bins."""
-        bins, read = self.options.declared.get(name), self.read[name]
-        if not isinstance(bins, Bins) or isinstance(read.variable, Finite):
-            return
-        target = None if bins.target is None else self.read[bins.target]
+    def _cut(self, name: str, read: Mapping[str, Read]) -> Read:
+        """A column that was read, cut if it was read as numbers and declared as bins."""
+        bins, column = self.options.declared.get(name), read[name].column
+        if not isinstance(bins, Bins) or isinstance(read[name].variable, Finite):
+            return read[name]
+        target = None if bins.target is None else read[bins.target]
         if target is not None and not isinstance(target.variable, Finite):
             raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
         codes = None if target is None else self._sampled(target.column)
         weight = None if self.weight is None else self._sampled(self.weight)
-        variable = bins.finite(name, cut_points(bins, name, self._sampled(read.column), weight, codes))
+        variable = bins.finite(name, cut_points(bins, name, self._sampled(column), weight, codes))
         sink = self.sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: binned(self.rows(read.column, start, stop), variable)})
-        self.read[name] = Read(variable, sink.column(name, None, code_type(variable.n_states)), read.n_missing)
+            sink.add({name: binned(self.rows(column, start, stop), variable)})
+        return Read(variable, sink.column(name, None, code_type(variable.n_states)), read[name].n_missing)
 
     def rows(self, column: Column, start: int, stop: int) -> Array:
         """Some rows of a column, as an array of their own."""
@@ -167,14 +176,19 @@ class Store:
 
     def set_weights(self, weights: Any) -> None:
         """Weights that are not a column of the source."""
-        array = np.array(weights, np.float64)
-        if array.ndim != 1 or (self.n_rows is not None and len(array) != self.n_rows):
-            raise DataError(f"there are {array.size:,} weights for {self.n_rows:,} rows")
+        try:
+            array = np.array(weights, np.float64)
+        except (TypeError, ValueError):
+            raise DataError("weights are a column by its name, or one number for each row") from None
+        if array.ndim != 1:
+            raise DataError(f"weights are one number for each row, not an array of {array.ndim} dimensions")
         bad = ~((array >= 0) & np.isfinite(array))
         if bad.any():
             row = int(np.argmax(bad))
             raise DataError(f"row {row + 1}: the weight {array[row]:g} is not a finite number from 0 up")
         self.weight = Held(array)
+        if self.n_rows is not None:
+            self.set_rows(self.n_rows)
 
     def total_weight(self, names: Sequence[str]) -> float:
         """The weight of all rows together."""

@@ -57,6 +57,8 @@ def stream(store: Store, names: Sequence[str]) -> Stream | None:
     """
     if store.streamed or any(n in store.read for n in names) or store.fits(names):
         return None
+    if store.weight is not None and store.n_rows is None:
+        return None  # weights that may not be as many as the rows
     encoders = {n: encoder_for(n, store.source, store.options) for n in names}
     passing = Stream(store, encoders)
     if len(passing.variables) < len(encoders):
