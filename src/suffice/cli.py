@@ -15,6 +15,7 @@ import typer
 
 from suffice import __version__
 from suffice.errors import SufficeError, SufficeNote
+from suffice.kernels import announce
 
 app = typer.Typer(
     add_completion=False,
@@ -41,6 +42,7 @@ def main() -> None:
     """The entry point: refusals become one sentence and exit 1."""
     warnings.showwarning = _show
     warnings.simplefilter("always", SufficeNote)
+    announce(_say)
     try:
         app()
     except SufficeError as error:
@@ -94,10 +96,9 @@ def fit(
     declared = {**(bn.variables if bn else {}), **words.declarations(finite or [], real or [], bins or [])}
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
-    with _working(f"reading {data}"):
-        rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), integers=kinds)
-        gathered = gather(rows, dag)
-        model = fitted(dag, gathered, prior=chosen_prior, estimate=how)
+    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), integers=kinds)
+    gathered = gather(rows, dag)
+    model = fitted(dag, gathered, prior=chosen_prior, estimate=how)
     write(model, out)
     if statistics:
         gathered.save(statistics)
@@ -134,9 +135,7 @@ def score(model: Model, data: DataFile, weights: Weights = None, missing: Missin
     from suffice.formats import read
 
     bn = read(model)
-    with _working(f"reading {data}"):
-        rows = words.data_of(data, dict(bn.variables), weights=weights, missing=tuple(missing or ()))
-        statistics = bn.summary(rows)
+    statistics = bn.summary(words.data_of(data, dict(bn.variables), weights=weights, missing=tuple(missing or ())))
     facts = {
         "rows": statistics.weight,
         "parameters": bn.n_parameters,
@@ -255,20 +254,15 @@ def _console() -> Any:
 
 @contextmanager
 def _working(what: str) -> Iterator[None]:
-    """A spinner with the seconds on a terminal, and the news of a compilation, on standard error."""
-    from suffice.kernels import announce
-
+    """What is under way, with its seconds, on a terminal."""
     if not sys.stderr.isatty():
-        announce(_say)
         yield
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=_console(), transient=True
-    ) as bar:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=_console(), transient=True) as bar:
         bar.add_task(what, total=None)
-        announce(bar.console.print)
         yield
 
 

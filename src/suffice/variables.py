@@ -7,6 +7,7 @@ new rows are binned alike.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -202,6 +203,9 @@ def state_text(value: object) -> str:
     return str(value)
 
 
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
 def sorted_states(states: Iterable[str]) -> list[str]:
     """The order of inferred states: by number if all are numbers, otherwise by text.
 
@@ -209,13 +213,9 @@ def sorted_states(states: Iterable[str]) -> list[str]:
     (['-1', '9', '10'], ['10', '9', 'b'])
     """
     texts = sorted(set(states))
-    try:
-        numbers = [float(t) for t in texts]
-    except ValueError:
+    if not all(_NUMBER.fullmatch(t) for t in texts):
         return texts
-    if not all(np.isfinite(numbers)):
-        return texts
-    return [t for _, t in sorted(zip(numbers, texts, strict=True))]
+    return sorted(texts, key=lambda t: (float(t), t))
 
 
 Declaration: TypeAlias = Any

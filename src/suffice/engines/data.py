@@ -13,6 +13,7 @@ from suffice.display import html_table, text_table
 from suffice.engines.blocks import ROWS, Batch, Block, layout_of, ranges
 from suffice.engines.gather import Entry, Fill, Plan, gather
 from suffice.engines.parallel import in_order, tree_sum
+from suffice.engines.progress import watched
 from suffice.engines.store import Store
 from suffice.engines.stream import Stream, stream
 from suffice.errors import DataError, listed
@@ -147,7 +148,8 @@ class Data:
         read = self._store.read
         layout = layout_of({n: read[n].column.dtype for n in names})
         plan = Plan.of(requests, {n: read[n].variable for n in names}, layout, self.n_rows)
-        fills = (self._fill(start, stop) for start, stop in ranges(self.n_rows))
+        blocks = (self._fill(start, stop) for start, stop in ranges(self.n_rows))
+        fills = watched(blocks, "counting rows", -(-self.n_rows // ROWS))
         return gather(plan, fills, weighted=self.weighted, threads=threads)
 
     def _streamed(self, requests: tuple[Request, ...], passing: Stream, threads: int | None) -> list[Entry]:

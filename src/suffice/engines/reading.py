@@ -17,6 +17,7 @@ from suffice.engines.infer import Guess, Integers
 from suffice.engines.memory import Nothing
 from suffice.engines.options import Options
 from suffice.engines.parallel import ahead, n_threads
+from suffice.engines.progress import watched
 from suffice.engines.sources import Kind, Source
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
@@ -97,7 +98,7 @@ def encoded(source: Source, encoders: Mapping[str, Encoder]) -> Iterator[tuple[d
         return chunks
 
     with ThreadPoolExecutor(n_threads()) as pool, closing(ahead(source.batches(names))) as batches:
-        for batch in batches:
+        for batch in watched(batches, "reading rows", source.n_rows, lambda b: len(b[names[0]])):
             chunks: dict[str, Array] = {}
             for part in pool.map(encode, shares, repeat(batch)):
                 chunks.update(part)

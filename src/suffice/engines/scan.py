@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,8 @@ def _frame(x: Any) -> Source:
     if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
         import pyarrow as pa
 
-        return frames.from_frame(nw.from_native(pa.table(x), eager_only=True))
+        with suppress(pa.ArrowInvalid, TypeError):  # a single column has the interface, too, but is no table
+            return frames.from_frame(nw.from_native(pa.table(x), eager_only=True))
     raise DataError(
         f"rows cannot be read from {type(x).__name__}; give a pandas, polars or Arrow frame, a dict of columns, "
         "a path or glob of CSV or Parquet files, or a DuckDB relation"
