@@ -75,8 +75,9 @@ class Store:
             finite = self.options.integers is Finite
             reread = {n: Guess(missing=self.options.missing, integers_finite=finite, reading=how) for n, how in again.items()}
             fresh |= self._scan(reread)[0]
+        known = {**self.read, **fresh}
         for name in wanted:
-            fresh[name] = self._cut(name, {**self.read, **fresh})
+            fresh[name] = known[name] = self._cut(name, known)
         self.read |= fresh
         self._note(wanted, encoders)
 
