@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -215,7 +216,7 @@ def sorted_states(states: Iterable[str]) -> list[str]:
     texts = sorted(set(states))
     if not all(_NUMBER.fullmatch(t) for t in texts):
         return texts
-    return sorted(texts, key=lambda t: (float(t), t))
+    return sorted(texts, key=lambda t: (Decimal(t), t))
 
 
 Declaration: TypeAlias = Any

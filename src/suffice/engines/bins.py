@@ -26,6 +26,8 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
         return list(bins.how)
     weight = np.ones(len(values)) if weight is None else weight
     there = ~np.isnan(values) & (weight > 0)
+    if target is not None:
+        there &= target != np.iinfo(target.dtype).max
     values, weight = values[there], weight[there]
     if not len(values):
         raise DataError(f"the column {name!r} cannot be cut into bins: every cell is missing")
@@ -69,7 +71,9 @@ def _mdl(values: Floats, weight: Floats, target: Codes) -> list[float]:
         first, last = todo.pop()
         at = _best_split(upto[first : last + 1])
         if at is not None:
-            cuts.append(float((distinct[first + at - 1] + distinct[first + at]) / 2))
+            below, above = float(distinct[first + at - 1]), float(distinct[first + at])
+            middle = below / 2 + above / 2
+            cuts.append(middle if middle > below else above)
             todo += [(first, first + at), (first + at, last)]
     return sorted(cuts)
 
@@ -87,7 +91,7 @@ def _best_split(upto: Floats) -> int | None:
     at = int(np.argmin(entropies))
     before, ent1, ent2 = (float(_entropy(part[None])[0]) for part in (whole, left[at], right[at]))
     k, k1, k2 = (int(np.count_nonzero(part > 0)) for part in (whole, left[at], right[at]))
-    delta = np.log2(3.0**k - 2) - (k * before - k1 * ent1 - k2 * ent2)
+    delta = (np.log2(3.0**k - 2) if k < 100 else k * np.log2(3.0)) - (k * before - k1 * ent1 - k2 * ent2)
     return at + 1 if before - float(entropies[at]) > (np.log2(max(n - 1, 1)) + delta) / n else None
 
 

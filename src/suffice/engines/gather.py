@@ -17,6 +17,7 @@ from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grou
 from suffice.engines.parallel import in_order, n_threads, tree_sum
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
+from suffice.statistics.chan import Spread, settled
 from suffice.variables import Finite, Variable
 
 SMALL = 2**20
@@ -178,9 +179,9 @@ def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list
     for request, (keys, values) in zip(plan.sparse, total.sparse, strict=True):
         answers.append(Counts(_finite(plan, request), values[values > 0], keys[values > 0]))
     for request, groups in zip(plan.moments, total.moments, strict=True):
-        seen = groups.total > 0
-        parts = (groups.keys[seen], groups.total[seen], groups.mean[seen], groups.scatter[seen])
-        answers.append(Moments(_finite(plan, request), request.real, *parts))
+        seen = groups.spread.weight > 0
+        count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
+        answers.append(Moments(_finite(plan, request), request.real, groups.keys[seen], count, mean, scatter, rest=rest))
     return answers
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.blocks import Block
+from suffice.statistics.chan import Spread, merged
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
@@ -21,9 +22,7 @@ class Groups(NamedTuple):
     """The weight, mean and centred scatter of the configurations that occur."""
 
     keys: Keys
-    total: Floats
-    mean: Floats
-    scatter: Floats
+    spread: Spread
 
 
 def table_of(flat: Keys, weight: Floats | None) -> Table:
@@ -65,23 +64,23 @@ def moments_of(
     """The moments of columns of a block within groups of its rows."""
     keys, group = groups
     g, k = len(keys), len(members)
-    result = Groups(keys, np.zeros(g), np.zeros((g, k)), np.zeros((g, k, k)))
+    result = Spread(np.zeros(g), np.zeros((g, k)), np.zeros((g, k)), np.zeros((g, k, k)))
     if compiled:
         from suffice.kernels.moments import moments
 
-        moments(block.real, members, group, block.weight, block.n_rows, result.total, result.mean, result.scatter)
+        moments(block.real, members, group, block.weight, block.n_rows, *result)
     else:
         _plain_moments(block, members, group, result)
-    return result
+    return Groups(keys, result)
 
 
-def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Groups) -> None:
+def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Spread) -> None:
     """What the kernel does, in the same order of sums and so with the same bits, for data not worth a compiler."""
-    n, g = block.n_rows, len(result.keys)
+    n, g = block.n_rows, len(result.weight)
     weight = block.weight[:n]
     rows = [block.real[m, :n] for m in members]
-    result.total[:] = np.bincount(group, weight, g)
-    divisor = np.where(result.total > 0, result.total, 1.0)
+    result.weight[:] = np.bincount(group, weight, g)
+    divisor = np.where(result.weight > 0, result.weight, 1.0)
     off, drift = [], []
     for a, x in enumerate(rows):
         result.mean[:, a] = np.bincount(group, weight * x, g) / divisor
@@ -90,31 +89,23 @@ def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDAr
         for b in range(a + 1):
             scatter = np.bincount(group, weight * off[a] * off[b], g) - drift[a] * drift[b] / divisor
             result.scatter[:, a, b] = result.scatter[:, b, a] = scatter
-    result.mean[:] += np.stack(drift, axis=1) / divisor[:, None]
+    result.rest[:] = np.stack(drift, axis=1) / divisor[:, None]
 
 
 def add_groups(a: Groups, b: Groups) -> Groups:
-    """The moments of the rows behind both, by the pairwise update of Chan, Golub & LeVeque 1983:
-
-    mean = mean_a + d n_b/n,  scatter = scatter_a + scatter_b + d dᵀ n_a n_b/n,  d = mean_b − mean_a
-    """
+    """The moments of the rows behind both."""
     if not np.array_equal(a.keys, b.keys):
         keys = np.union1d(a.keys, b.keys)
-        a, b = _spread(a, keys), _spread(b, keys)
-    total = a.total + b.total
-    share = b.total / np.where(total > 0, total, 1.0)
-    step = b.mean - a.mean
-    mean = np.where((a.total > 0)[:, None], a.mean + step * share[:, None], b.mean)
-    across = step[:, :, None] * step[:, None, :] * (a.total * share)[:, None, None]
-    return Groups(a.keys, total, mean, a.scatter + b.scatter + across)
+        a, b = _over(a, keys), _over(b, keys)
+    return Groups(a.keys, merged(a.spread, b.spread))
 
 
-def _spread(groups: Groups, keys: Keys) -> Groups:
+def _over(groups: Groups, keys: Keys) -> Groups:
     """The same moments over more configurations, the new ones without weight."""
     at = np.searchsorted(keys, groups.keys)
     parts = []
-    for part in groups[1:]:
+    for part in groups.spread:
         wider = np.zeros((len(keys), *part.shape[1:]))
         wider[at] = part
         parts.append(wider)
-    return Groups(keys, *parts)
+    return Groups(keys, Spread(*parts))

@@ -10,7 +10,7 @@ from typing import Any
 
 from suffice.engines.sources import Source
 from suffice.errors import DataError, SchemaError, nearest
-from suffice.variables import Bins, Count, Finite, Real, declared
+from suffice.variables import Bins, Count, Finite, Real, declared, state_text
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
     >>> checked_words("NA"), checked_words(["NA", -999])
     (('NA',), ('NA', '-999'))
     """
-    return (missing,) if isinstance(missing, str) else tuple(str(word) for word in missing)
+    return (missing,) if isinstance(missing, str) else tuple(state_text(word) for word in missing)
 
 
 def checked_limit(limit: int | str | None) -> int:

@@ -62,8 +62,6 @@ class Categorical:
 
     def log_evidence(self, child: Variable, seen: Counts, imagined: Counts) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
-        from scipy.special import gammaln
-
         keys, N = seen.listed()
         rows, _, N_u = _rows(keys, N, _finite(child).n_states)
         alpha = imagined.at(keys)
@@ -71,8 +69,7 @@ class Categorical:
         if np.any(alpha <= 0):
             cell = described(int(keys[np.argmin(alpha)]), seen.variables)
             raise FitError(f"the prior of {child.name!r} rules out {cell}, which the data holds: the evidence is zero")
-        cells = gammaln(alpha + N) - gammaln(alpha)
-        return float(cells.sum() + (gammaln(alpha_u) - gammaln(alpha_u + N_u)).sum())
+        return float(log_rising(alpha, N).sum() - log_rising(alpha_u, N_u).sum())
 
     def estimate(
         self, child: Variable, parents: Sequence[Variable], seen: Counts, imagined: Counts | None, how: Estimate
@@ -113,7 +110,7 @@ class Table:
     imagined: Counts | None = None
 
     def __post_init__(self) -> None:
-        probs = np.array(self.probs, dtype=np.float64)
+        probs = np.array(self.probs, dtype=np.float64, order="C")
         shape = (*sizes(self.parent_variables), self.child.n_states)
         if probs.shape != shape:
             names = [*self.parents, self.child.name]
@@ -158,12 +155,16 @@ class Table:
         return Interval(ends[0], ends[1])
 
     def predictive(self, given: Mapping[str, object] | None = None) -> Array:
-        """The distribution of the next child, given its parents."""
+        """The distribution of the next child, given its parents: with a posterior its mean, whatever the point values are."""
         given = given or {}
         for p in self.parents:
             if p not in given:
                 raise ModelError(f"the predictive of {self.child.name!r} needs a state of its parent {p!r}")
-        return np.asarray(self.probs[tuple(p.code(given[p.name]) for p in self.parent_variables)])
+        row = tuple(p.code(given[p.name]) for p in self.parent_variables)
+        if self.seen is None or self.imagined is None:
+            return np.asarray(self.probs[row])
+        posterior = (self.seen + self.imagined).dense()[row]
+        return np.asarray(posterior / posterior.sum())
 
     def log_likelihood(self, statistic: Counts) -> float:
         """Σ N ln θ, from counts alone; −inf where the data holds what the table rules out."""
@@ -233,6 +234,21 @@ def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
     if off.any():
         rows[off] /= sums[off, None]
     return probs
+
+
+def log_rising(a: Array, n: Array) -> Array:
+    """ln Γ(a + n) − ln Γ(a), by Stirling's series where a is large and the difference of logs would cancel.
+
+    >>> round(float(log_rising(np.array([1e12]), np.array([1.0]))[0] - np.log(1e12)), 12)
+    0.0
+    """
+    from scipy.special import gammaln
+
+    large = a > 1e4
+    b = np.where(large, a, 1.0)
+    tail = (1.0 / (b + n) - 1.0 / b) / 12.0 - (1.0 / (b + n) ** 3 - 1.0 / b**3) / 360.0
+    series = (b - 0.5) * np.log1p(n / b) - n + n * np.log(b + n) + tail
+    return np.asarray(np.where(large, series, gammaln(a + n) - gammaln(a)))
 
 
 def _rows(keys: Keys, values: Array, n_states: int) -> tuple[Keys, npt.NDArray[np.intp], Array]:

@@ -36,13 +36,13 @@ from suffice.families.family import (
     frame,
     no_posterior,
 )
-from suffice.families.regression import Regression, regress
+from suffice.families.regression import ROUNDING, Regression, regress
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-NO_RESIDUAL = 1e-13
+NO_RESIDUAL = 1e-12
 """A residual smaller than this share of the child's scatter is rounding: the parents determine the child."""
 
 
@@ -68,7 +68,7 @@ class LinearGaussian:
         """Σᵤ −N/2 (ln(2π s/N) + 1): the log-likelihood at its maximum."""
         total = 0.0
         for g, N, r in _regressions(seen):
-            if not estimable(r, seen.scatter[g]):
+            if not estimable(seen, g, r):
                 raise no_estimate(child, seen, g, r)
             total -= 0.5 * N * (LOG_2PI + np.log(r.residual / N) + 1.0)
         return float(total)
@@ -77,7 +77,7 @@ class LinearGaussian:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
         before = imagined.at(seen.keys)
         after = seen + before
-        Z_after, Z_before = (sum(_log_normaliser(s, g, r) for g, _, r in _regressions(s)) for s in (after, before))
+        Z_after, Z_before = (sum(_log_normaliser(s, g, r) for g, _, r in _posteriors(child, s)) for s in (after, before))
         return float(Z_after - Z_before - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
@@ -87,15 +87,15 @@ class LinearGaussian:
         Q = checked_cells(finite, f"the table of {child.name!r}")
         posterior = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         intercept, coefficients, variance = np.full(Q, np.nan), np.full((Q, len(reals)), np.nan), np.full(Q, np.nan)
-        for g, N, r in _regressions(posterior):
-            if imagined is None:
-                if not estimable(r, posterior.scatter[g]):
-                    if (r.collinear is not None and len(reals) + 1 < N) or not finite:
-                        raise no_estimate(child, posterior, g, r)
-                    continue
-                variance[g] = r.residual / N
-            else:
+        for g, N, r in _regressions(posterior) if imagined is None else _posteriors(child, posterior):
+            if imagined is not None:
                 variance[g] = _point_variance(child, r.residual, posterior.df[g], len(reals) + 1, how)
+            elif estimable(posterior, g, r):
+                variance[g] = r.residual / N
+            elif (r.collinear is not None and len(reals) + 1 < N) or not finite:
+                raise no_estimate(child, posterior, g, r)
+            else:
+                continue
             coefficients[g] = r.coefficients
             intercept[g] = posterior.mean[g, -1] - r.coefficients @ posterior.mean[g, :-1]
         if imagined is None and not finite and np.isnan(variance[0]):
@@ -221,7 +221,7 @@ class ConditionalGaussian:
         posterior = self._posterior()
         shape, k = self.variance.shape, len(self.real_parents)
         half, ends = np.zeros((len(posterior.keys), 1 + k)), np.zeros((2, len(posterior.keys)))
-        for g, _, r in _regressions(posterior):
+        for g, _, r in _posteriors(self.child, posterior):
             x, nu = posterior.mean[g, :-1], posterior.df[g]
             spread = np.array([1.0 / posterior.count[g] + x @ r.inverse @ x, *np.diag(r.inverse)])
             half[g] = stdtrit(nu, 1.0 - tail) * np.sqrt(r.residual / nu * spread)
@@ -242,7 +242,7 @@ class ConditionalGaussian:
         posterior = self._posterior()
         codes = tuple(p.code(given[p.name]) for p in self.finite_parents)
         g = int(np.ravel_multi_index(codes, self.variance.shape)) if codes else 0
-        r, nu = regress(posterior.scatter[g]), float(posterior.df[g])
+        r, nu = regress(posterior.scatter[g], ROUNDING), float(posterior.df[g])
         off = np.array([float(given[p]) for p in self.real_parents]) - posterior.mean[g, :-1]  # type: ignore[arg-type]
         spread = 1.0 + 1.0 / posterior.count[g] + off @ r.inverse @ off
         location = posterior.mean[g, -1] + r.coefficients @ off
@@ -322,9 +322,14 @@ def split(parents: Sequence[Variable]) -> tuple[tuple[Finite, ...], tuple[Variab
     return tuple(p for p in parents if isinstance(p, Finite)), tuple(p for p in parents if not isinstance(p, Finite))
 
 
-def estimable(r: Regression, scatter: Array) -> bool:
-    """Whether the maximum likelihood estimate exists: no collinear parents, and residual variance."""
-    return r.collinear is None and r.residual > NO_RESIDUAL * scatter[-1, -1]
+def estimable(seen: Moments, g: int, r: Regression) -> bool:
+    """Whether the maximum likelihood estimate exists: enough rows, no collinear parents, and residual variance.
+
+    Only weights are known here: whole numbers above 1 are taken for numbers of rows, others are judged by the residual alone.
+    """
+    N = float(seen.count[g])
+    enough = not (N > 1 and N.is_integer()) or len(seen.reals) + 1 <= N
+    return enough and r.collinear is None and r.residual > NO_RESIDUAL * float(seen.scatter[g, -1, -1])
 
 
 def no_estimate(child: Variable, seen: Moments, g: int, r: Regression) -> FitError:
@@ -345,6 +350,19 @@ def _regressions(moments: Moments) -> Iterator[tuple[int, float, Regression]]:
     """Each group that has weight: its place, its count and its regression."""
     for g in np.flatnonzero(moments.count > 0):
         yield int(g), float(moments.count[g]), regress(moments.scatter[g])
+
+
+def _posteriors(child: Variable, moments: Moments) -> Iterator[tuple[int, float, Regression]]:
+    """Each group with what a prior imagined there; where rounding has eaten the prior, that is said."""
+    for g in range(len(moments.keys)):
+        r = regress(moments.scatter[g], ROUNDING)
+        if r.collinear is not None or r.residual <= NO_RESIDUAL * moments.scatter[g, -1, -1]:
+            what = child.name if r.collinear is None else moments.reals[r.collinear]
+            raise FitError(
+                f"{child.name!r}: the data determines {what!r} from the other columns of its family so closely that the prior "
+                "is lost in rounding; rescale the columns, leave one out, or give a stronger prior"
+            )
+        yield g, float(moments.count[g]), r
 
 
 def _log_normaliser(s: Moments, g: int, r: Regression) -> float:

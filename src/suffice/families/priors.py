@@ -32,6 +32,15 @@ def _positive(name: str, value: float) -> None:
         raise FitError(f"{name} must be a positive number, not {value!r}")
 
 
+def _values(given: Mapping[str, float] | float | None) -> list[float]:
+    return [] if given is None else [float(v) for v in given.values()] if isinstance(given, Mapping) else [float(given)]
+
+
+def _all_finite(name: str, given: Mapping[str, float] | float | None) -> None:
+    if not np.all(np.isfinite(_values(given))):
+        raise FitError(f"{name} must be finite numbers, not {given!r}")
+
+
 def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float) -> Counts | None:
     """The same count in every cell, without listing any."""
     finite = tuple(v for v in (*parents, child) if isinstance(v, Finite))
@@ -101,9 +110,9 @@ class NormalInverseGamma:
     """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
 
     It imagines `count` rows at `mean`, whose columns do not hang together: the scatter of a parent is `count` times its
-    variance, that of the child is `scale`. What is not given is taken from the data when the prior is bound: the mean is the
-    sample mean, the scale makes the expected variance the sample variance. So the default says: one row's worth of doubt
-    whether the child hangs on its parents at all.
+    `variance`, that of the child (df − 2) times it, so that the expected v is `variance` (with a df up to 2, where v has no
+    expectation: df times). What is not given is taken from the data when the prior is bound: sample means and variances. So
+    the default says: one row's worth of doubt whether the child hangs on its parents at all.
 
     >>> NormalInverseGamma(count=2.0).count
     2.0
@@ -117,6 +126,9 @@ class NormalInverseGamma:
     def __post_init__(self) -> None:
         _positive("the count of NormalInverseGamma", self.count)
         _positive("the df of NormalInverseGamma", self.df)
+        _all_finite("the mean of NormalInverseGamma", self.mean)
+        for variance in _values(self.variance):
+            _positive("the variance of NormalInverseGamma", variance)
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGamma:
         reals = _real_names(variables)
@@ -131,7 +143,7 @@ class NormalInverseGamma:
         finite, reals = split(parents)
         names = [*(p.name for p in reals), child.name]
         mean, variance = _bound(self.mean, names, self), _bound(self.variance, names, self)
-        weight = np.array([self.count] * len(reals) + [max(self.df - 2.0, self.df / 3.0)])
+        weight = np.array([self.count] * len(reals) + [self.df - 2.0 if self.df > 2.0 else self.df])
         return _imagined_moments(finite, names, self.count, self.df, mean, np.diag(weight * variance))
 
 
@@ -154,6 +166,7 @@ class NormalWishart:
 
     def __post_init__(self) -> None:
         _positive("the count of NormalWishart", self.count)
+        _all_finite("the mean of NormalWishart", self.mean)
         if self.scale is not None:
             _positive("the scale of NormalWishart", self.scale)
 
@@ -164,7 +177,7 @@ class NormalWishart:
         if df <= n - 1 or (self.scale is None and df <= n + 1):
             raise FitError(f"the df of NormalWishart must be above {n + 1} for {n} real variables, not {df:g}")
         scale = self.scale if self.scale is not None else self.count * (df - n - 1) / (self.count + 1)
-        mean = _filled(self.mean, reals, {r: _mean(statistics.moments((), [r])) for r in reals} if self.mean is None else {})
+        mean = _filled(self.mean, reals, {r: _mean(statistics.moments((), [r])) for r in reals})
         return replace(self, df=df, mean=mean, scale=scale, n=n)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:

@@ -16,6 +16,9 @@ Array = npt.NDArray[np.float64]
 COLLINEAR = 1e-11
 """A parent with a smaller share of variance of its own than this is a combination of the parents before it."""
 
+ROUNDING = 1e-13
+"""The same, once a prior has given every parent some variance: what is smaller has too few digits left."""
+
 
 @dataclass(frozen=True, eq=False)
 class Regression:
@@ -34,7 +37,7 @@ class Regression:
     collinear: int | None = None
 
 
-def regress(scatter: Array) -> Regression:
+def regress(scatter: Array, collinear: float = COLLINEAR) -> Regression:
     """The regression of the last variable on the others.
 
     >>> regress(np.array([[4.0, 2.0], [2.0, 3.0]])).coefficients
@@ -47,7 +50,7 @@ def regress(scatter: Array) -> Regression:
     L = np.zeros_like(R)
     for j in range(p + 1):
         pivot = R[j, j] - L[j, :j] @ L[j, :j]
-        if j < p and pivot <= COLLINEAR:
+        if j < p and pivot <= collinear:
             return Regression(np.full(p, np.nan), np.nan, np.nan, np.full((p, p), np.nan), j)
         L[j, j] = np.sqrt(max(pivot, 0.0))
         if j < p:

@@ -138,7 +138,7 @@ def _statistics(statistics: Statistics) -> dict[str, Any]:
         if isinstance(e, Counts):
             d |= {"values": _flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
         else:
-            d |= {"keys": e.keys.tolist(), **{k: _flat(getattr(e, k)) for k in ("count", "mean", "scatter")}}
+            d |= {"keys": e.keys.tolist(), **{k: _flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}}
         entries.append(d)
     return {"weight": statistics.weight, "entries": entries}
 
@@ -150,8 +150,9 @@ def _statistics_of(d: dict[str, Any], variables: dict[str, Variable]) -> Statist
         k = len(e["real"])
         if k:
             n = len(e["keys"])
-            mean, scatter = _array(e["mean"]).reshape(n, k), _array(e["scatter"]).reshape(n, k, k)
-            entries.append(Moments(finite, tuple(e["real"]), e["keys"], _array(e["count"]), mean, scatter))
+            mean, rest = (_array(e[part]).reshape(n, k) for part in ("mean", "rest"))
+            scatter = _array(e["scatter"]).reshape(n, k, k)
+            entries.append(Moments(finite, tuple(e["real"]), e["keys"], _array(e["count"]), mean, scatter, rest=rest))
         elif e["keys"] is None:
             entries.append(Counts(finite, _array(e["values"]).reshape(sizes(finite))))
         else:

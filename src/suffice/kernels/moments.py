@@ -12,13 +12,15 @@ from suffice.kernels import kernel
 _inputs = (nb.float64[:, ::1], nb.int32[::1], nb.uint32[::1], nb.float64[::1], nb.int64)
 
 
-@kernel(nb.void(*_inputs, nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]))
-def moments(real: Any, members: Any, group: Any, weight: Any, n_rows: int, total: Any, mean: Any, scatter: Any) -> None:
+@kernel(nb.void(*_inputs, nb.float64[::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]))
+def moments(
+    real: Any, members: Any, group: Any, weight: Any, n_rows: int, total: Any, mean: Any, rest: Any, scatter: Any
+) -> None:
     """Fill, from the first `n_rows` rows of the columns real[members], for each group g (all arrays zero at first):
 
     total[g] = Σ w,  mean[g] = Σ w x / Σ w,  scatter[g] = Σ w (x − mean)(x − mean)ᵀ
 
-    in two passes, the second of which also corrects the rounding of the mean: a mean of 1e9 costs no digits.
+    in two passes, the second of which also finds what the mean lost by rounding, rest[g]: a mean of 1e9 costs no digits.
     """
     k, n_groups = len(members), len(total)
     for i in range(n_rows):
@@ -45,4 +47,4 @@ def moments(real: Any, members: Any, group: Any, weight: Any, n_rows: int, total
                 for b in range(a + 1):
                     scatter[g, a, b] -= drift[g, a] * drift[g, b] / total[g]
                     scatter[g, b, a] = scatter[g, a, b]
-                mean[g, a] += drift[g, a] / total[g]
+                rest[g, a] = drift[g, a] / total[g]

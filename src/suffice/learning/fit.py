@@ -35,7 +35,7 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     if not isinstance(how, (Mean, Mode)):
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
     if isinstance(dag, BayesNet):
-        dag, data = dag.dag, data if isinstance(data, Statistics) else dag.rows(data)
+        dag, data = dag.dag, dag.summary(data)
     graph = Dag(dag)
     return estimated(graph, gather(data, graph), as_prior(prior), how)
 

@@ -109,6 +109,8 @@ def _expected_log_own(p: BayesNet, real: Sequence[str]) -> float:
         cpd: ConditionalGaussian = p[name]
         weights = marginal(p, [v.name for v in cpd.finite_parents])
         held = weights > 0
+        if np.isnan(cpd.variance[held]).any():
+            raise ModelError(f"{name!r} has no parameters at some configurations of its parents; fit with a prior")
         total -= 0.5 * float(weights[held] @ (LOG_2PI + 1.0 + np.log(cpd.variance[held])))
     return total
 
@@ -128,6 +130,8 @@ def _expected_log_real(p: BayesNet, q: BayesNet, real: Sequence[str]) -> float:
             for parent, b in zip(cpd.real_parents, cpd.coefficients[u], strict=True):
                 c[place[parent]] -= b
             v = float(cpd.variance[u])
+            if np.isnan(v):
+                raise ModelError(f"{name!r} has no parameters at some configurations of its parents; fit with a prior")
             square = float(c @ covariance @ c + (c @ mean - cpd.intercept[u]) ** 2)
             total -= 0.5 * weight * (LOG_2PI + np.log(v) + square / v)
     return total

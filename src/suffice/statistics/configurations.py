@@ -14,6 +14,9 @@ from suffice.variables import Finite, sorted_states
 Array = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
 
+GONE = 1e-10
+"""What is left of a weight after subtraction is rounding if it is a smaller share of it than this."""
+
 MAX_CELLS = 2**28
 """No dense table has more cells than this: 2 GiB of numbers."""
 

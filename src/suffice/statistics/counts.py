@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.errors import StatisticsError, nearest
 from suffice.statistics.configurations import (
+    GONE,
     Array,
     Keys,
     checked_cells,
@@ -76,7 +77,8 @@ class Counts:
     def listed(self) -> tuple[Keys, Array]:
         """The cells that are not empty: their flat indices, increasing, and their counts."""
         if self.keys is not None:
-            return self.keys, self.values
+            full = self.values != 0
+            return (self.keys, self.values) if full.all() else (self.keys[full], self.values[full])
         flat = self.values.reshape(-1)
         keys = np.flatnonzero(flat)
         return keys, flat[keys]
@@ -145,12 +147,17 @@ class Counts:
     def __sub__(self, other: Counts) -> Counts:
         """What is left when `other` is taken away; a cell that would fall below zero is refused by name."""
         result = self._combined(other, -1.0)
-        keys, values = result.listed()
-        scale = max(1.0, float(np.abs(self.values).max(initial=0.0)))
-        if np.any(values < -1e-9 * scale):
-            cell = described(int(keys[np.argmin(values)]), self.variables)
-            raise StatisticsError(f"taking these counts away leaves {values.min():g} at {cell}: they were never part of the sum")
-        return Counts(result.variables, np.maximum(result.values, 0.0), result.keys, result.background)
+        keys = np.arange(result.values.size) if result.keys is None else result.keys
+        values, was = result.values.reshape(-1), self.at(keys)
+        below = values < -GONE * was
+        if np.any(below) or result.background < 0:
+            cell = described(int(keys[np.argmax(below)]), self.variables) if np.any(below) else "the cells that are not listed"
+            raise StatisticsError(f"taking these counts away leaves less than nothing at {cell}: they were never part of the sum")
+        values = np.where(values > GONE * was, values, 0.0)
+        if result.keys is None:
+            return Counts(result.variables, values.reshape(result.values.shape))
+        kept = (values != result.background) | (result.background != 0)
+        return Counts(result.variables, values[kept], keys[kept], result.background)
 
     def _combined(self, other: Counts, sign: float) -> Counts:
         if other.variables != self.variables:

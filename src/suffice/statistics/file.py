@@ -23,7 +23,7 @@ from suffice.statistics.statistics import Entry, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
 VERSION = 1
-MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df")
+MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest")
 
 
 def save(statistics: Statistics, path: str | PathLike[str]) -> None:
@@ -94,7 +94,8 @@ def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfi
     if len(variables) != len(finite):
         raise FormatError(f"the table of {d['finite']} names a variable without states", path=archive.filename)
     if d["real"]:
-        return Moments(variables, tuple(d["real"]), *(_array(archive, f"{name}.{part}") for part in MOMENT_PARTS))
+        parts = {part: _array(archive, f"{name}.{part}") for part in MOMENT_PARTS}
+        return Moments(variables, tuple(d["real"]), **parts)
     keys = _array(archive, f"{name}.keys") if d["sparse"] else None
     return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
 

@@ -9,7 +9,8 @@ from typing import cast
 import numpy as np
 
 from suffice.errors import StatisticsError, nearest
-from suffice.statistics.configurations import Array, Keys, frozen, moved, n_configurations, projected, renamed
+from suffice.statistics.chan import Spread, merged, parted, pooled
+from suffice.statistics.configurations import GONE, Array, Keys, frozen, moved, n_configurations, projected, renamed
 from suffice.statistics.request import Request
 from suffice.variables import Finite
 
@@ -20,7 +21,7 @@ class Moments:
 
         count[g]      Σ w                      (a prior: κ, the imagined rows behind the mean)
         df[g]         Σ w                      (a prior: ν, the imagined rows behind the variance)
-        mean[g]       Σ w x / Σ w
+        mean[g]       Σ w x / Σ w              (`rest` is what of it a double cannot hold)
         scatter[g]    Σ w (x − mean)(x − mean)ᵀ
 
     Moments add by Chan's pairwise update, which never forms the sum of squares: a mean of 1e9 costs no digits.
@@ -39,6 +40,7 @@ class Moments:
     scatter: Array
     df: Array = cast(Array, None)  # noqa: RUF009 - filled with `count` where it is not given
     background: Moments | None = None
+    rest: Array = cast(Array, None)  # noqa: RUF009 - nothing, where it is not given
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -46,8 +48,12 @@ class Moments:
         keys = np.array(self.keys, dtype=np.int64)
         n, k = len(keys), len(self.reals)
         object.__setattr__(self, "keys", frozen(keys))
-        for name, shape in (("count", (n,)), ("mean", (n, k)), ("scatter", (n, k, k)), ("df", (n,))):
-            values = np.array(self.count if name == "df" and self.df is None else getattr(self, name), dtype=np.float64)
+        given = {"count": self.count, "mean": self.mean, "scatter": self.scatter}
+        given["df"] = self.count if self.df is None else self.df
+        given["rest"] = np.zeros((n, k)) if self.rest is None else self.rest
+        shapes = {"count": (n,), "mean": (n, k), "scatter": (n, k, k), "df": (n,), "rest": (n, k)}
+        for name, shape in shapes.items():
+            values = np.array(given[name], dtype=np.float64)
             if values.shape != shape:
                 raise StatisticsError(f"moments of {list(self.reals)} need a {name} of shape {shape}, not {values.shape}")
             object.__setattr__(self, name, frozen(values))
@@ -67,18 +73,24 @@ class Moments:
         """The weight of all listed configurations."""
         return float(self.count.sum())
 
+    @property
+    def spread(self) -> Spread:
+        return Spread(self.count, self.mean, self.rest, self.scatter)
+
     def at(self, keys: Keys) -> Moments:
         """The moments at these configurations, increasing: seen, imagined, or of no weight."""
         keys = np.asarray(keys, dtype=np.int64)
-        n = len(keys)
         blank = self.background or nothing(self.reals)
-        fill = [np.repeat(part, n, axis=0) for part in (blank.count, blank.mean, blank.scatter, blank.df)]
+        parts = [np.repeat(part, len(keys), axis=0) for part in (*blank.spread, blank.df)]
         if len(self.keys):
             places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
             found = self.keys[places] == keys
-            for target, part in zip(fill, (self.count, self.mean, self.scatter, self.df), strict=True):
+            for target, part in zip(parts, (*self.spread, self.df), strict=True):
                 target[found] = part[places[found]]
-        return Moments(self.variables, self.reals, keys, fill[0], fill[1], fill[2], fill[3], self.background)
+        return self._of(self.variables, keys, Spread(*parts[:4]), parts[4], self.background)
+
+    def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Spread, df: Array, background: Moments | None) -> Moments:
+        return Moments(variables, self.reals, keys, parts.weight, parts.mean, parts.scatter, df, background, parts.rest)
 
     def marginal(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
         """The moments of some of the real columns, within each configuration of some of the finite ones."""
@@ -90,63 +102,55 @@ class Moments:
         if self.background is not None and set(names) != set(self.names):
             raise StatisticsError("imagined moments cannot be summed over configurations")
         columns = [self.reals.index(r) for r in reals]
-        mean, scatter = self.mean[:, columns], self.scatter[:, columns][:, :, columns]
+        fewer = Moments(
+            self.variables,
+            tuple(reals),
+            self.keys,
+            self.count,
+            self.mean[:, columns],
+            self.scatter[:, columns][:, :, columns],
+            self.df,
+            None if self.background is None else self.background.marginal((), reals),
+            self.rest[:, columns],
+        )
         by = {v.name: v for v in self.variables}
         kept = tuple(by[n] for n in names)
         groups, inverse = np.unique(projected(self.keys, self.variables, names), return_inverse=True)
-        background = None if self.background is None else self.background.marginal((), reals)
         if len(groups) == len(self.keys):
             order = np.argsort(inverse)
-            return Moments(kept, tuple(reals), groups, self.count[order], mean[order], scatter[order], self.df[order], background)
-        count: Array = np.bincount(inverse, self.count, len(groups)).astype(np.float64)
+            return fewer._of(kept, groups, Spread(*(part[order] for part in fewer.spread)), self.df[order], fewer.background)
         df: Array = np.bincount(inverse, self.df, len(groups)).astype(np.float64)
-        centre = np.zeros((len(groups), len(columns)))
-        np.add.at(centre, inverse, mean * self.count[:, None])
-        centre /= np.where(count > 0, count, 1.0)[:, None]
-        off = mean - centre[inverse]
-        total = np.zeros((len(groups), len(columns), len(columns)))
-        np.add.at(total, inverse, scatter + self.count[:, None, None] * off[:, :, None] * off[:, None, :])
-        return Moments(kept, tuple(reals), groups, count, centre, total, df)
+        return fewer._of(kept, groups, pooled(fewer.spread, inverse, len(groups)), df, None)
 
     def recoded(self, by: Mapping[str, Finite]) -> Moments:
         """The same moments over the same finite variables with other (more, or reordered) states."""
         target = renamed(self.variables, by)
         keys = moved(self.keys, self.variables, target)
         order = np.argsort(keys)
-        parts = (self.count[order], self.mean[order], self.scatter[order], self.df[order])
-        return Moments(target, self.reals, keys[order], *parts, self.background)
+        parts = Spread(*(part[order] for part in self.spread))
+        return self._of(target, keys[order], parts, self.df[order], self.background)
 
     def __add__(self, other: Moments) -> Moments:
         a, b, keys, background = self._paired(other, 1)
-        count = a.count + b.count
-        step = b.mean - a.mean
-        share = b.count / np.where(count > 0, count, 1.0)
-        mean = a.mean + step * share[:, None]
-        mean = np.where((a.count > 0)[:, None], mean, b.mean)
-        spread = step[:, :, None] * step[:, None, :] * (a.count * share)[:, None, None]
-        return Moments(self.variables, self.reals, keys, count, mean, a.scatter + b.scatter + spread, a.df + b.df, background)
+        return self._of(self.variables, keys, merged(a.spread, b.spread), a.df + b.df, background)
 
     def __sub__(self, other: Moments) -> Moments:
         """What is left when `other` is taken away; a group that would weigh less than nothing is refused."""
         a, b, keys, background = self._paired(other, -1)
         count = a.count - b.count
-        scale = max(1.0, float(a.count.max(initial=0.0)))
-        if np.any(count < -1e-9 * scale):
+        if np.any(count < -GONE * a.count):
             raise StatisticsError(
                 f"taking these moments away leaves a weight of {count.min():g}: they were never part of the sum"
             )
-        left = count > 1e-9 * scale
-        count = np.where(left, count, 0.0)
-        step = (a.mean - b.mean) * (b.count / np.where(left, count, 1.0))[:, None]
-        mean = np.where(left[:, None], a.mean + step, 0.0)
-        off = mean - b.mean
-        share = b.count * count / np.where(a.count > 0, a.count, 1.0)
-        scatter = a.scatter - b.scatter - off[:, :, None] * off[:, None, :] * share[:, None, None]
-        diagonal = np.einsum("gii->gi", scatter)
-        if np.any(diagonal < -1e-6 * (1.0 + np.einsum("gii->gi", a.scatter))):
+        left = parted(a.spread, b.spread, count > GONE * a.count)
+        was, diagonal = (np.einsum("gii->gi", s) for s in (a.scatter, left.scatter))
+        if np.any(diagonal < -1e-6 * was):
             raise StatisticsError("taking these moments away leaves a negative variance: they were never part of the sum")
-        scatter = np.where(left[:, None, None], scatter, 0.0)
-        return Moments(self.variables, self.reals, keys, count, mean, scatter, a.df - b.df, background)
+        varies = diagonal > 1e-13 * was
+        scatter = left.scatter * (varies[:, :, None] & varies[:, None, :])
+        seen = left.weight > 0
+        parts = Spread(*(part[seen] for part in left._replace(scatter=scatter)))
+        return self._of(self.variables, keys[seen], parts, (a.df - b.df)[seen], background)
 
     def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
