@@ -25,7 +25,7 @@ from suffice.engines import gather as gathering
 from suffice.engines.blocks import ROWS
 from suffice.engines.files import Spill, Spilled
 from suffice.engines.memory import Held
-from suffice.errors import DataError, TooLarge
+from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels import count, moments  # what is loaded is used, also for tables as small as these
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Bins, Count, Finite, Real
@@ -449,10 +449,13 @@ def test_rows_of_an_unstable_source_are_read_together() -> None:
 def test_bins_of_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "SAMPLE", 1000)
     x = np.random.default_rng(0).uniform(size=10_500)
-    cuts = scan({"x": x}, {"x": Bins(4)}).schema["x"].cuts
+    with pytest.warns(SufficeNote, match="random sample"):
+        cuts = scan({"x": x}, {"x": Bins(4)}).schema["x"].cuts
     assert cuts == pytest.approx((0.25, 0.5, 0.75), abs=0.05)
-    sampled = scan({"x": x[::11]}, {"x": Bins(4)}).schema["x"].cuts
-    assert cuts == sampled
+    assert cuts == scan({"x": x}, {"x": Bins(4)}).schema["x"].cuts
+    x[1], x[3] = -100.0, 100.0
+    assert scan({"x": x}, {"x": Bins(2, method="width")}).schema["x"].cuts == (0.0,)
+    assert scan({"x": np.arange(10_500) % 2 * 1.0}, {"x": Bins(2)}).schema["x"].cuts == (1.0,)
 
 
 def test_each_kernel_is_compiled_for_one_signature() -> None:

@@ -214,3 +214,46 @@ def test_learning_curve_of_alarm() -> None:
 def test_a_column_without_values_is_the_reason_given() -> None:
     with pytest.raises(DataError, match="'a'"):
         sf.fit("a -> b", {"a": [None, None], "b": ["x", "y"]})
+
+
+def test_rounding_is_not_data() -> None:
+    """What weights and subtraction leave behind of a constant column, or of an empty cell, is nothing."""
+    constant = sf.scan({"x": [0.1] * 8}, weights=[0.24, 0.43, 0.09, 0.59, 0.78, 0.87, 0.33, 0.11])
+    with pytest.raises(FitError, match="all its values are the same"):
+        sf.fit("x", constant)
+    rows = {"u": ["a"] * 4 + ["b"] * 4, "y": ["s", "t"] * 4}
+    w = [0.1, 0.2, 0.3, 0.4, 0.7, 0.11, 0.13, 0.17]
+    whole = sf.gather(sf.scan(rows, weights=w), "u -> y")
+    part = {k: v[4:] for k, v in rows.items()}
+    left = whole - sf.gather(sf.scan(part, variables={"u": ["a", "b"]}, weights=w[4:]), "u -> y")
+    assert sf.fit("u -> y", left)["y"].unsupported.tolist() == [False, True]
+    four = np.random.default_rng(52).standard_normal((4, 4))
+    with pytest.raises(FitError, match="at least 5 rows"):
+        sf.fit("x0 -> y; x1 -> y; x2 -> y", dict(zip(["x0", "x1", "x2", "y"], four.T, strict=True)))
+
+
+def test_sums_of_far_means_keep_all_digits() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.integers(-1000, 1000, 40) / 1024
+    near = sf.gather({"x": z}, "x").moments([], ["x"]).scatter[0, 0, 0]
+    parts = [sf.gather({"x": 1e9 + z[i : i + 4]}, "x") for i in range(0, 40, 4)]
+    assert sum(parts).moments([], ["x"]).scatter[0, 0, 0] == pytest.approx(near, rel=1e-14)
+
+
+def test_a_prior_lost_in_rounding_is_said() -> None:
+    x = np.random.default_rng(0).normal(0, 1e9, 200)
+    with pytest.raises(FitError, match="lost in rounding"):
+        sf.fit("x -> y; x2 -> y", {"x": x, "x2": 2 * x, "y": x + 1e9 * np.sin(x)}, prior=sf.BGe())
+
+
+def test_very_strong_priors_keep_their_digits() -> None:
+    for ess in (1e3, 1e6, 1e9, 1e12, 1e15):
+        assert sf.score("x", {"x": ["a", "b"]}, sf.Evidence(sf.BDeu(ess))) == pytest.approx(np.log(0.25), abs=2 / ess + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"count": 0.0}, {"df": -1.0}, {"variance": 0.0}, {"mean": float("nan")}, {"variance": {"x": -1.0}}]
+)
+def test_priors_that_cannot_be(bad: dict[str, Any]) -> None:
+    with pytest.raises(FitError, match="NormalInverseGamma"):
+        sf.NormalInverseGamma(**bad)

@@ -210,6 +210,9 @@ class Numbers:
     def encode(self, chunk: Any) -> Floats:
         """The numbers of a chunk, NaN where they are missing."""
         values = self._parsed(chunk) if _is_text(chunk) else self._cast(chunk)
+        words = [x for x in map(number, self.missing) if x is not None]
+        if words:
+            values = np.where(np.isin(values, words), np.nan, values)
         if np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))
             raise NotANumber(row, str(chunk[row].as_py()), endless=True)
@@ -230,9 +233,6 @@ class Numbers:
         if t.is_boolean(chunk.type):
             chunk = chunk.cast(pa.int8())
         values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        words = [x for x in map(number, self.missing) if x is not None]
-        if words:
-            values = np.where(np.isin(values, words), np.nan, values)
         return values
 
     def _parsed(self, chunk: Any) -> Floats:

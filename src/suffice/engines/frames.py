@@ -127,7 +127,11 @@ def _from_categories(categories: Any) -> Any:
 
     codes = categories.codes.to_numpy()
     indices = pa.array(codes, mask=codes < 0) if len(codes) and codes.min() < 0 else pa.array(codes)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(categories.categories), ordered=bool(categories.ordered))
+    try:
+        words = pa.array(categories.categories)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        words = _as_texts(list(categories.categories))
+    return pa.DictionaryArray.from_arrays(indices, words, ordered=bool(categories.ordered))
 
 
 def _converter(values: Any) -> Callable[[], Any]:
@@ -149,7 +153,12 @@ def _converter(values: Any) -> Callable[[], Any]:
 
 
 def _as_texts(values: Any) -> Any:
-    """A column of mixed objects, as the texts that states are compared by."""
+    """A column of mixed objects: numbers if all are, otherwise the texts that states are compared by."""
     import pyarrow as pa
 
+    there = [v for v in values if v is not None]
+    if any(isinstance(v, (complex, np.complexfloating)) for v in there):
+        raise DataError("complex numbers cannot be read; give their parts as columns")
+    if there and all(isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool) for v in there):
+        return pa.array([None if v is None else float(v) for v in values], pa.float64(), from_pandas=True)
     return pa.array([None if v is None or v != v else state_text(v) for v in values], pa.string())

@@ -26,7 +26,7 @@ from suffice.errors import DataError, listed, nearest, note
 from suffice.variables import Bins, Finite, Real, Variable
 
 SAMPLE = 2**22
-"""Rows by which quantiles and MDL cuts are found; of more rows, every k-th is taken."""
+"""Rows by which quantiles and MDL cuts are found; of more rows, about so many are drawn, the same each time."""
 
 
 class Store:
@@ -152,9 +152,14 @@ class Store:
         target = None if bins.target is None else read[bins.target]
         if target is not None and not isinstance(target.variable, Finite):
             raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
-        codes = None if target is None else self._sampled(target.column)
-        weight = None if self.weight is None else self._sampled(self.weight)
-        variable = bins.finite(name, cut_points(bins, name, self._sampled(column), weight, codes))
+        if bins.method == "width":
+            variable = bins.finite(name, cut_points(bins, name, self._extremes(column), None, None))
+        else:
+            codes = None if target is None else self._sampled(target.column)
+            weight = None if self.weight is None else self._sampled(self.weight)
+            variable = bins.finite(name, cut_points(bins, name, self._sampled(column), weight, codes))
+            if (self.n_rows or 0) > SAMPLE:
+                self._say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         sink = self.sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
             sink.add({name: binned(self.rows(column, start, stop), variable)})
@@ -167,9 +172,25 @@ class Store:
         return out
 
     def _sampled(self, column: Column) -> Array:
+        """The rows by which cuts are found: the same of every column."""
         n = self.n_rows or 0
-        step = max(1, -(-n // SAMPLE))
-        return np.concatenate([self.rows(column, a, b)[-a % step :: step] for a, b in ranges(n, SAMPLE)])
+        if n <= SAMPLE:
+            return self.rows(column, 0, n)
+        share = SAMPLE / n
+        return np.concatenate(
+            [self.rows(column, a, b)[np.random.default_rng([n, a]).random(b - a) < share] for a, b in ranges(n, SAMPLE)]
+        )
+
+    def _extremes(self, column: Column) -> Array:
+        """The smallest and the largest value among rows that have weight."""
+        found = []
+        for a, b in ranges(self.n_rows or 0, SAMPLE):
+            values = self.rows(column, a, b)
+            if self.weight is not None:
+                values = values[self.rows(self.weight, a, b) > 0]
+            values = values[~np.isnan(values)]
+            found += [values.min(), values.max()] if len(values) else []
+        return np.array(found)
 
     @property
     def weighted(self) -> bool:

@@ -343,7 +343,8 @@ def no_estimate(child: Variable, seen: Moments, g: int, r: Regression) -> FitErr
         column, before = seen.reals[r.collinear], seen.reals[: r.collinear]
         of = f"a linear combination of {listed(before)} or constant" if before else "constant"
         return FitError(f"{what}: its parent {column!r} is {of}; leave it out, or give a prior")
-    return FitError(f"{what}: there is no residual variance, its parents determine it; give a prior")
+    parents = ", its parents determine it" if d > 1 else ", all its values are the same"
+    return FitError(f"{what}: there is no residual variance{parents}; give a prior")
 
 
 def _regressions(moments: Moments) -> Iterator[tuple[int, float, Regression]]:

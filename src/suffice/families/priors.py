@@ -109,10 +109,11 @@ class BDeu:
 class NormalInverseGamma:
     """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
 
-    It imagines `count` rows at `mean`, whose columns do not hang together: the scatter of a parent is `count` times its
-    `variance`, that of the child (df − 2) times it, so that the expected v is `variance` (with a df up to 2, where v has no
-    expectation: df times). What is not given is taken from the data when the prior is bound: sample means and variances. So
-    the default says: one row's worth of doubt whether the child hangs on its parents at all.
+    It imagines `count` rows at `mean`, in which the child does not hang on its parents: the scatter of a parent is `count`
+    times its `variance`. The expected v is the child's `variance`, of which its parents, if it has any, leave the share
+    `residual` (with a df up to 2, where v has no expectation, df takes the place of df − 2). Means and variances that are not
+    given are those of the data to which the prior is bound. So the default says: one row's worth of doubt about each
+    coefficient, three about the variance, and a good guess is that the parents explain nine tenths of it.
 
     >>> NormalInverseGamma(count=2.0).count
     2.0
@@ -122,10 +123,12 @@ class NormalInverseGamma:
     df: float = 3.0
     mean: Mapping[str, float] | float | None = None
     variance: Mapping[str, float] | float | None = None
+    residual: float = 0.1
 
     def __post_init__(self) -> None:
         _positive("the count of NormalInverseGamma", self.count)
         _positive("the df of NormalInverseGamma", self.df)
+        _positive("the residual share of NormalInverseGamma", self.residual)
         _all_finite("the mean of NormalInverseGamma", self.mean)
         for variance in _values(self.variance):
             _positive("the variance of NormalInverseGamma", variance)
@@ -143,7 +146,8 @@ class NormalInverseGamma:
         finite, reals = split(parents)
         names = [*(p.name for p in reals), child.name]
         mean, variance = _bound(self.mean, names, self), _bound(self.variance, names, self)
-        weight = np.array([self.count] * len(reals) + [self.df - 2.0 if self.df > 2.0 else self.df])
+        own = (self.df - 2.0 if self.df > 2.0 else self.df) * (self.residual if parents else 1.0)
+        weight = np.array([self.count] * len(reals) + [own])
         return _imagined_moments(finite, names, self.count, self.df, mean, np.diag(weight * variance))
 
 
