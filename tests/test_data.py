@@ -291,7 +291,7 @@ def test_only_empty_is_missing(tmp_path: Path) -> None:
 
 def test_missing_cells_are_refused_where_they_matter() -> None:
     data = scan({"x": ["a", None, "b"], "y": [1.0, np.nan, np.nan], "z": ["u", "u", "v"], "n": [None, None, None]})
-    with pytest.raises(DataError, match=r"'x' 1, 'y' 2, of 3 rows.*em"):
+    with pytest.raises(DataError, match=r"'x' 1, 'y' 2, of 3 rows.*no row is ever dropped"):
         data.gather([Request(("x", "z")), Request((), ("y",))])
     with pytest.raises(DataError, match="'n' has no values at all"):
         data.gather([Request((), ("n",))])

@@ -56,7 +56,7 @@ def test_a_megabyte_ends_soon(form: str) -> None:
         start = time.perf_counter()
         with pytest.raises(SufficeError) as caught:
             READERS[form].read(HEADS[form] + body)
-        assert time.perf_counter() - start < 2.0, name
+        assert time.perf_counter() - start < 10.0, name  # a hang, not a slow machine
         assert len(str(caught.value)) < 400, name
         with pytest.raises(SufficeError):
             READERS[form].read(body[:1000])
@@ -72,7 +72,7 @@ def test_many_states_and_many_names_end_soon() -> None:
     rows = "variable b { type discrete [ 1 ] { x }; } probability ( b | a ) { (s100000) 1; }"
     with pytest.raises(SufficeError, match="no state 's100000'"):
         READERS["bif"].read(variable + rows)
-    assert time.perf_counter() - start < 4.0
+    assert time.perf_counter() - start < 20.0
 
 
 def test_a_chain_of_default_tables_takes_no_memory() -> None:

@@ -116,7 +116,7 @@ def test_marginal_moments_merge_groups() -> None:
 
 def test_files_keep_everything(tmp_path) -> None:
     rng = np.random.default_rng(2)
-    s = Statistics([counts([[1, 2, 3], [4, 5, 0.5]]), moments_of(rng.standard_normal((20, 2)), rng.integers(0, 3, 20))], 20)
+    s = Statistics([counts([[1, 2, 3], [4, 5, 5.0]]), moments_of(rng.standard_normal((20, 2)), rng.integers(0, 3, 20))], 20)
     s.save(tmp_path / "a.stats")
     t = Statistics.load(tmp_path / "a.stats")
     assert t.weight == 20

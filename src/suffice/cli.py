@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 import time
 import warnings
@@ -43,8 +45,12 @@ def main() -> None:
     warnings.showwarning = _show
     warnings.simplefilter("always", SufficeNote)
     announce(_say)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app()
+        sys.stdout.flush()
     except SufficeError as error:
         _say(f"error: {error}")
         raise SystemExit(1) from None
@@ -52,7 +58,11 @@ def main() -> None:
         _say("interrupted")
         raise SystemExit(130) from None
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more, nor is told
         raise SystemExit(0) from None
+    except OSError as error:
+        _say(f"error: {error.strerror or error}")
+        raise SystemExit(1) from None
 
 
 @app.callback(invoke_without_command=True)
@@ -88,20 +98,25 @@ def fit(
     """Fit the parameters of a graph to data."""
     from suffice import cli_words as words
     from suffice.families.gathering import gather
-    from suffice.formats import write
+    from suffice.formats import writable, write
     from suffice.learning.fit import fit as fitted
 
+    writable(out)
+    if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
+        raise SufficeError(
+            f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
+        )
     start = time.perf_counter()
     dag, bn = words.graph_of(graph)
-    declared = {**(bn.variables if bn else {}), **words.declarations(finite or [], real or [], bins or [])}
+    declared = words.declarations(finite or [], real or [], bins or [])
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
-    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), integers=kinds)
-    gathered = gather(rows, dag)
+    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
+    gathered = gather(rows if bn is None else words.as_known(rows, bn, declared), dag)
     model = fitted(dag, gathered, prior=chosen_prior, estimate=how)
-    write(model, out)
     if statistics:
         gathered.save(statistics)
+    write(model, out)
     _say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
 
 
@@ -112,15 +127,15 @@ def sample(
     out: Annotated[
         str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows")] = None,
+    seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows", min=0)] = None,
 ) -> None:
     """Draw rows from a network."""
-    from suffice.formats import read
+    from suffice import cli_words as words
     from suffice.formats.rows import checked_rows_path, write_rows
 
     if out:
         checked_rows_path(out)
-    bn = read(model)
+    bn = words.model_of(model)
     with _working(f"drawing {n:,} rows"):
         table = bn.sample(n, seed=seed)
         write_rows(table, out)
@@ -132,10 +147,9 @@ def sample(
 def score(model: Model, data: DataFile, weights: Weights = None, missing: Missing = None, as_json: AsJson = False) -> None:
     """How well a network and its graph account for data: natural logs, higher is better."""
     from suffice import cli_words as words
-    from suffice.formats import read
 
-    bn = read(model)
-    statistics = bn.summary(words.data_of(data, dict(bn.variables), weights=weights, missing=tuple(missing or ())))
+    bn = words.model_of(model)
+    statistics = bn.summary(words.data_of(data, weights=weights, missing=tuple(missing or ())))
     facts = {
         "rows": statistics.weight,
         "parameters": bn.n_parameters,
@@ -188,9 +202,11 @@ def compare(
 @app.command()
 def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
     """Read a network in one format and write it in another; the suffixes say which."""
-    from suffice.formats import read, write
+    from suffice import cli_words as words
+    from suffice.formats import writable, write
 
-    bn = read(source)
+    writable(target)
+    bn = words.model_of(source)
     write(bn, target)
     _say(f"{len(bn):,} nodes, {bn.n_parameters:,} parameters written to {target}")
 
@@ -204,9 +220,8 @@ def show(
 ) -> None:
     """Print a network: its nodes, or the distributions of some."""
     from suffice import cli_words as words
-    from suffice.formats import read
 
-    bn = read(model)
+    bn = words.model_of(model)
     names = words.known_names(node or [], bn)
     if dot:
         print(bn.dag.to_dot())
@@ -238,7 +253,7 @@ def warm() -> None:
 @app.command()
 def demo(
     rows: Annotated[int, typer.Option("-n", help="how many rows to draw", min=1)] = 100_000,
-    seed: Annotated[int, typer.Option(help="the same seed gives the same rows")] = 0,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same rows", min=0)] = 0,
 ) -> None:
     """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come."""
     from suffice.demo import run

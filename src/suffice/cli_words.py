@@ -10,7 +10,7 @@ from suffice.engines.scan import scan
 from suffice.errors import SchemaError, SufficeError, listed
 from suffice.families.family import Mean, Mode
 from suffice.families.priors import K2, BDeu, BGe, Dirichlet, NormalInverseGamma
-from suffice.formats import SUFFIXES, read
+from suffice.formats import NAMES, SUFFIXES, load, read
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
@@ -18,7 +18,7 @@ from suffice.variables import Bins, Finite, Real
 
 PRIORS: dict[str, Any] = {"bdeu": BDeu, "k2": K2, "dirichlet": Dirichlet, "nig": NormalInverseGamma, "bge": BGe}
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
-INTEGERS = {"real": Real, "finite": Finite}
+INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
 
 
 def prior_of(words: str) -> Any:
@@ -59,14 +59,26 @@ def is_model(path: str) -> bool:
 
 def graph_of(text: str) -> tuple[Dag, BayesNet | None]:
     """A graph from a network's file (with the network), a text file, or the text itself: 'a -> b; b -> c'."""
-    if is_model(text):
-        bn = read(text)
+    if any(arrow in text for arrow in ("->", "<-", "→", "←")) or text.lstrip().startswith("["):
+        return Dag(text), None
+    if is_model(text) or text in NAMES:
+        bn = model_of(text)
         return bn.dag, bn
-    if Path(text).is_file():
-        return Dag(Path(text).read_text("utf-8-sig")), None
-    if "->" not in text and "<-" not in text and not text.startswith("["):
+    if not Path(text).is_file():
         raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")
-    return Dag(text), None
+    try:
+        return Dag(Path(text).read_text("utf-8-sig")), None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
+
+
+def model_of(text: str) -> BayesNet:
+    """A network from a file, or a bundled one by its name.
+
+    >>> len(model_of("asia"))
+    8
+    """
+    return load(text) if text in NAMES and not Path(text).exists() else read(text)
 
 
 def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]) -> dict[str, Any]:
@@ -84,20 +96,31 @@ def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]
     for words in bins:
         name, _, cuts = words.partition("=")
         try:
-            numbers = [float(c) for c in cuts.split(",")]
+            numbers = [float(c) for c in cuts.split(",") if c.strip()]
         except ValueError:
-            raise SchemaError(f"--bins takes NAME=5 or NAME=18,65, not {words!r}") from None
-        result[name] = (
-            Bins(int(numbers[0])) if len(numbers) == 1 and numbers[0].is_integer() and numbers[0] >= 2 else Bins(numbers)
-        )
+            numbers = []
+        if not numbers:
+            raise SchemaError(f"--bins takes NAME=5 (a number of bins), NAME=18,65 or NAME=18, (cut points); not {words!r}")
+        result[name] = Bins(numbers if "," in cuts or not numbers[0].is_integer() else int(numbers[0]))
     return result
 
 
 def data_of(path: str, variables: dict[str, Any] | None = None, **options: Any) -> Any:
     """Data from a path: rows, or statistics that were saved."""
     if path.lower().endswith(".stats"):
+        if variables or any(options.values()):
+            raise SufficeError(
+                f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more"
+            )
         return Statistics.load(path)
     return scan(path, variables=variables or None, **options)
+
+
+def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:
+    """Rows, or statistics, with the states of a network, but for columns that the user declared."""
+    if isinstance(rows, Statistics):
+        return bn.summary(rows)
+    return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
 
 
 def known_names(names: Sequence[str], bn: BayesNet) -> list[str]:

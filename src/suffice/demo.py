@@ -13,6 +13,7 @@ from suffice.families.categorical import Table
 from suffice.families.gathering import gather
 from suffice.families.priors import BDeu
 from suffice.formats import load
+from suffice.kernels import warm
 from suffice.learning.fit import fit, score
 from suffice.models.bayes_net import BayesNet
 from suffice.models.divergence import kl
@@ -28,7 +29,7 @@ def run(n: int, seed: int, working: Working) -> None:
     print(f"ALARM watches patients: {len(truth)} variables, {len(truth.dag.edges)} edges, {truth.n_parameters} parameters.")
     print(f"Draw {n:,} rows from it, forget the numbers, learn them back from the rows.\n")
     with working("getting ready"):
-        gather(scan(truth.sample(1000, seed=seed)), truth.dag)
+        warm()
     rows, drawn = _timed(lambda: truth.sample(n, seed=seed))
     data = scan(rows)
     _, encoded = _timed(lambda: data.schema)

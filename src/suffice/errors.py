@@ -7,6 +7,7 @@ there is one, the way out. A note is a warning of the category `SufficeNote`; th
 from __future__ import annotations
 
 import difflib
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Literal
@@ -72,9 +73,12 @@ class SufficeNote(UserWarning):
     """Something the user should know about an answer that was given."""
 
 
-def note(message: str, *, stacklevel: int = 3) -> None:
-    """Tell the user something that is not an error."""
-    warnings.warn(message, SufficeNote, stacklevel=stacklevel)
+def note(message: str) -> None:
+    """Tell the user something that is not an error, as from the user's own line."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("suffice"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, SufficeNote, stacklevel=level)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

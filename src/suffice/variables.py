@@ -51,8 +51,8 @@ class Finite:
         cuts: Iterable[float] | None = None,
         inferred: bool = False,
     ) -> None:
-        if isinstance(states, str):
-            raise SchemaError(f"variable {name!r}: states must be a list of states, not the text {states!r}")
+        if isinstance(states, str) or not isinstance(states, Iterable):
+            raise SchemaError(f"variable {name!r}: states must be a list of states, not {states!r}")
         object.__setattr__(self, "name", _name(name))
         object.__setattr__(self, "states", tuple(state_text(s) for s in states))
         object.__setattr__(self, "cuts", None if cuts is None else checked_cuts(cuts, name))
@@ -128,6 +128,8 @@ class Count:
 
 Variable: TypeAlias = Finite | Real | Count
 
+MAX_BINS = 10_000
+
 
 @dataclass(frozen=True)
 class Bins:
@@ -146,6 +148,8 @@ class Bins:
     target: str | None = None
 
     def __init__(self, how: int | Iterable[float] | None = None, method: str | None = None, target: str | None = None) -> None:
+        if isinstance(how, (str, float)):
+            raise SchemaError(f"bins are a whole number of them or a list of cut points: Bins(5), Bins([18, 65]); not {how!r}")
         if how is not None and not isinstance(how, (int, np.integer)):
             how = checked_cuts(how, None)
         method = method or ("points" if isinstance(how, tuple) else "mdl" if how is None else "quantile")
@@ -154,8 +158,8 @@ class Bins:
         object.__setattr__(self, "target", target)
         if method not in ("quantile", "width", "mdl", "points"):
             raise SchemaError(f"bins are cut by 'quantile', 'width' or 'mdl', or at points that you give; not {method!r}")
-        if method in ("quantile", "width") and (not isinstance(self.how, int) or self.how < 2):
-            raise SchemaError(f"{method} bins need their number, at least 2: Bins(5), not {how!r}")
+        if method in ("quantile", "width") and (not isinstance(self.how, int) or not 2 <= self.how <= MAX_BINS):
+            raise SchemaError(f"{method} bins need their number, from 2 to {MAX_BINS:,}: Bins(5), not {how!r}")
         if method == "points" and not isinstance(self.how, tuple):
             raise SchemaError("bins at points need the points: Bins([18, 65])")
         if method == "mdl" and (target is None or how is not None):

@@ -125,6 +125,9 @@ class Data:
 
     def with_variables(self, variables: Any) -> Data:
         """The same rows, some of their columns declared otherwise."""
+        read = self._store.read
+        if isinstance(variables, Mapping) and all(n in read and read[n].variable == v for n, v in variables.items()):
+            return self
         return Data(self._store.redeclared(variables), self.columns)
 
     def column(self, name: str) -> npt.NDArray[Any]:
@@ -212,7 +215,7 @@ class Data:
         if found:
             raise DataError(
                 f"there are missing cells ({listed(found, style='str')}, of {self.n_rows:,} rows), and counting needs complete "
-                "rows; no row is ever dropped: fill the cells, leave the columns out, or learn with em(...)"
+                "rows; no row is ever dropped: fill the cells or leave the columns out (incomplete rows are yet to come)"
             )
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from suffice.engines.options import Options, checked_limit, checked_variables, c
 from suffice.engines.paths import from_paths
 from suffice.engines.sources import Source
 from suffice.engines.store import Store
-from suffice.errors import DataError, SchemaError, nearest
+from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.variables import Finite, Real
 
 
@@ -86,8 +86,10 @@ def _frame(x: Any) -> Source:
 
     try:
         frame = nw.from_native(x)
-    except nw.exceptions.DuplicateError as error:
-        raise DataError(f"the table has a column twice ({str(error).splitlines()[0]})") from None
+    except nw.exceptions.DuplicateError:
+        names = list(map(str, getattr(x, "columns", ())))
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise DataError(f"the table has a column twice: {listed(twice)}") from None
     except TypeError:
         frame = None
     if isinstance(frame, nw.LazyFrame):

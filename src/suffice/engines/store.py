@@ -248,7 +248,7 @@ class Store:
         if few:
             self._say(
                 f"{listed(few)}: whole numbers with at most {FEW} different values, taken for real numbers; "
-                "if they are codes of states, pass integers=Finite or declare them in variables="
+                "if they are codes of states, say so: integers=Finite or variables=, or --finite on the command line"
             )
         same = [n for n in undeclared if self.identifies(n)]
         if same:
@@ -256,7 +256,7 @@ class Store:
 
     def _say(self, message: str) -> None:
         self.notes.append(message)
-        note(message, stacklevel=2)
+        note(message)
 
 
 def _few(encoder: Encoder) -> bool:

@@ -195,6 +195,8 @@ class Table:
         digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
         columns: dict[str, Any] = {v.name: [v.states[i] for i in d] for v, d in zip(variables, digits, strict=True)}
         columns["probability"] = self.probs.reshape(-1)
+        if self.seen is not None:
+            columns["unsupported"] = np.repeat(self.unsupported.reshape(-1), self.child.n_states)
         if self.imagined is not None:
             columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
         return frame(columns)
@@ -206,6 +208,9 @@ class Table:
         for i in range(min(limit, len(flat))):
             digits = np.unravel_index(i, sizes(self.parent_variables)) if self.parents else ()
             rows.append([*(p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)), *map(float, flat[i])])
+        unseen = self.unsupported.reshape(-1)
+        if unseen.any():
+            header, rows = [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
         return header, rows
 
     def __repr__(self) -> str:

@@ -100,13 +100,13 @@ def flat_index(columns: Columns, parents: Sequence[Finite], n: int) -> npt.NDArr
 
 def no_posterior(child: Variable) -> FitError:
     return FitError(
-        f"{child.name!r} has no posterior to take an interval from: it was fitted without a prior or read from a file that "
-        "holds none; fit it with one, for instance prior=BDeu(1) or prior=NormalInverseGamma()"
+        f"{child.name!r} has no posterior, and so no interval and no predictive: it was fitted without a prior or read from a "
+        "file that holds none; fit it with one, for instance prior=BDeu(1) or prior=NormalInverseGamma()"
     )
 
 
 def checked_level(level: float) -> float:
-    if not 0.0 < level < 1.0:
+    if not (isinstance(level, (int, float)) and 0.0 < level < 1.0):
         raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")
     return level
 

@@ -243,7 +243,7 @@ class ConditionalGaussian:
         codes = tuple(p.code(given[p.name]) for p in self.finite_parents)
         g = int(np.ravel_multi_index(codes, self.variance.shape)) if codes else 0
         r, nu = regress(posterior.scatter[g], ROUNDING), float(posterior.df[g])
-        off = np.array([float(given[p]) for p in self.real_parents]) - posterior.mean[g, :-1]  # type: ignore[arg-type]
+        off = np.array([_number(given[p], p) for p in self.real_parents]) - posterior.mean[g, :-1]
         spread = 1.0 + 1.0 / posterior.count[g] + off @ r.inverse @ off
         location = posterior.mean[g, -1] + r.coefficients @ off
         return StudentT(nu, float(location), float(np.sqrt(r.residual / nu * spread)))
@@ -350,12 +350,20 @@ def no_estimate(child: Variable, seen: Moments, g: int, r: Regression) -> FitErr
 def _regressions(moments: Moments) -> Iterator[tuple[int, float, Regression]]:
     """Each group that has weight: its place, its count and its regression."""
     for g in np.flatnonzero(moments.count > 0):
+        if not np.isfinite(moments.scatter[g]).all():
+            raise too_large(moments.reals[-1])
         yield int(g), float(moments.count[g]), regress(moments.scatter[g])
+
+
+def too_large(name: str) -> FitError:
+    return FitError(f"the squares of the numbers of {name!r} or its parents are beyond the largest double; rescale the columns")
 
 
 def _posteriors(child: Variable, moments: Moments) -> Iterator[tuple[int, float, Regression]]:
     """Each group with what a prior imagined there; where rounding has eaten the prior, that is said."""
     for g in range(len(moments.keys)):
+        if not np.isfinite(moments.scatter[g]).all():
+            raise too_large(child.name)
         r = regress(moments.scatter[g], ROUNDING)
         if r.collinear is not None or r.residual <= NO_RESIDUAL * moments.scatter[g, -1, -1]:
             what = child.name if r.collinear is None else moments.reals[r.collinear]
@@ -383,8 +391,21 @@ def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Es
     return residual / (nu - 2.0)
 
 
+def _number(value: Any, name: str) -> float:
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        x = np.nan
+    if not np.isfinite(x):
+        raise ModelError(f"{name!r} is a real parent and needs a finite number, not {value!r}")
+    return x
+
+
 def _spread(value: Any, shape: tuple[int, ...], child: Variable, what: str) -> Array:
-    array = np.asarray(value, dtype=np.float64)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"the {what} of {child.name!r} must be a number, not {value!r}") from None
     if array.ndim and array.shape != shape:
         raise ModelError(f"the {what} of {child.name!r} needs the shape {shape}, one axis per finite parent, not {array.shape}")
     if not np.all(np.isfinite(array)):

@@ -27,8 +27,8 @@ class Prior(Protocol):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None: ...
 
 
-def _positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
+def _positive(name: str, value: object) -> None:
+    if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value > 0):
         raise FitError(f"{name} must be a positive number, not {value!r}")
 
 

@@ -1,6 +1,6 @@
 """Files of networks: one module per format, one registry by suffix."""
 
-from suffice.formats.bundled import load
-from suffice.formats.registry import SUFFIXES, read, write
+from suffice.formats.bundled import NAMES, load
+from suffice.formats.registry import SUFFIXES, read, writable, write
 
-__all__ = ["SUFFIXES", "load", "read", "write"]
+__all__ = ["NAMES", "SUFFIXES", "load", "read", "writable", "write"]

@@ -111,7 +111,7 @@ def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], cod
 
 def write(network: FiniteNetwork) -> str:
     if odd := [v.name for v in network.variables if _word(v.name) != v.name]:
-        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of DSC may refuse", stacklevel=4)
+        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of DSC may refuse")
     parts = ['belief network "unknown"\n']
     for variable in network.variables:
         states = ", ".join(map(quoted, variable.states))

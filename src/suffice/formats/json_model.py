@@ -28,7 +28,7 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
-from suffice.statistics.file import variable_from_dict, variable_to_dict
+from suffice.statistics.file import checked, variable_from_dict, variable_to_dict
 from suffice.variables import Finite, Variable, by_name
 
 VERSION = 1
@@ -55,7 +55,7 @@ def read(text: str) -> BayesNet:
         raise
     except json.JSONDecodeError as error:
         raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
         raise FormatError(f"this network is incomplete or damaged ({type(error).__name__}: {error})") from None
 
 
@@ -157,7 +157,7 @@ def _statistics_of(d: dict[str, Any], variables: dict[str, Variable]) -> Statist
             entries.append(Counts(finite, _array(e["values"]).reshape(sizes(finite))))
         else:
             entries.append(Counts(finite, _array(e["values"]), e["keys"]))
-    return Statistics(entries, d["weight"])
+    return checked(Statistics(entries, d["weight"]))
 
 
 def _flat(array: Any) -> list[float | None]:
@@ -168,4 +168,7 @@ def _flat(array: Any) -> list[float | None]:
 
 
 def _array(numbers: list[Any]) -> Any:
-    return np.array([np.nan if x is None else x for x in numbers], dtype=np.float64)
+    array = np.array([np.nan if x is None else x for x in numbers], dtype=np.float64)
+    if np.isinf(array).any():
+        raise FormatError("this network holds a number that is not finite")
+    return array

@@ -128,7 +128,7 @@ def _nested(words: list[str], sizes: list[int], n_numbers: int) -> bool:
 
 def write(network: FiniteNetwork) -> str:
     if odd := [v.name for v in network.variables if _word(v.name) != v.name]:
-        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of NET may refuse", stacklevel=4)
+        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of NET may refuse")
     parts = ["net\n{\n}\n"]
     for variable in network.variables:
         parts.append(f"node {_word(variable.name)}\n{{\n  states = ( {' '.join(map(quoted, variable.states))} );\n}}\n")

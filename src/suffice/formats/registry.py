@@ -87,8 +87,7 @@ def write(bn: BayesNet, path: str | PathLike[str]) -> None:
     """
     place = Path(path)
     suffix, compressed = _suffix(place)
-    if suffix == ".dsl":
-        raise FormatError(".dsl is only read; write .xdsl, which GeNIe opens as well", path=place)
+    writable(place)
     try:
         text = _json_model().write(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(bn, suffix))
         data = text.encode("utf-8")
@@ -97,6 +96,20 @@ def write(bn: BayesNet, path: str | PathLike[str]) -> None:
     except UnicodeEncodeError as error:
         raise FormatError(f"{shown(error.object[error.start - 20 : error.end])} cannot be written in UTF-8", path=place) from None
     write_bytes(place, data, compressed=compressed)
+
+
+def writable(path: str | PathLike[str]) -> None:
+    """Refuse a place where no network could be written, before work is done for it.
+
+    >>> writable("model.json")
+    """
+    place = Path(path)
+    if _suffix(place)[0] == ".dsl":
+        raise FormatError(".dsl is only read; write .xdsl, which GeNIe opens as well", path=place)
+    if place.is_dir():
+        raise FormatError("this is a directory; give the name of a file", path=place)
+    if not place.parent.is_dir():
+        raise FormatError(f"there is no directory {str(place.parent)!r}", path=place)
 
 
 def _suffix(path: Path) -> tuple[str, bool]:
@@ -138,7 +151,7 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
     if other := [v.name for v in bn.variables.values() if not isinstance(v, Finite)]:
         raise FormatError(f"{suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead")
     if bn.statistics is not None:
-        note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does", stacklevel=4)
+        note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
-        note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does", stacklevel=4)
+        note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
     return FiniteNetwork(tuple(finite), {v.name: Table(tuple(bn[v.name].parents), bn[v.name].probs) for v in finite})

@@ -75,7 +75,7 @@ def _definition(tokens: Tokens, scope: list[str]) -> Definition:
 
 
 def write(network: FiniteNetwork) -> str:
-    note(".uai holds no names: variables become x0, x1, ... and their states 0, 1, ...", stacklevel=4)
+    note(".uai holds no names: variables become x0, x1, ... and their states 0, 1, ...")
     index = {variable.name: str(k) for k, variable in enumerate(network.variables)}
     parts = ["BAYES", str(len(index)), " ".join(str(v.n_states) for v in network.variables), str(len(index))]
     for name, (parents, _) in network.tables.items():

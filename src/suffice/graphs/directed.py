@@ -53,6 +53,7 @@ class Dag(GraphValue):
     """All nodes, parents before children; among several that could come next, the smallest name does."""
 
     def __init__(self, x: DagLike = (), nodes: Iterable[str] | None = None) -> None:
+        x = getattr(x, "dag", x)  # a network stands for its graph
         mentioned, pairs = read_directed(x._parents if isinstance(x, Dag) else x)
         names = all_nodes(mentioned, pairs, nodes)
         parents: dict[str, list[str]] = {name: [] for name in names}
@@ -412,8 +413,8 @@ def n_dags(n: int) -> int:
     >>> [n_dags(n) for n in range(6)]
     [1, 1, 3, 25, 543, 29281]
     """
-    if n < 0:
-        raise GraphError(f"a graph has 0 or more nodes, not {n}")
+    if not isinstance(n, int) or n < 0:
+        raise GraphError(f"the number of nodes is a whole number from 0 up, not {n!r}")
     a = [1]
     for m in range(1, n + 1):
         a.append(sum((-1) ** (k + 1) * comb(m, k) * (a[m - k] << k * (m - k)) for k in range(1, m + 1)))

@@ -31,6 +31,9 @@ def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
     >>> parse_arrows("a, b -> c; e")
     (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
     """
+    if text.lstrip().startswith(("digraph", "strict digraph")) and "{" in text:
+        raise GraphError("this is Graphviz's language, which is only written; a graph is read as 'a -> b; b -> c'")
+    text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
     edges: list[Edge] = []
     left, group, arrow = [], [], ""  # type: list[str], list[str], str

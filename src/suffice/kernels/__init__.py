@@ -31,7 +31,10 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
         import numba
 
         _listen()
-        compiled = numba.njit(nogil=True, cache=True)(function)
+        try:
+            compiled = numba.njit(nogil=True, cache=True)(function)
+        except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
+            compiled = numba.njit(nogil=True)(function)
         _kernels.append((compiled, signature))
         return compiled
 
@@ -60,7 +63,7 @@ def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
     for done, (compiled, signature) in enumerate(_kernels):
         if progress is not None:
             progress(done, len(_kernels), compiled.py_func.__name__)
-        compiled.compile(signature)
+        compiled.compile(tuple(signature.args))  # as a call would ask for it, or the cache on disk is not found again
     return len(_kernels)
 
 

@@ -51,14 +51,17 @@ def score(dag: Any, data: Any, score: Any = None, *, by_node: bool = False) -> f
     >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
     -1.386294
     """
+    chosen = BIC() if score is None else score
+    if isinstance(chosen, type) or not hasattr(chosen, "local"):
+        raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
     graph = Dag(dag)
     statistics = gather(data, graph)
     variables = statistics.variables
     missing = [n for n in graph.nodes if n not in variables]
     if missing:
         raise DataError(f"the statistics do not speak of {listed(missing)}{nearest(missing[0], variables)}")
-    chosen = (BIC() if score is None else score).bind({n: variables[n] for n in graph.nodes}, statistics)
-    parts = {node: _local(graph, node, variables, statistics, chosen) for node in graph.nodes}
+    bound = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
+    parts = {node: _local(graph, node, variables, statistics, bound) for node in graph.nodes}
     return parts if by_node else float(sum(parts.values()))
 
 

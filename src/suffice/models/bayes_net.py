@@ -44,7 +44,7 @@ class BayesNet:
 
     def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
         graph = Dag(dag)
-        known = by_name(variables)
+        known = by_name(_declared(variables))
         for name in [*cpds, *known]:
             if name not in graph:
                 raise ModelError(f"the graph has no node {name!r}{nearest(name, graph.nodes)}")
@@ -200,7 +200,11 @@ class BayesNet:
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
-        return scan(data, variables=self._variables).select(list(self._cpds))
+        opened = scan(data)
+        for name in self._cpds:
+            if name not in opened.columns:
+                raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
+        return opened.with_variables(self._variables).select(list(self._cpds))
 
     def summary(self, data: Any = None) -> Statistics:
         """The statistics of data that this network's questions need, over its own variables."""
@@ -259,6 +263,13 @@ class BayesNet:
         return html_table(["node", "type", "parents", "parameters"], self._facts(), caption=self._headline())
 
 
+def _declared(variables: Any) -> Any:
+    """Variables as `scan` takes them, too: {name: [states]}."""
+    if not isinstance(variables, Mapping):
+        return variables
+    return {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+
+
 def estimated(dag: Dag, statistics: Statistics, prior: Prior | None, how: Estimate, *, bound: bool = False) -> BayesNet:
     """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned."""
     known = statistics.variables
@@ -280,10 +291,9 @@ def estimated(dag: Dag, statistics: Statistics, prior: Prior | None, how: Estima
             unspoken.append(name)
         cpds[name] = family.estimate(child, parents, statistics.answer(family.needs(child, parents)), imagined, how)
     if unspoken:
-        note(f"{prior} says nothing about {listed(unspoken)}: fitted by maximum likelihood", stacklevel=4)
-    info = f"fitted from {statistics.weight:,.10g} rows, " + (
-        "maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}"
-    )
+        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+    by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
+    info = f"fitted from {statistics.weight:,.10g} rows, {by}"
     return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info)
 
 

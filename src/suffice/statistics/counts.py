@@ -159,6 +159,14 @@ class Counts:
         kept = (values != result.background) | (result.background != 0)
         return Counts(result.variables, values[kept], keys[kept], result.background)
 
+    def __eq__(self, other: object) -> bool:
+        """The same counts of the same variables, dense or sparse."""
+        if not isinstance(other, Counts) or self.variables != other.variables or self.background != other.background:
+            return False
+        return all(np.array_equal(a, b) for a, b in zip(self.listed(), other.listed(), strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def _combined(self, other: Counts, sign: float) -> Counts:
         if other.variables != self.variables:
             raise StatisticsError(f"counts of {list(self.names)} do not add to counts of {list(other.names)}")

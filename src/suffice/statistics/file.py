@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import FormatError, SufficeError
+from suffice.errors import FormatError, SufficeError, listed
 from suffice.output import replacing
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
@@ -23,6 +25,20 @@ from suffice.statistics.statistics import Entry, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
 VERSION = 1
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What the libraries raise when the bytes of an archive are not what they should be."""
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest")
 
 
@@ -46,7 +62,7 @@ def save(statistics: Statistics, path: str | PathLike[str]) -> None:
 
 def load(path: str | PathLike[str]) -> Statistics:
     if not Path(path).is_file():
-        raise FormatError("there is no such file", path=path)
+        raise FormatError("this is a directory" if Path(path).is_dir() else "there is no such file", path=path)
     try:
         with zipfile.ZipFile(path) as archive:
             header = json.loads(archive.read("header.json"))
@@ -54,11 +70,29 @@ def load(path: str | PathLike[str]) -> Statistics:
                 raise FormatError("this is not a file of statistics, or one of a later version", path=path)
             by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
             entries = [_entry(d, str(i), by, archive) for i, d in enumerate(header["entries"])]
-            return Statistics(entries, header["weight"])
-    except SufficeError:
-        raise
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError, EOFError, OSError) as error:
+            return checked(Statistics(entries, header["weight"]))
+    except FormatError as error:
+        raise error.at(path) from None
+    except SufficeError as error:
+        raise FormatError(f"this file of statistics is damaged: {error}", path=path) from None
+    except DAMAGE as error:
         raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
+
+
+def checked(statistics: Statistics) -> Statistics:
+    """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows."""
+    if not (np.isfinite(statistics.weight) and statistics.weight >= 0):
+        raise FormatError(f"the weight of the rows is {statistics.weight}")
+    for entry in statistics:
+        parts = [entry.values] if isinstance(entry, Counts) else [*entry.spread, entry.df]
+        what = listed([*entry.names, *entry.request.real])
+        if not all(np.isfinite(part).all() for part in parts) or (parts[0] < 0).any():
+            raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
+        if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
+            raise FormatError(f"the statistic of {what} holds a negative variance")
+        if abs(entry.total - statistics.weight) > 1e-6 * max(statistics.weight, entry.total):
+            raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {statistics.weight:g}")
+    return statistics
 
 
 def variable_to_dict(v: Variable) -> dict[str, Any]:

@@ -152,6 +152,15 @@ class Moments:
         parts = Spread(*(part[seen] for part in left._replace(scatter=scatter)))
         return self._of(self.variables, keys[seen], parts, (a.df - b.df)[seen], background)
 
+    def __eq__(self, other: object) -> bool:
+        """The same moments of the same columns."""
+        if not isinstance(other, Moments) or (self.variables, self.reals) != (other.variables, other.reals):
+            return False
+        mine, yours = (self.keys, *self.spread, self.df), (other.keys, *other.spread, other.df)
+        return all(np.array_equal(a, b) for a, b in zip(mine, yours, strict=True)) and self.background == other.background
+
+    __hash__ = None  # type: ignore[assignment]
+
     def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
             raise StatisticsError(

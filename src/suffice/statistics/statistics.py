@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any
 
+from suffice.display import html_table
 from suffice.errors import StatisticsError, listed
 from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
@@ -109,6 +110,14 @@ class Statistics:
     def __sub__(self, other: Statistics) -> Statistics:
         return self._combined(other, -1)
 
+    def __eq__(self, other: object) -> bool:
+        """The same entries of as many rows, whatever the order of the axes."""
+        if not isinstance(other, Statistics) or self._weight != other._weight or set(self._entries) != set(other._entries):
+            return False
+        return all(entry == other.answer(entry.request) for entry in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def _combined(self, other: Statistics, sign: int) -> Statistics:
         if not isinstance(other, Statistics):
             raise StatisticsError(f"statistics add to statistics, not to {type(other).__name__}")
@@ -159,6 +168,10 @@ class Statistics:
         from suffice.statistics.file import load
 
         return load(path)
+
+    def _repr_html_(self) -> str:
+        rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]
+        return html_table(["finite", "real", "total"], rows, caption=f"Statistics of {self._weight:,.10g} rows")
 
     def __repr__(self) -> str:
         n_cells = sum(e.values.size if isinstance(e, Counts) else e.scatter.size for e in self)
