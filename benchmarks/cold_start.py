@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 import suffice as sf
 
 
@@ -19,15 +21,14 @@ def main() -> None:
     print(f"import suffice: {statistics.median(quick) - statistics.median(empty):.3f} s  (target 0.3 s)")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sf.load("asia").sample(5000, seed=0).to_pandas().to_csv(folder / "rows.csv", index=False)
-        sf.write(sf.load("asia"), folder / "asia.bif")
+        pq.write_table(sf.load("alarm").sample(200_000, seed=0), folder / "rows.parquet")  # enough rows to use the kernels
         command = [
             sys.executable,
             "-m",
             "suffice",
             "fit",
-            str(folder / "asia.bif"),
-            str(folder / "rows.csv"),
+            "alarm",
+            str(folder / "rows.parquet"),
             "-o",
             str(folder / "out.json"),
         ]

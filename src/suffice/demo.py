@@ -30,6 +30,7 @@ def run(n: int, seed: int, working: Working) -> None:
     print(f"Draw {n:,} rows from it, forget the numbers, learn them back from the rows.\n")
     with working("getting ready"):
         warm()
+        gather(truth.sample(10, seed=seed), truth.dag)
     rows, drawn = _timed(lambda: truth.sample(n, seed=seed))
     data = scan(rows)
     _, encoded = _timed(lambda: data.schema)

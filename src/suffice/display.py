@@ -14,7 +14,7 @@ def number(x: object) -> str:
     >>> number(0.123456), number(12345678.9), number("a")
     ('0.1235', '1.235e+07', 'a')
     """
-    return f"{x:.4g}" if isinstance(x, float) else str(x)
+    return f"{x:.4g}" if isinstance(x, float) else str(x).replace("\n", "\\n")
 
 
 def text_table(header: Sequence[str], rows: Rows, *, indent: str = "") -> str:

@@ -202,12 +202,17 @@ class Table:
         return frame(columns)
 
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        header = [*self.parents, *(f"{self.child.name}={s}" for s in self.child.states)]
+        most = 12
+        header = [*self.parents, *(f"{self.child.name}={s}" for s in self.child.states[:most])]
         flat = self.probs.reshape(-1, self.child.n_states)
         rows: list[list[object]] = []
         for i in range(min(limit, len(flat))):
             digits = np.unravel_index(i, sizes(self.parent_variables)) if self.parents else ()
-            rows.append([*(p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)), *map(float, flat[i])])
+            rows.append(
+                [*(p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)), *map(float, flat[i][:most])]
+            )
+        if self.child.n_states > most:
+            header, rows = [*header, f"and {self.child.n_states - most} more states"], [[*row, "…"] for row in rows]
         unseen = self.unsupported.reshape(-1)
         if unseen.any():
             header, rows = [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
