@@ -31,7 +31,7 @@ _HOME = {
     "Dirichlet": "families.priors",
     "Evidence": "scores",
     "Finite": "variables",
-    "Gaussian": "families.gaussian",
+    "Gaussian": "families.conditional_gaussian",
     "Graph": "graphs",
     "K2": "families.priors",
     "LogLikelihood": "scores",
@@ -107,9 +107,9 @@ if TYPE_CHECKING:
     from suffice.engines.data import Data
     from suffice.engines.scan import scan
     from suffice.errors import SufficeError, SufficeNote
+    from suffice.families.conditional_gaussian import Gaussian
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
-    from suffice.families.gaussian import Gaussian
     from suffice.families.priors import K2, BDeu, BGe, Dirichlet, NormalInverseGamma, NormalWishart
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.families.conditional_gaussian import split
 from suffice.families.family import Statistic
-from suffice.families.gaussian import split
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite, Variable

@@ -1,4 +1,4 @@
-"""Least squares from a scatter matrix: what every Gaussian family needs, for one group of rows.
+"""Least squares from a scatter matrix: what every Gaussian family needs, for one group of rows or for each of many.
 
 The system is scaled to unit diagonal before it is factored, R = L Lᵀ with the child last, so that columns of very different
 size (Longley's) lose no digits. A pivot L[j, j]² is 1 − R² of column j on those before it.
@@ -6,10 +6,15 @@ size (Longley's) lose no digits. A pivot L[j, j]² is 1 − R² of column j on t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from suffice.errors import FitError
+from suffice.statistics import Moments
+from suffice.variables import Variable
 
 Array = npt.NDArray[np.float64]
 
@@ -18,6 +23,10 @@ COLLINEAR = 1e-11
 
 ROUNDING = 1e-13
 """The same, once a prior has given every parent some variance: what is smaller has too few digits left."""
+
+
+NO_RESIDUAL = 1e-12
+"""A residual smaller than this share of the child's scatter is rounding: the parents determine the child."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,3 +70,30 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> Regression:
     inverse = root.T @ root / scale[:p, None] / scale[:p]
     log_det = 2.0 * float(np.log(np.diag(own)).sum() + np.log(scale[:p]).sum())
     return Regression(coefficients, float(L[p, p] ** 2 * diagonal[p]), log_det, inverse)
+
+
+def regressions(moments: Moments) -> Iterator[tuple[int, float, Regression]]:
+    """Each group that has weight: its place, its count and its regression."""
+    for g in np.flatnonzero(moments.count > 0):
+        if not np.isfinite(moments.scatter[g]).all():
+            raise too_large(moments.reals[-1])
+        yield int(g), float(moments.count[g]), regress(moments.scatter[g])
+
+
+def too_large(name: str) -> FitError:
+    return FitError(f"the squares of the numbers of {name!r} or its parents are beyond the largest double; rescale the columns")
+
+
+def posteriors(child: Variable, moments: Moments) -> Iterator[tuple[int, float, Regression]]:
+    """Each group with what a prior imagined there; where rounding has eaten the prior, that is said."""
+    for g in range(len(moments.keys)):
+        if not np.isfinite(moments.scatter[g]).all():
+            raise too_large(child.name)
+        r = regress(moments.scatter[g], ROUNDING)
+        if r.collinear is not None or r.residual <= NO_RESIDUAL * moments.scatter[g, -1, -1]:
+            what = child.name if r.collinear is None else moments.reals[r.collinear]
+            raise FitError(
+                f"{child.name!r}: the data determines {what!r} from the other columns of its family so closely that the prior "
+                "is lost in rounding; rescale the columns, leave one out, or give a stronger prior"
+            )
+        yield g, float(moments.count[g]), r

@@ -20,8 +20,8 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
 from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian, split
 from suffice.families.family import Cpd, Mean, Mode
-from suffice.families.gaussian import ConditionalGaussian, split
 from suffice.families.priors import K2, BDeu, Dirichlet, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet

@@ -304,7 +304,7 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, Table) and isinstance(b, Table):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.probs, np.transpose(b.probs, [*axes, len(axes)])))
-    from suffice.families.gaussian import ConditionalGaussian
+    from suffice.families.conditional_gaussian import ConditionalGaussian
 
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)

@@ -18,7 +18,7 @@ from suffice.engines.distinct import entropy_of_rows
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.factors import Factor
 from suffice.families.categorical import Table
-from suffice.families.gaussian import LOG_2PI, ConditionalGaussian
+from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.inference.elimination import joint
 from suffice.models.bayes_net import BayesNet
 from suffice.variables import Finite

@@ -10,8 +10,8 @@ import numpy as np
 
 from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
 from suffice.families.family import Cpd
-from suffice.families.gaussian import ConditionalGaussian, Gaussian
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Real, Variable
 

@@ -1,0 +1,257 @@
+"""Conditional Gaussians as distributions: p(y | u, x) = Normal(y; a[u] + b[u]·x, v[u]), fitted or written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.errors import ModelError, listed
+from suffice.families.family import Array, Columns, Interval, checked_level, flat_index, frame, no_posterior
+from suffice.families.regression import ROUNDING, posteriors, regress
+from suffice.statistics import Moments
+from suffice.statistics.configurations import described, frozen, sizes
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.families.gaussian import LinearGaussian
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class StudentT(NamedTuple):
+    """A Student t distribution: `location + scale · t(df)`."""
+
+    df: float
+    location: float
+    scale: float
+
+    def log_prob(self, x: float) -> float:
+        from scipy.stats import t
+
+        return float(t.logpdf(x, self.df, self.location, self.scale))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        from scipy.stats import t
+
+        low, high = t.interval(checked_level(level), self.df, self.location, self.scale)
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A Gaussian written down by hand: `Gaussian(1.0, {"x": 2.0}, variance=0.5)` is Normal(1 + 2x, 0.5).
+
+    With finite parents each number becomes an array with one axis per finite parent, in the order of the graph.
+
+    >>> Gaussian(1.0, {"x": 2.0}, variance=0.5)
+    Gaussian(intercept=1.0, coefficients={'x': 2.0}, variance=0.5)
+    """
+
+    intercept: Any = 0.0
+    coefficients: Mapping[str, Any] = field(default_factory=dict)
+    variance: Any = 1.0
+
+    def bound(self, child: Variable, parents: Sequence[Variable]) -> ConditionalGaussian:
+        """The CPD that these numbers make of a node and its parents; shapes and signs are checked."""
+        finite, reals = split(parents)
+        names = [p.name for p in reals]
+        if set(self.coefficients) != set(names):
+            given = listed(self.coefficients) or "none"
+            raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {given}")
+        shape = sizes(finite)
+        columns = [_spread(self.coefficients[n], shape, child, f"coefficient of {n!r}") for n in names]
+        return ConditionalGaussian(
+            child,
+            tuple(parents),
+            _spread(self.intercept, shape, child, "intercept"),
+            np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0)),
+            _spread(self.variance, shape, child, "variance"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalGaussian:
+    """p(child | parents) = Normal(intercept[u] + coefficients[u]·x, variance[u]): arrays with one axis per finite parent u;
+    the coefficients' last axis follows `real_parents`.
+    """
+
+    child: Variable
+    parent_variables: tuple[Variable, ...]
+    intercept: Array
+    coefficients: Array
+    variance: Array
+    seen: Moments | None = None
+    imagined: Moments | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("intercept", "coefficients", "variance"):
+            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=np.float64)))
+        if np.any(self.variance <= 0.0) or np.any(np.isinf(self.variance)):
+            raise ModelError(f"the variance of {self.child.name!r} must be a positive number")
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The parents in the order of the graph."""
+        return tuple(p.name for p in self.parent_variables)
+
+    @property
+    def finite_parents(self) -> tuple[Finite, ...]:
+        return split(self.parent_variables)[0]
+
+    @property
+    def real_parents(self) -> tuple[str, ...]:
+        """The parents that have coefficients, in the order of their last axis."""
+        return tuple(p.name for p in split(self.parent_variables)[1])
+
+    @property
+    def family(self) -> LinearGaussian:
+        from suffice.families.gaussian import LinearGaussian
+
+        return LinearGaussian()
+
+    @property
+    def n_parameters(self) -> int:
+        return self.family.n_parameters(self.child, self.parent_variables)
+
+    @property
+    def unsupported(self) -> npt.NDArray[np.bool_]:
+        """For each configuration of the finite parents: whether it had no rows, or too few for an estimate."""
+        if self.seen is None:
+            return np.zeros(self.variance.shape, dtype=bool)
+        counts = self.seen.at(np.arange(self.variance.size)).count.reshape(self.variance.shape)
+        return np.asarray((counts <= 0) | np.isnan(self.variance))
+
+    def interval(self, level: float = 0.95) -> dict[str, Interval]:
+        """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""
+        from scipy.special import chdtri, stdtrit
+
+        tail = (1.0 - checked_level(level)) / 2.0
+        posterior = self._posterior()
+        shape, k = self.variance.shape, len(self.real_parents)
+        half, ends = np.zeros((len(posterior.keys), 1 + k)), np.zeros((2, len(posterior.keys)))
+        for g, _, r in posteriors(self.child, posterior):
+            x, nu = posterior.mean[g, :-1], posterior.df[g]
+            spread = np.array([1.0 / posterior.count[g] + x @ r.inverse @ x, *np.diag(r.inverse)])
+            half[g] = stdtrit(nu, 1.0 - tail) * np.sqrt(r.residual / nu * spread)
+            ends[:, g] = r.residual / chdtri(nu, tail), r.residual / chdtri(nu, 1.0 - tail)
+        a, b = half[:, 0].reshape(shape), half[:, 1:].reshape(*shape, k)
+        return {
+            "intercept": Interval(self.intercept - a, self.intercept + a),
+            "coefficients": Interval(self.coefficients - b, self.coefficients + b),
+            "variance": Interval(ends[0].reshape(shape), ends[1].reshape(shape)),
+        }
+
+    def predictive(self, given: Mapping[str, object] | None = None) -> StudentT:
+        """The Student t of the next child given its parents, parameters integrated out."""
+        given = given or {}
+        for p in self.parents:
+            if p not in given:
+                raise ModelError(f"the predictive of {self.child.name!r} needs a value of its parent {p!r}")
+        posterior = self._posterior()
+        codes = tuple(p.code(given[p.name]) for p in self.finite_parents)
+        g = int(np.ravel_multi_index(codes, self.variance.shape)) if codes else 0
+        r, nu = regress(posterior.scatter[g], ROUNDING), float(posterior.df[g])
+        off = np.array([_number(given[p], p) for p in self.real_parents]) - posterior.mean[g, :-1]
+        spread = 1.0 + 1.0 / posterior.count[g] + off @ r.inverse @ off
+        location = posterior.mean[g, -1] + r.coefficients @ off
+        return StudentT(nu, float(location), float(np.sqrt(r.residual / nu * spread)))
+
+    def log_likelihood(self, statistic: Moments) -> float:
+        """Σ ln p(y | u, x) from moments alone."""
+        a, b, v = self._at(statistic.keys, statistic.count > 0)
+        c = np.concatenate([-b, np.ones((len(b), 1))], axis=1)
+        residual = np.einsum("gi,gij,gj->g", c, statistic.scatter, c)
+        off = np.einsum("gi,gi->g", c, statistic.mean) - a
+        terms = statistic.count * (LOG_2PI + np.log(v)) + (residual + statistic.count * off**2) / v
+        return float(-0.5 * terms[statistic.count > 0].sum())
+
+    def log_prob(self, columns: Columns) -> Array:
+        y = columns[self.child.name]
+        mean, v = self._mean(columns, len(y))
+        return np.asarray(-0.5 * (LOG_2PI + np.log(v) + (y - mean) ** 2 / v))
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        mean, v = self._mean(columns, n)
+        return np.asarray(mean + np.sqrt(v) * rng.standard_normal(n))
+
+    def to_frame(self) -> Any:
+        """One row per configuration of the finite parents: intercept, a column per coefficient, variance."""
+        header, rows = self._rows(self.variance.size)
+        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
+
+    def _posterior(self) -> Moments:
+        if self.imagined is None or self.seen is None:
+            raise no_posterior(self.child)
+        return (self.seen + self.imagined).at(np.arange(self.variance.size))
+
+    def _mean(self, columns: Columns, n: int) -> tuple[Array, Array]:
+        rows = flat_index(columns, self.finite_parents, n)
+        a, b, v = self._at(rows, np.ones(n, dtype=bool))
+        for j, parent in enumerate(self.real_parents):
+            a = a + b[:, j] * columns[parent]
+        return a, v
+
+    def _at(self, rows: npt.NDArray[np.int64], used: npt.NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+        """The parameters of each row's configuration; one that has none is refused by name."""
+        variance = self.variance.reshape(-1)
+        if np.isnan(variance).any():
+            lost = np.isnan(variance[rows]) & used
+            if lost.any():
+                where = described(int(rows[np.argmax(lost)]), self.finite_parents)
+                raise ModelError(f"{self.child.name!r} has no parameters at {where}: too few rows had it; fit with a prior")
+        k = self.coefficients.shape[-1]
+        return self.intercept.reshape(-1)[rows], self.coefficients.reshape(len(variance), k)[rows], variance[rows]
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        finite = self.finite_parents
+        header = [*(p.name for p in finite), "intercept", *self.real_parents, "variance"]
+        b = self.coefficients.reshape(self.variance.size, -1) if self.real_parents else np.zeros((self.variance.size, 0))
+        rows: list[list[object]] = []
+        for g in range(min(limit, self.variance.size)):
+            digits = np.unravel_index(g, sizes(finite)) if finite else ()
+            states = [p.states[int(d)] for p, d in zip(finite, digits, strict=True)]
+            rows.append([*states, float(self.intercept.reshape(-1)[g]), *map(float, b[g]), float(self.variance.reshape(-1)[g])])
+        return header, rows
+
+    def _title(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        return f"p({self.child.name}{given}), Gaussian"
+
+    def __repr__(self) -> str:
+        more = self.variance.size - 16
+        return f"{self._title()}\n{text_table(*self._rows(16))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows(32), caption=self._title())
+
+
+def split(parents: Sequence[Variable]) -> tuple[tuple[Finite, ...], tuple[Variable, ...]]:
+    """The finite parents and the others, each in the order of the graph."""
+    return tuple(p for p in parents if isinstance(p, Finite)), tuple(p for p in parents if not isinstance(p, Finite))
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        x = np.nan
+    if not np.isfinite(x):
+        raise ModelError(f"{name!r} is a real parent and needs a finite number, not {value!r}")
+    return x
+
+
+def _spread(value: Any, shape: tuple[int, ...], child: Variable, what: str) -> Array:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"the {what} of {child.name!r} must be a number, not {value!r}") from None
+    if array.ndim and array.shape != shape:
+        raise ModelError(f"the {what} of {child.name!r} needs the shape {shape}, one axis per finite parent, not {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"the {what} of {child.name!r} must be a finite number")
+    return np.array(np.broadcast_to(array, shape))
