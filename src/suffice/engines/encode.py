@@ -41,7 +41,8 @@ class NotANumber(Wrong):
 
     def __init__(self, row: int, text: str, *, endless: bool = False) -> None:
         why = "is not a finite number" if endless else "is not a number"
-        super().__init__(row, f"{text!r} {why}" + ("; if it means missing, say so with missing=" if endless else ""))
+        shown = text if len(text) <= 60 else text[:60] + "…"
+        super().__init__(row, f"{shown!r} {why}" + ("; if it means missing, say so with missing=" if endless else ""))
         self.endless = endless
 
 

@@ -13,6 +13,7 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -116,6 +117,16 @@ def _read_all(descriptor: int, target: Array, offset: int) -> None:
         view, offset = view[n:], offset + n
 
 
+@contextmanager
+def _running() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise DataError(f"DuckDB cannot run the relation: {str(error).splitlines()[0]}") from None
+
+
 class Relation:
     """A relation of DuckDB as a source. Its rows may come in another order each time it runs."""
 
@@ -140,24 +151,23 @@ class Relation:
     @cached_property
     def _types(self) -> dict[str, Any]:
         """For each column an array of one row, which knows its type and, of an enumeration, its values."""
-        table = self._relation.limit(1).to_arrow_table()
+        with _running():
+            table = self._relation.limit(1).to_arrow_table()
         return {n: table.column(n).combine_chunks() for n in self.names}
 
     @cached_property
     def _length(self) -> int:
-        return int(self._relation.aggregate("count(*)").fetchall()[0][0])
+        with _running():
+            return int(self._relation.aggregate("count(*)").fetchall()[0][0])
 
     def n_bytes(self, names: Sequence[str]) -> int:
         return encoded_bytes(self, names, self._length)
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         quoted = ['"' + n.replace('"', '""') + '"' for n in names]
-        reader = self._relation.project(", ".join(quoted)).to_arrow_reader(BATCH)
-        try:
+        with _running(), self._relation.project(", ".join(quoted)).to_arrow_reader(BATCH) as reader:
             for batch in reader:
                 yield dict(zip(names, batch.columns, strict=True))
-        finally:
-            reader.close()
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"

@@ -131,7 +131,7 @@ def _from_categories(categories: Any) -> Any:
         words = pa.array(categories.categories)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         words = _as_texts(list(categories.categories))
-    if pa.types.is_struct(words.type):  # intervals, as pandas.cut makes them
+    if isinstance(words.type, pa.BaseExtensionType):  # intervals, as pandas.cut makes them
         words = pa.array(list(map(str, categories.categories)), pa.string())
     return pa.DictionaryArray.from_arrays(indices, words, ordered=bool(categories.ordered))
 

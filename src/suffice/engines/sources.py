@@ -7,6 +7,7 @@ error can name the file and the line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -114,6 +115,17 @@ def kind_of(arrow_type: Any) -> Kind:
             return kind
     text = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary, t.is_fixed_size_binary)
     return Kind.TEXT if any(test(arrow_type) for test in text) else Kind.OTHER
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """A file that has gone, or text that cannot be, is refused in our own words."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{error.filename or 'the data'}: cannot be read any more ({error.strerror or error})") from None
+    except UnicodeError as error:
+        raise DataError(f"the data hold text that is not Unicode: {error}") from None
 
 
 def encoded_bytes(source: Source, names: Sequence[str], n_rows: int) -> int:

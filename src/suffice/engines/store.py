@@ -21,7 +21,7 @@ from suffice.engines.memory import Held, Memory
 from suffice.engines.options import Options, checked_variables
 from suffice.engines.parallel import tree_sum
 from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
-from suffice.engines.sources import Source
+from suffice.engines.sources import Source, readable
 from suffice.errors import DataError, listed, nearest, note
 from suffice.variables import Bins, Finite, Real, Variable
 
@@ -46,10 +46,11 @@ class Store:
     def check(self, name: str) -> None:
         """Refuse a column that the source does not have, or that is not one of the variables."""
         if name not in self._names:
-            raise DataError(f"the data have no column {name!r}{nearest(name, self.source.names)}")
+            raise DataError(f"the data have no column {name!r}{nearest(str(name), self.source.names)}")
         if name == self.options.weights:
             raise DataError(f"the column {name!r} holds the weights of the rows; it is no variable")
 
+    @readable()
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         """What columns are; they are read only if that must be inferred."""
         for name in names:
@@ -61,6 +62,7 @@ class Store:
             known = {}
         return {n: known.get(n) or self.read[n].variable for n in names}
 
+    @readable()
     def require(self, names: Sequence[str]) -> None:
         """Read the columns among these that were not read yet, in one go. Where one of them is refused, none is kept."""
         wanted = self._unread(names)

@@ -44,6 +44,8 @@ class BayesNet:
 
     def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
         graph = Dag(dag)
+        if not isinstance(cpds, Mapping):
+            raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
         known = by_name(_declared(variables))
         for name in [*cpds, *known]:
             if name not in graph:

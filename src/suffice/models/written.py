@@ -55,6 +55,8 @@ def _columns(given: Any) -> dict[str, list[Any]] | None:
     if isinstance(given, (list, tuple, np.ndarray)):
         return None
     if isinstance(given, dict):
+        if not all(isinstance(v, (list, tuple, np.ndarray)) for v in given.values()):
+            raise ModelError("a table is an array, or a frame with one row per cell; a dict of single numbers is neither")
         return {str(k): list(v) for k, v in given.items()}
     import narwhals as nw
 
