@@ -51,6 +51,10 @@ def test_fit_sample_score_compare_convert_show(run, asia) -> None:
     assert code == 0
     assert sf.read("again.json") == sf.read("fit.json")
 
+    code, _, err = run("fit", "asia.bif", "rows.stats", "-o", "again.json", "--weights", "w")
+    assert code == 1
+    assert "rows.stats" in err
+
     code, out, _ = run("score", "fit.json", "rows.csv", "--json")
     assert code == 0
     assert json.loads(out)["graph: BIC"] == pytest.approx(sf.score(asia.dag, "rows.csv", sf.BIC()))
@@ -108,12 +112,18 @@ def test_graphs_as_text_and_declarations(run) -> None:
         (["show", "asia.bif", "--node", "tubb"], "'tubb'"),
         (["convert", "asia.bif", "out.dsl"], ".dsl"),
         (["score", "broken.bif", "rows.csv"], "broken.bif, line"),
+        (["fit", "; ".join(f"node{i}" for i in range(60)) + "; a -> b", "rows.csv", "-o", "out.json"], "no column"),
+        (["fit", "asia.bif", "rows.csv", "-o", "out.json", "--statistics", "no/such/x.stats"], "no/such/x.stats"),
+        (["fit", "asia.bif", "rows.csv", "-o", "out.json", "--statistics", "out.json"], "out.json"),
+        (["fit", "asia.bif", "rows.csv", "-o", "out.json", "--bins", "asia=x"], "--bins"),
+        (["score", "asia.bif", "other.csv"], "which the network names"),
     ],
 )
 def test_refusals_are_one_sentence_and_touch_nothing(run, asia, words: list[str], message: str) -> None:
     rows = Path("rows.csv").read_text("utf-8").splitlines()
     Path("wrong.csv").write_text("\n".join([rows[0], rows[1].replace("no", "maybe", 1)]), "utf-8")
     Path("ragged.csv").write_text("\n".join([rows[0], rows[1], "no,no"]), "utf-8")
+    Path("other.csv").write_text("a,b\nx,y\n", "utf-8")
     Path("broken.bif").write_text(Path("asia.bif").read_text("utf-8")[:300], "utf-8")
     Path("out.json").write_text("old", "utf-8")
     before = sorted(p.name for p in Path().iterdir())
@@ -131,6 +141,11 @@ def test_usage_errors_are_2(run) -> None:
     assert run("sample", "x.bif")[0] == 2
     assert run("nonsense")[0] == 2
     assert run("--version")[1] == f"suffice {sf.__version__}\n"
+
+
+def test_bundled_networks_have_names(run) -> None:
+    assert "p(xray | either)" in run("show", "asia", "--node", "xray")[1]
+    assert run("show", "asiaa")[0] == 1
 
 
 def test_demo_and_warm(run) -> None:

@@ -485,3 +485,13 @@ def test_a_large_file_is_read_by_the_way(tmp_path: Path) -> None:
         with pytest.raises(DataError):
             scan(path).schema  # noqa: B018
         assert time.perf_counter() - start < 2
+
+
+def test_warm_kernels_are_those_that_calls_use(tmp_path) -> None:
+    """Nothing is compiled after `warm`, not even in another process."""
+    script = "import suffice as sf; bn = sf.load('alarm'); sf.fit(bn.dag, bn.sample(100_000, seed=0))"
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for code in ("from suffice.kernels import warm; warm()", script):
+        subprocess.run([sys.executable, "-c", code], check=True, env=settings)
+        assert not list(tmp_path.rglob("*.2.nbc"))
+    assert len(list(tmp_path.rglob("*.1.nbc"))) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -142,3 +143,40 @@ def test_damaged_files_are_refused(tmp_path) -> None:
             z.writestr(n, body)
     with pytest.raises(FormatError, match="not what its header says"):
         Statistics.load(path)
+
+
+def test_statistics_compare_as_values() -> None:
+    a, b = counts([[1, 2, 3], [4, 5, 6]]), counts([[1, 0, 0], [0, 0, 1]])
+    s, t = Statistics([a], 21), Statistics([b], 2)
+    assert s + t == t + s
+    assert (s + t) - t == s
+    assert s != t
+    keys, values = b.listed()
+    assert Counts((X, Y), values, keys) == b
+    sparse = Counts((X, Y), values, keys) - Counts((X, Y), values[:1], keys[:1])
+    assert sparse.listed()[0].tolist() == [5]
+    assert "Statistics of 21 rows" in s._repr_html_()
+
+
+def test_any_damage_to_a_file_is_refused_or_harmless(tmp_path) -> None:
+    """Bytes turned here and there: what is read is possible, or a FormatError comes and nothing else."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((20, 2))
+    s = Statistics([counts([[1, 2, 3], [4, 5, 5]]), moments_of(rows, rng.integers(0, 3, 20))], 20)
+    path = tmp_path / "a.stats"
+    s.save(path)
+    whole = path.read_bytes()
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for at in rng.integers(0, len(whole), 3):
+            damaged[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        with suppress(FormatError):
+            Statistics.load(path)
+
+
+@pytest.mark.parametrize("values", [[np.nan, 1.0], [-1.0, 3.0], [5.0, 5.0]])
+def test_impossible_statistics_are_refused(tmp_path, values) -> None:
+    Statistics([Counts((X,), values)], 2).save(tmp_path / "a.stats")
+    with pytest.raises(FormatError, match=r"a\.stats.*'x'"):
+        Statistics.load(tmp_path / "a.stats")
