@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -136,7 +136,7 @@ class Table:
         """For each configuration of the parents: whether no row of the data had it. One axis per parent."""
         if self.seen is None:
             return np.zeros(sizes(self.parent_variables), dtype=bool)
-        return cast(npt.NDArray[np.bool_], self.seen.dense().sum(axis=-1) <= 0)
+        return np.asarray(self.seen.dense().sum(axis=-1) <= 0, dtype=np.bool_)
 
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each probability: quantiles of its Beta(α + N, Σ − α − N)."""
