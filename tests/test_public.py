@@ -42,3 +42,9 @@ def test_examples_of_the_documentation_run(page: str, tmp_path, monkeypatch) -> 
     namespace: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
         exec(compile(block, page, "exec"), namespace)
+
+
+def test_notes_come_from_the_users_line() -> None:
+    with pytest.warns(sf.SufficeNote, match="whole numbers") as caught:
+        sf.fit("x", {"x": [1, 2, 3, 3]})
+    assert caught[0].filename == __file__

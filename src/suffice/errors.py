@@ -76,7 +76,8 @@ class SufficeNote(UserWarning):
 def note(message: str) -> None:
     """Tell the user something that is not an error, as from the user's own line."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("suffice"):
+    ours = ("suffice", "contextlib", "functools")
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in ours:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, SufficeNote, stacklevel=level)
 
