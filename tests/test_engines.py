@@ -484,7 +484,7 @@ def test_a_large_file_is_read_by_the_way(tmp_path: Path) -> None:
         start = time.perf_counter()
         with pytest.raises(DataError):
             scan(path).schema  # noqa: B018
-        assert time.perf_counter() - start < 2
+        assert time.perf_counter() - start < 20  # a hang, not a slow machine
 
 
 def test_warm_kernels_are_those_that_calls_use(tmp_path) -> None:
