@@ -240,5 +240,5 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
                     yield line, record
                 line = lines.line_num + 1
         except csv.Error as error:
-            why = "a quote is opened and never closed" if "field limit" in str(error) else str(error)
+            why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)
             raise DataError(f"{path}, line {line}: {why}") from None
