@@ -164,6 +164,12 @@ def test_networks_that_cannot_be(cpds, variables, message) -> None:
         sf.BayesNet("x -> y", cpds, variables)
 
 
+def test_sums_that_are_nearly_one_are_scaled_with_a_note() -> None:
+    with pytest.warns(sf.SufficeNote, match="'x'"):
+        bn = sf.BayesNet("x", {"x": [0.5, 0.4999995]}, [X])
+    assert bn["x"].probs.sum() == pytest.approx(1.0, abs=1e-15)
+
+
 def test_gaussians_that_cannot_be() -> None:
     with pytest.raises(ModelError, match="positive"):
         sf.BayesNet("r", {"r": sf.Gaussian(variance=0.0)})

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import html_table, text_table
-from suffice.errors import FitError, ModelError
+from suffice.errors import FitError, ModelError, note
 from suffice.families.family import (
     Array,
     Columns,
@@ -229,7 +229,7 @@ class Table:
 
 
 def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
-    """The table, each row of which must be probabilities that sum to 1 up to 1e-6; what is left is scaled away."""
+    """The table, each row of which must be probabilities that sum to 1 up to 1e-6; what is left is scaled away, with a note."""
     rows = probs.reshape(-1, child.n_states)
     wrong = ~np.isfinite(rows) | (rows < 0.0)
     sums = rows.sum(axis=1)
@@ -243,6 +243,8 @@ def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
     off = np.abs(sums - 1.0) > 1e-12
     if off.any():
         rows[off] /= sums[off, None]
+    if np.abs(sums - 1.0).max() > 1e-9:
+        note(f"{int(off.sum())} rows of the table of {child.name!r} were divided by their sum, which was not exactly 1")
     return probs
 
 
