@@ -170,6 +170,20 @@ def test_sums_that_are_nearly_one_are_scaled_with_a_note() -> None:
     assert bn["x"].probs.sum() == pytest.approx(1.0, abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("graph", "variables", "message"),
+    [
+        ("z -> y", [sf.Finite("z", ["no", "yes"]), Y], r"p\(y | x\)"),
+        ("x; y", [X, Y], "parents"),
+        ("x -> y", [sf.Finite("x", ["yes", "no"]), Y], "over Finite"),
+    ],
+)
+def test_distributions_of_other_networks_must_fit(graph, variables, message) -> None:
+    roots = {v.name: [0.5, 0.5] for v in variables if v.name != "y"}
+    with pytest.raises(ModelError, match=message):
+        sf.BayesNet(graph, {**roots, "y": small()["y"]}, variables)
+
+
 def test_gaussians_that_cannot_be() -> None:
     with pytest.raises(ModelError, match="positive"):
         sf.BayesNet("r", {"r": sf.Gaussian(variance=0.0)})

@@ -14,6 +14,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.gathering import gather, requests
 from suffice.families.priors import Prior
@@ -56,8 +57,7 @@ class BayesNet:
         bound: dict[str, Cpd] = {}
         for name in graph.topological_order:
             bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
-        order = list(known)
-        self._set(graph, {n: known[n] for n in order}, bound)
+        self._set(graph, known, bound)
 
     def _set(
         self,
@@ -197,16 +197,19 @@ class BayesNet:
             raise ModelError(
                 "this network was written down, not fitted: there is nothing to add rows to; use fit with a prior, BDe(bn, ess)"
             )
-        new = more if isinstance(more, Statistics) else gather(scan(more, variables=self._open_variables()), self._dag)
+        new = more if isinstance(more, Statistics) else gather(self._read(more, self._open_variables()), self._dag)
         return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True)
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
+        return self._read(data, self._variables)
+
+    def _read(self, data: Any, variables: Mapping[str, Any]) -> Any:
         opened = scan(data)
         for name in self._cpds:
             if name not in opened.columns:
                 raise DataError(f"the data has no column {name!r}, which the network names{nearest(name, opened.columns)}")
-        return opened.with_variables(self._variables).select(list(self._cpds))
+        return opened.with_variables(variables).select(list(self._cpds))
 
     def summary(self, data: Any = None) -> Statistics:
         """The statistics of data that this network's questions need, over its own variables."""
@@ -306,8 +309,6 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, Table) and isinstance(b, Table):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.probs, np.transpose(b.probs, [*axes, len(axes)])))
-    from suffice.families.conditional_gaussian import ConditionalGaussian
-
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)
     finite = [[p.name for p in c.finite_parents] for c in (a, b)]

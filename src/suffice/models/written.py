@@ -19,8 +19,7 @@ from suffice.variables import Finite, Real, Variable
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """The CPD of one node. A node that `known` lacks is added to it: a Gaussian is Real, a frame names its states."""
     if isinstance(given, (Table, ConditionalGaussian)):
-        known.setdefault(name, given.child)
-        return given
+        return _fitting(name, given, parents, known)
     if isinstance(given, Gaussian):
         child = known.setdefault(name, Real(name))
         if isinstance(child, Finite):
@@ -41,6 +40,19 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
         raise ModelError(f"the table of {name!r} cannot have the real parent {number!r}")
     checked_cells((*finite, child), f"the table of {name!r}")
     return Table(child, finite, _numbers(name, given) if columns is None else _from_cells(child, finite, columns))
+
+
+def _fitting(name: str, given: Table | ConditionalGaussian, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
+    """A CPD of another network, which must be of this node, these parents, and the same states."""
+    if given.child.name != name or set(given.parents) != set(parents):
+        is_of = f"p({given.child.name} | {', '.join(given.parents)})"
+        raise ModelError(
+            f"the distribution of {name!r} is {is_of}, and the graph gives it the parents {listed(parents) or '(none)'}"
+        )
+    for variable in (given.child, *given.parent_variables):
+        if known.setdefault(variable.name, variable) != variable:
+            raise ModelError(f"the distribution of {name!r} is over {variable!r}, and the network has {known[variable.name]!r}")
+    return given
 
 
 def _numbers(name: str, given: Any) -> Any:
