@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.blocks import Block, Layout
-from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, moments_of, table_of
+from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, moments_of, table_of, whole_moments
 from suffice.engines.parallel import in_order, n_threads, tree_sum
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
@@ -27,6 +27,10 @@ DENSE = 2**22
 """A table of more cells than this, and of many more than there are rows, is counted as a list of the cells that occur."""
 
 
+WIDTH = 300
+"""Moments are pooled while the square of their columns is at most so many times their number, by measurement."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Requests, sorted by how they are answered, and the dense tables among them as the kernel wants them."""
@@ -35,6 +39,7 @@ class Plan:
     dense: tuple[Request, ...]
     sparse: tuple[Request, ...]
     moments: tuple[Request, ...]
+    cut: Mapping[Request, tuple[Request, ...]]
     layout: Layout
     compiled: bool
 
@@ -49,7 +54,10 @@ class Plan:
         dense = tuple(r for r in tables if r not in sparse)
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
         compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.count" in sys.modules
-        return Plan(variables, dense, tuple(sparse), tuple(r for r in wanted if r.real), layout, compiled)
+        moments = [r for r in wanted if r.real]
+        cut = pooled([r for r in moments if not r.finite])
+        kept = [r for r in moments if r.finite or not cut]
+        return Plan(variables, dense, tuple(sparse), (*cut, *kept), cut, layout, compiled)
 
     @property
     def n_cells(self) -> int:
@@ -63,6 +71,17 @@ class Plan:
         first = np.cumsum([0, *map(len, each)], dtype=np.int64)
         offsets = np.cumsum([0, *map(math.prod, each)], dtype=np.int64)
         return first, members, np.array([s for t in each for s in t], np.int64), offsets
+
+
+def pooled(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
+    """Moments of overlapping columns in one: a large product of matrices costs less than many small ones, up to some width.
+
+    >>> pooled([Request((), ("x",)), Request((), ("x", "y"))])
+    {Request(finite=(), real=('x', 'y')): (Request(finite=(), real=('x',)), Request(finite=(), real=('x', 'y')))}
+    """
+    columns = tuple(dict.fromkeys(n for r in requests for n in r.real))
+    worth = len(requests) > 1 and len(columns) ** 2 <= WIDTH * len(requests)
+    return {Request((), columns): tuple(requests)} if worth else {}
 
 
 @dataclass
@@ -85,7 +104,8 @@ Fill = Callable[[Block], None]
 
 def gather(plan: Plan, fills: Iterable[Fill], *, weighted: bool, threads: int | None = None) -> list[Entry]:
     """The entries that `plan` asks for, of the rows that `fills` put into blocks."""
-    workers = n_threads(threads)
+    # Products of matrices have threads of their own, and ours beside them only get in their way.
+    workers = 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(threads)
     _check_size(plan, workers)
     counter = _Counter(plan, weighted)
     total = tree_sum(in_order((partial(counter.partial, fill) for fill in fills), workers), lambda a, b: a + b)
@@ -139,6 +159,8 @@ class _Counter:
         return None
 
     def _moments(self, block: Block, request: Request) -> Groups:
+        if not request.finite:
+            return whole_moments(block, self._members[request])
         groups = grouped(self._flat(block, request), self._n_cells(request))
         return moments_of(block, self._members[request], groups, compiled=self.plan.compiled)
 
@@ -181,7 +203,8 @@ def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list
     for request, groups in zip(plan.moments, total.moments, strict=True):
         seen = groups.spread.weight > 0
         count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
-        answers.append(Moments(_finite(plan, request), request.real, groups.keys[seen], count, mean, scatter, rest=rest))
+        moments = Moments(_finite(plan, request), request.real, groups.keys[seen], count, mean, scatter, rest=rest)
+        answers += [moments.marginal(r.finite, r.real) for r in plan.cut.get(request, (request,))]
     return answers
 
 

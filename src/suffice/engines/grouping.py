@@ -74,6 +74,26 @@ def moments_of(
     return Groups(keys, result)
 
 
+def whole_moments(block: Block, members: npt.NDArray[np.int32]) -> Groups:
+    """The moments of columns of a block, all its rows in one group: a product of matrices, which no loop of ours beats."""
+    x = block.real[members, : block.n_rows]
+    k = len(members)
+    if block.weighted:
+        w = block.weight[: block.n_rows]
+        total = float(w.sum())
+        share = w / total if total > 0 else w
+    else:
+        w, total = None, float(block.n_rows)
+        share = np.full(block.n_rows, 1.0 / total)
+    mean = x @ share
+    off = x - mean[:, None]
+    rest = off @ share
+    scatter = (off if w is None else off * w) @ off.T - total * np.outer(rest, rest)
+    scatter = (scatter + scatter.T) / 2.0
+    parts = Spread(np.array([total]), mean.reshape(1, k), rest.reshape(1, k), scatter.reshape(1, k, k))
+    return Groups(np.zeros(1, np.int64), parts)
+
+
 def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Spread) -> None:
     """What the kernel does, in the same order of sums and so with the same bits, for data not worth a compiler."""
     n, g = block.n_rows, len(result.weight)
