@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from timing import SHARED, line, seconds
-
 import suffice as sf
+from timing import SHARED, line, seconds
 
 
 def main() -> None:

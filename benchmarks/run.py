@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = ["cold_start.py", "fit.py", "gaussian.py", "sampling.py", "formats.py", "hostile.py", "data_frames.py", "data_files.py", "learning_curve.py"]
+SCRIPTS = [
+    "cold_start.py",
+    "fit.py",
+    "gaussian.py",
+    "sampling.py",
+    "formats.py",
+    "hostile.py",
+    "data_frames.py",
+    "data_files.py",
+    "learning_curve.py",
+]
 
 if __name__ == "__main__":
     for script in SCRIPTS:
