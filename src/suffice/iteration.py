@@ -1,0 +1,94 @@
+"""Iteration: the clock of a long run, what it has found so far, and what each of its steps gained.
+
+A learner that works step by step reports each improvement to a `Progress`. Whoever started it can then set a time limit, watch
+the best value, interrupt it, and still take the best result so far.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Step(NamedTuple):
+    """One step of a run: what it did, the gain of the objective, the objective after it, the seconds since the start."""
+
+    what: str
+    gain: float
+    score: float
+    seconds: float
+
+
+class OutOfTime(Exception):
+    """The time limit was reached. Whoever started the run catches it and takes the best so far."""
+
+
+@dataclass
+class Progress(Generic[T]):
+    """What a run reports to: it keeps the best result, the trace, and the time.
+
+    >>> progress = Progress("demo")
+    >>> progress.better("start", -10.0, "graph 0"); progress.better("add a -> b", -8.0, "graph 1")
+    >>> progress.best, progress.score, [s.gain for s in progress.trace]
+    ('graph 1', -8.0, [0.0, 2.0])
+    """
+
+    what: str
+    time_limit: float | None = None
+    show: bool | None = None
+    start: float = field(default_factory=time.perf_counter)
+    best: T | None = None
+    score: float = -float("inf")
+    trace: list[Step] = field(default_factory=list)
+    _shown: float = 0.0
+    _bar: Any = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.start
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit."""
+        return float("inf") if self.time_limit is None else self.time_limit - self.seconds
+
+    def better(self, what: str, score: float, best: T) -> None:
+        """A better result was found. Looks at the clock, too."""
+        gain = score - self.score if self.trace else 0.0
+        self.score, self.best = score, best
+        self.trace.append(Step(what, gain, score, self.seconds))
+        self.check()
+
+    def check(self, what: str = "") -> None:
+        """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal, from the second second on."""
+        now = self.seconds
+        if self.time_limit is not None and now > self.time_limit:
+            raise OutOfTime
+        if now > 1.0 and now - self._shown > 0.1:
+            self._shown = now
+            self._show(what)
+
+    def _show(self, what: str) -> None:
+        if self.show is None:
+            self.show = sys.stderr.isatty()
+        if not self.show:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.status import Status
+
+            self._bar = Status("", console=Console(stderr=True))
+            self._bar.start()
+        best = f"; best so far {self.score:,.3f}" if self.trace else ""
+        self._bar.update(f"{self.what}{': ' + what if what else ''}{best}; {self.seconds:.0f} s")
+
+    def close(self) -> None:
+        """Take the line on the terminal away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

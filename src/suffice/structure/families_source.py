@@ -1,0 +1,110 @@
+"""Scores from the statistics of single families: any variables, any score, any engine; one scan answers a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.errors import FitError, note
+from suffice.families import family_of
+from suffice.statistics import Request, Statistics
+from suffice.structure.parent_sets import ParentSets, pruned
+from suffice.structure.rules import Parents, Rules
+from suffice.variables import Finite, Variable
+
+Array = npt.NDArray[np.float64]
+
+CELLS = 2**24
+"""Cells of tables that are asked for in one scan."""
+
+
+class FamiliesSource:
+    """Asks the data for each family's table or moments, and the score for its value."""
+
+    def __init__(self, data: Data | Statistics, variables: Sequence[Variable], score: Any, threads: int | None) -> None:
+        self.data, self.variables, self.threads = data, tuple(variables), threads
+        self.weight = data.weight
+        by_name = {v.name: v for v in self.variables}
+        self.score = score.bind(by_name, self._gathered([_alone(v) for v in self.variables]))
+        self._told = False
+
+    def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
+        result = np.empty(len(families))
+        for batch in self._batches(families):
+            statistics = self._gathered([self._request(*families[i]) for i in batch])
+            for i in batch:
+                result[i] = self._local(*families[i], statistics)
+        return result
+
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        there = set(parents)
+        sets = [tuple(sorted(there ^ {c})) for c in candidates]
+        return self.families([(child, s) for s in sets])
+
+    def pairs(self) -> tuple[Array, Array]:
+        n = len(self.variables)
+        single = self.families([(i, ()) for i in range(n)])
+        both = [(i, j) for i in range(n) for j in range(n) if i != j and self._possible(i, (j,))]
+        pair = np.full((n, n), -np.inf)
+        pair[tuple(np.array(both, int).reshape(-1, 2).T)] = self.families([(i, (j,)) for i, j in both])
+        return single, pair
+
+    def parent_sets(self, rules: Rules) -> ParentSets:
+        families: list[tuple[int, Parents]] = []
+        for child in range(len(self.variables)):
+            possible = [int(p) for p in np.flatnonzero(rules.allowed[child])]
+            for size in range(int(rules.max_parents[child]) + 1):
+                families += [(child, s) for s in combinations(possible, size) if self._possible(child, s)]
+        return pruned(rules, families, self.families(families))
+
+    def _possible(self, child: int, parents: Parents) -> bool:
+        """No family has a finite child and a real parent."""
+        return not isinstance(self.variables[child], Finite) or all(isinstance(self.variables[p], Finite) for p in parents)
+
+    def _request(self, child: int, parents: Parents) -> Request:
+        family = family_of(self.variables[child], mothers := [self.variables[p] for p in parents])
+        return family.needs(self.variables[child], mothers)
+
+    def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
+        variable, mothers = self.variables[child], [self.variables[p] for p in parents]
+        family = family_of(variable, mothers)
+        seen = statistics.answer(family.needs(variable, mothers))
+        try:
+            return float(self.score.local(family, variable, mothers, seen, self.weight))
+        except FitError as error:
+            if not parents:
+                raise
+            if not self._told:
+                note(f"parent sets that cannot be estimated are left out of the search; the first: {error}")
+                self._told = True
+            return -np.inf
+
+    def _gathered(self, requests: Sequence[Request]) -> Statistics:
+        if isinstance(self.data, Statistics):
+            return self.data
+        return self.data.gather(requests, threads=self.threads)
+
+    def _batches(self, families: Sequence[tuple[int, Parents]]) -> Iterator[list[int]]:
+        """The families in parts whose tables fit into memory together."""
+        batch: list[int] = []
+        cells = 0.0
+        for i, (child, parents) in enumerate(families):
+            members = [self.variables[v] for v in (child, *parents)]
+            size = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
+            size *= sum(not isinstance(v, Finite) for v in members) ** 2 + 1
+            if batch and cells + size > CELLS:
+                yield batch
+                batch, cells = [], 0.0
+            batch.append(i)
+            cells += size
+        if batch:
+            yield batch
+
+
+def _alone(variable: Variable) -> Request:
+    return family_of(variable, []).needs(variable, [])

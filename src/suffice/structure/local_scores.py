@@ -1,0 +1,124 @@
+"""Local scores: (child, parents) → score, in batches, each computed once.
+
+Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the rows,
+bitmaps in memory, one matrix of moments, or statistics that were saved) is the business of a *source*, chosen here once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.statistics import Statistics
+from suffice.structure.families_source import FamiliesSource
+from suffice.structure.parent_sets import ParentSets, pruned
+from suffice.structure.rules import Parents, Rules
+from suffice.variables import Variable
+
+Array = npt.NDArray[np.float64]
+Family = tuple[int, Parents]
+
+TIE = 1e-9
+"""Gains within TIE · (1 + |score|) are equal."""
+
+
+class Source(Protocol):
+    """Where scores come from. A family that has no score (it cannot be estimated) has −inf."""
+
+    weight: float
+
+    def families(self, families: Sequence[Family]) -> Array:
+        """The scores of these families."""
+
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
+
+    def pairs(self) -> tuple[Array, Array]:
+        """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
+
+    def parent_sets(self, rules: Rules) -> ParentSets:
+        """All parent sets that the rules allow and that are better than each of their subsets."""
+
+
+class LocalScores:
+    """The scores of families over some data.
+
+    >>> from suffice.engines import scan
+    >>> from suffice.scores import BIC
+    >>> data = scan({"x": ["a", "b", "a", "b"], "y": ["u", "v", "u", "v"]})
+    >>> scores = LocalScores(data, tuple(data.schema.values()), BIC())
+    >>> scores.families([(0, ()), (0, (1,))]).round(3)
+    array([-3.466, -1.386])
+    >>> round(scores.total([(), (0,)]), 3)
+    -4.852
+    """
+
+    def __init__(
+        self, data: Data | Statistics, variables: Sequence[Variable], score: Any, *, threads: int | None = None
+    ) -> None:
+        self.variables = tuple(sorted(variables, key=lambda v: v.name))
+        self.names = tuple(v.name for v in self.variables)
+        self.score = score
+        self.source: Source = _source(data, self.variables, score, threads)
+        self._known: dict[Family, float] = {}
+
+    @property
+    def n(self) -> int:
+        return len(self.variables)
+
+    @property
+    def weight(self) -> float:
+        """The number of rows, or their weight."""
+        return self.source.weight
+
+    def families(self, families: Iterable[Family]) -> Array:
+        """The scores of these families; those not yet known are computed in one batch."""
+        wanted = list(families)
+        new = [f for f in dict.fromkeys(wanted) if f not in self._known]
+        if new:
+            self._known.update(zip(new, self.source.families(new).tolist(), strict=True))
+        return np.array([self._known[f] for f in wanted])
+
+    def family(self, child: int, parents: Parents) -> float:
+        """The score of one family."""
+        return float(self.families([(child, parents)])[0])
+
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
+        """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
+        chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
+        result = np.full(self.n, np.nan)
+        result[chosen] = self.source.toggles(child, parents, chosen)
+        return result
+
+    def pairs(self) -> tuple[Array, Array]:
+        """The score of each variable alone, and [child, parent] of each with one parent."""
+        return self.source.pairs()
+
+    def parent_sets(self, rules: Rules) -> ParentSets:
+        """All parent sets that the rules allow and that are better than each of their subsets."""
+        return self.source.parent_sets(rules)
+
+    def total(self, parents: Sequence[Parents]) -> float:
+        """The score of a graph."""
+        return float(self.families(enumerate(parents)).sum())
+
+    def tie(self, score: float) -> float:
+        """The difference below which gains at this score are equal."""
+        return TIE * (1.0 + abs(score))
+
+
+def toggled(parents: Parents, other: int) -> Parents:
+    """The parents with one more, or one less if it was there.
+
+    >>> toggled((1, 3), 2), toggled((1, 3), 3)
+    ((1, 2, 3), (1,))
+    """
+    return tuple(p for p in parents if p != other) if other in parents else tuple(sorted((*parents, other)))
+
+
+def _source(data: Data | Statistics, variables: tuple[Variable, ...], score: Any, threads: int | None) -> Source:
+    return FamiliesSource(data, variables, score, threads)

@@ -1,0 +1,78 @@
+"""Parent sets: for each child the sets worth having, best first, as bit masks.
+
+A set is dropped when one of its subsets scores as much: whatever the graph, the subset does as well (Teyssier & Koller 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.structure.rules import Parents, Rules
+
+TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class ParentSets:
+    """The sets of child i are rows first[i]:first[i+1], best first; `masks[row]` has the bit of each parent, 64 in a word.
+
+    Every child has at least one set. Of sets that score alike the smaller comes first, then the earlier by name.
+
+    >>> sets = ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0)])
+    >>> sets.of_child(0)
+    [((1,), -1.0), ((), -3.0)]
+    """
+
+    first: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float64]
+    masks: npt.NDArray[np.uint64]
+
+    @staticmethod
+    def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
+        """From (child, parents, score)."""
+        ordered = sorted(families, key=lambda f: (f[0], -f[2], len(f[1]), f[1]))
+        first = np.searchsorted([f[0] for f in ordered], np.arange(n + 1)).astype(np.int64)
+        masks = np.zeros((len(ordered), max(1, -(-n // 64))), np.uint64)
+        for row, (_, parents, _) in enumerate(ordered):
+            for p in parents:
+                masks[row, p // 64] |= np.uint64(1) << np.uint64(p % 64)
+        return ParentSets(first, np.array([f[2] for f in ordered], float), masks)
+
+    @property
+    def n(self) -> int:
+        return len(self.first) - 1
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @cached_property
+    def parents(self) -> list[Parents]:
+        """The members of each set."""
+        bits = np.unpackbits(self.masks.view(np.uint8), axis=1, bitorder="little")
+        return [tuple(map(int, np.flatnonzero(row))) for row in bits]
+
+    def of_child(self, child: int) -> list[tuple[Parents, float]]:
+        """The sets of one child with their scores, best first."""
+        rows = range(self.first[child], self.first[child + 1])
+        return [(self.parents[r], float(self.score[r])) for r in rows]
+
+
+def pruned(rules: Rules, families: Sequence[tuple[int, Parents]], scores: npt.NDArray[np.float64]) -> ParentSets:
+    """The sets that hold all required parents and beat every subset that does."""
+    required = [frozenset(p) for p in rules.start()]
+    best: dict[tuple[int, Parents], float] = {}
+    kept: list[tuple[int, Parents, float]] = []
+    for (child, parents), score in sorted(zip(families, scores.tolist(), strict=True), key=lambda f: len(f[0][1])):
+        if not required[child] <= set(parents):
+            continue
+        below = [best.get((child, (*parents[:k], *parents[k + 1 :])), -np.inf) for k in range(len(parents))]
+        top = max(below, default=-np.inf)
+        best[child, parents] = max(score, top)
+        if score > -np.inf and (top == -np.inf or score > top + TIE * (1.0 + abs(top))):
+            kept.append((child, parents, score))
+    return ParentSets.of(rules.n, kept)

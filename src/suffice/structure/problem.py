@@ -1,0 +1,68 @@
+"""A problem of search: the variables in the order of their names, their data, the score, the rules and the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+from suffice.engines.data import Data
+from suffice.graphs import Dag
+from suffice.iteration import Progress
+from suffice.statistics import Statistics
+from suffice.structure.local_scores import LocalScores
+from suffice.structure.rules import Parents, Rules
+from suffice.variables import Variable
+
+
+class Outcome(NamedTuple):
+    """What a method of search returns: each node's parents by number.
+
+    `bound`: no graph that keeps the rules scores more, None where nothing is known; `dag` and `cpdag` instead of `parents` where
+    the method learns an equivalence class without a score (PC).
+    """
+
+    parents: list[Parents]
+    bound: float | None = None
+    cpdag: Any = None
+
+
+@dataclass
+class Problem:
+    """All that a method sees. It works in numbers: variable i is `names[i]`, and names are sorted."""
+
+    data: Data | Statistics
+    variables: tuple[Variable, ...]
+    score: Any
+    rules: Rules
+    seed: int = 0
+    threads: int | None = None
+    memory_limit: float | None = None
+    progress: Progress[list[Parents]] = field(default_factory=lambda: Progress("searching"))
+
+    @property
+    def n(self) -> int:
+        return len(self.variables)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.variables)
+
+    @cached_property
+    def scores(self) -> LocalScores:
+        """The local scores of this data under this score."""
+        return LocalScores(self.data, self.variables, self.score, threads=self.threads)
+
+    def dag(self, parents: list[Parents]) -> Dag:
+        """The graph of these parents, by name."""
+        return Dag({self.names[i]: [self.names[p] for p in chosen] for i, chosen in enumerate(parents)})
+
+    def named(self, child: int, parents: Parents) -> str:
+        """A family in words."""
+        return f"{self.names[child]} | {', '.join(self.names[p] for p in parents)}" if parents else self.names[child]
+
+
+class Method(Protocol):
+    """A method of structure search: a frozen dataclass of options."""
+
+    def run(self, problem: Problem) -> Outcome: ...

@@ -1,0 +1,58 @@
+"""Rules: what a search may do, in numbers. Variables are numbered in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Parents = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which edges are allowed and which must be there; `allowed[child, parent]`, `required[child, parent]`.
+
+    `required` implies `allowed`; the diagonal is never allowed; the required edges have no cycle and fit `max_parents`.
+
+    >>> Rules.free(3).allowed.sum()
+    np.int64(6)
+    """
+
+    allowed: npt.NDArray[np.bool_]
+    required: npt.NDArray[np.bool_]
+    max_parents: npt.NDArray[np.int64]
+
+    @staticmethod
+    def free(n: int, max_parents: int | None = None) -> Rules:
+        """Every edge allowed, none required, and at most `max_parents` parents."""
+        most = n - 1 if max_parents is None else min(max_parents, max(n - 1, 0))
+        return Rules(~np.eye(n, dtype=bool), np.zeros((n, n), bool), np.full(n, most, np.int64))
+
+    @property
+    def n(self) -> int:
+        return len(self.allowed)
+
+    def capped(self, max_parents: int | None) -> Rules:
+        """The same rules with at most so many parents."""
+        if max_parents is None:
+            return self
+        return Rules(self.allowed, self.required, np.minimum(self.max_parents, max_parents))
+
+    def within(self, candidates: npt.NDArray[np.bool_]) -> Rules:
+        """The same rules with these candidate parents only, and what is required."""
+        return Rules((self.allowed & candidates) | self.required, self.required, self.max_parents)
+
+    def start(self) -> list[Parents]:
+        """The graph of the required edges only."""
+        return [tuple(map(int, np.flatnonzero(row))) for row in self.required]
+
+    def permits(self, parents: Sequence[Parents]) -> bool:
+        """Whether a graph keeps the rules."""
+        matrix = np.zeros_like(self.allowed)
+        for child, chosen in enumerate(parents):
+            matrix[child, list(chosen)] = True
+        few = bool((matrix.sum(1) <= self.max_parents).all())
+        return few and not (matrix & ~self.allowed).any() and not (self.required & ~matrix).any()
