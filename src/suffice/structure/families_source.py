@@ -54,13 +54,13 @@ class FamiliesSource:
         pair[tuple(np.array(both, int).reshape(-1, 2).T)] = self.families([(i, (j,)) for i, j in both])
         return single, pair
 
-    def parent_sets(self, rules: Rules) -> ParentSets:
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
         families: list[tuple[int, Parents]] = []
         for child in range(len(self.variables)):
             possible = [int(p) for p in np.flatnonzero(rules.allowed[child])]
             for size in range(int(rules.max_parents[child]) + 1):
                 families += [(child, s) for s in combinations(possible, size) if self._possible(child, s)]
-        return pruned(rules, families, self.families(families))
+        return pruned(rules, families, self.families(families), prune=prune)
 
     def _possible(self, child: int, parents: Parents) -> bool:
         """No family has a finite child and a real parent."""

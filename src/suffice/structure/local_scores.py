@@ -13,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
+from suffice.families.priors import K2, BDeu, Dirichlet
+from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.structure.families_source import FamiliesSource
-from suffice.structure.parent_sets import ParentSets, pruned
+from suffice.structure.finite_source import FiniteSource
+from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Variable
+from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
@@ -40,8 +43,8 @@ class Source(Protocol):
     def pairs(self) -> tuple[Array, Array]:
         """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
 
-    def parent_sets(self, rules: Rules) -> ParentSets:
-        """All parent sets that the rules allow and that are better than each of their subsets."""
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
 
 
 class LocalScores:
@@ -58,12 +61,18 @@ class LocalScores:
     """
 
     def __init__(
-        self, data: Data | Statistics, variables: Sequence[Variable], score: Any, *, threads: int | None = None
+        self,
+        data: Data | Statistics,
+        variables: Sequence[Variable],
+        score: Any,
+        *,
+        threads: int | None = None,
+        memory_limit: float | None = None,
     ) -> None:
         self.variables = tuple(sorted(variables, key=lambda v: v.name))
         self.names = tuple(v.name for v in self.variables)
         self.score = score
-        self.source: Source = _source(data, self.variables, score, threads)
+        self.source: Source = _source(data, self.variables, score, threads, memory_limit)
         self._known: dict[Family, float] = {}
 
     @property
@@ -98,9 +107,9 @@ class LocalScores:
         """The score of each variable alone, and [child, parent] of each with one parent."""
         return self.source.pairs()
 
-    def parent_sets(self, rules: Rules) -> ParentSets:
-        """All parent sets that the rules allow and that are better than each of their subsets."""
-        return self.source.parent_sets(rules)
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
+        return self.source.parent_sets(rules, prune=prune)
 
     def total(self, parents: Sequence[Parents]) -> float:
         """The score of a graph."""
@@ -120,5 +129,24 @@ def toggled(parents: Parents, other: int) -> Parents:
     return tuple(p for p in parents if p != other) if other in parents else tuple(sorted((*parents, other)))
 
 
-def _source(data: Data | Statistics, variables: tuple[Variable, ...], score: Any, threads: int | None) -> Source:
+def _source(
+    data: Data | Statistics, variables: tuple[Variable, ...], score: Any, threads: int | None, memory_limit: float | None
+) -> Source:
+    """The fastest source that can answer."""
+    form = _form(score, data.weight)
+    narrow = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
+    if isinstance(data, Data) and not data.weighted and narrow and form is not None and 0 < data.n_rows < 2**31:
+        return FiniteSource(data, variables, score, form, threads, memory_limit)
     return FamiliesSource(data, variables, score, threads)
+
+
+def _form(score: Any, weight: float) -> tuple[int, float, float] | None:
+    """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
+    if type(score) in (LogLikelihood, AIC, BIC):
+        return 0, 0.0, score.price(weight)
+    prior = score.prior if type(score) is Evidence else None
+    if type(prior) is BDeu:
+        return 1, float(prior.ess), 0.0
+    if type(prior) in (Dirichlet, K2):
+        return 2, 1.0 if type(prior) is K2 else float(prior.alpha), 0.0
+    return None

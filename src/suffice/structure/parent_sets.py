@@ -62,8 +62,10 @@ class ParentSets:
         return [(self.parents[r], float(self.score[r])) for r in rows]
 
 
-def pruned(rules: Rules, families: Sequence[tuple[int, Parents]], scores: npt.NDArray[np.float64]) -> ParentSets:
-    """The sets that hold all required parents and beat every subset that does."""
+def pruned(
+    rules: Rules, families: Sequence[tuple[int, Parents]], scores: npt.NDArray[np.float64], *, prune: bool = True
+) -> ParentSets:
+    """The sets that hold all required parents and, with `prune`, beat every subset that does."""
     required = [frozenset(p) for p in rules.start()]
     best: dict[tuple[int, Parents], float] = {}
     kept: list[tuple[int, Parents, float]] = []
@@ -73,6 +75,6 @@ def pruned(rules: Rules, families: Sequence[tuple[int, Parents]], scores: npt.ND
         below = [best.get((child, (*parents[:k], *parents[k + 1 :])), -np.inf) for k in range(len(parents))]
         top = max(below, default=-np.inf)
         best[child, parents] = max(score, top)
-        if score > -np.inf and (top == -np.inf or score > top + TIE * (1.0 + abs(top))):
+        if score > -np.inf and (not prune or top == -np.inf or score > top + TIE * (1.0 + abs(top))):
             kept.append((child, parents, score))
     return ParentSets.of(rules.n, kept)

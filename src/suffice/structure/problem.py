@@ -51,7 +51,7 @@ class Problem:
     @cached_property
     def scores(self) -> LocalScores:
         """The local scores of this data under this score."""
-        return LocalScores(self.data, self.variables, self.score, threads=self.threads)
+        return LocalScores(self.data, self.variables, self.score, threads=self.threads, memory_limit=self.memory_limit)
 
     def dag(self, parents: list[Parents]) -> Dag:
         """The graph of these parents, by name."""

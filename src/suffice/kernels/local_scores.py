@@ -1,0 +1,124 @@
+"""Scores of finite families from tables of counts, in whole multiples of 1/scale.
+
+Whole numbers add up the same in any order, so that a score does not depend on the order of rows, states or columns, and two
+equivalent graphs score exactly alike.
+
+Kinds of score: 0 maximum likelihood (Σ c ln c); 1 BDeu (α rows spread over the cells); 2 Dirichlet (α in each cell);
+3 BDs (α rows spread over the configurations of the parents that occur; Scutari 2016).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from suffice.kernels import kernel
+
+_ints = nb.int64[::1]
+_counts = nb.int32[::1]
+
+
+@kernel(nb.float64(nb.float64, nb.float64))
+def rising(a: float, c: float) -> float:
+    """ln Γ(a + c) − ln Γ(a) for a > 0: Stirling's series past 12, up to which both are shifted by products."""
+    low, high = 1.0, 1.0
+    x, y = a, a + c
+    shift = 0.0
+    if c < 9.0 and c == math.floor(c):
+        for k in range(int(c)):
+            low *= a + k
+        return math.log(low)
+    while x < 12.0:
+        low *= x
+        x += 1.0
+        if low > 1e200:
+            shift += math.log(low)
+            low = 1.0
+    while y < 12.0:
+        high *= y
+        y += 1.0
+    u, v = 1.0 / (x * x), 1.0 / (y * y)
+    tail_x = (1 / 12 - u * (1 / 360 - u * (1 / 1260 - u * (1 / 1680 - u * (1 / 1188))))) / x
+    tail_y = (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v * (1 / 1188))))) / y
+    body = (y - 0.5) * math.log(y) - (x - 0.5) * math.log(x) - (y - x)
+    return body + tail_y - tail_x + math.log(low / high) + shift
+
+
+@kernel(nb.int64(nb.int64, nb.float64, nb.int64[::1], nb.float64))
+def term(c: int, a: float, known: Any, scale: float) -> int:
+    """What a cell of c rows adds to a set's term: c ln c if a is 0, else ln Γ(a + c) − ln Γ(a)."""
+    if a == 0.0:
+        return known[c] if c < len(known) else np.int64(round(c * math.log(c) * scale))
+    return np.int64(round(rising(a, c) * scale))
+
+
+@kernel(nb.void(_counts, _ints, nb.float64[::1], _ints, nb.float64, _ints))
+def set_terms(tables: Any, at: Any, alpha: Any, known: Any, scale: float, out: Any) -> None:
+    """The term of each set: the sum over its cells, with alpha[g] imagined rows in each."""
+    for g in range(len(at) - 1):
+        total = np.int64(0)
+        if alpha[g] == 0.0:
+            for i in range(at[g], at[g + 1]):
+                c = tables[i]
+                if c > 1:
+                    total += known[c] if c < len(known) else np.int64(round(c * math.log(c) * scale))
+        else:
+            for i in range(at[g], at[g + 1]):
+                if tables[i] > 0:
+                    total += np.int64(round(rising(alpha[g], tables[i]) * scale))
+        out[g] = total
+
+
+@kernel(nb.void(_counts, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _ints, nb.float64, _ints))
+def family_terms(
+    tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, known: Any, scale: float, out: Any
+) -> None:
+    """The log-likelihood or log-evidence of a child from its table [outer, child, inner]."""
+    for g in range(len(at)):
+        table = tables[at[g] :]
+        o, r, n = outer[g], size[g], inner[g]
+        configurations = o * n
+        if kind == 3:
+            configurations = 0
+            for i in range(o):
+                for k in range(n):
+                    some = False
+                    for s in range(r):
+                        some = some or table[(i * r + s) * n + k] > 0
+                    configurations += some
+        a = 0.0 if kind == 0 else alpha if kind == 2 else alpha / (configurations * r)
+        total = np.int64(0)
+        for i in range(o):
+            for k in range(n):
+                rows = np.int64(0)
+                for s in range(r):
+                    c = np.int64(table[(i * r + s) * n + k])
+                    if c > 0:
+                        rows += c
+                        total += term(c, a, known, scale)
+                if rows > 0:
+                    total -= term(rows, a * r, known, scale)
+        out[g] = total
+
+
+@kernel(
+    nb.void(nb.int32[:, ::1], nb.int64[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1])
+)
+def prune(sets: Any, sub: Any, score: Any, allowed: Any, below: Any, keep: Any) -> None:
+    """Which families of one size beat all their subsets. score[g, j] is that of child sets[g, j] given the other members.
+
+    below[h, i] is the best of the families of one member less and of their subsets; on return score[g, j] is so for these.
+    """
+    n_sets, m = sets.shape
+    for g in range(n_sets):
+        for j in range(m):
+            top = -np.inf
+            for k in range(m):
+                if k != j:
+                    top = max(top, below[sub[g, k], j - 1 if k < j else j])
+            mine = score[g, j]
+            keep[g, j] = allowed[g, j] and mine > -np.inf and (top == -np.inf or mine > top + 1e-9 * (1.0 + abs(top)))
+            score[g, j] = max(top, mine) if allowed[g, j] else top

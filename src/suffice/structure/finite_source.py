@@ -1,0 +1,313 @@
+"""Scores of finite variables from bitmaps.
+
+With H(S) = Σ c ln c over the cells of the table of S, the log-likelihood of x given P is H(P ∪ x) − H(P): one table of four
+variables serves four families. BDeu has the same form, as its imagined rows depend only on the number of cells. K2, Dirichlet and
+BDs do not, and are summed for each family.
+
+Values are whole multiples of 1/scale (see `suffice.kernels.local_scores`), so that nothing depends on the order of a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.bitmaps import TABLES, Bitmaps
+from suffice.engines.data import Data
+from suffice.structure.families_source import FamiliesSource
+from suffice.structure.lattice import Ints, Level, Sets, lattice
+from suffice.structure.parent_sets import ParentSets
+from suffice.structure.rules import Parents, Rules
+from suffice.variables import Finite, Variable
+
+Array = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+KNOWN = 2**17
+"""Values of c ln c that are looked up."""
+
+DENSE = 2**22
+"""Cells up to which a table is counted densely."""
+
+
+class FiniteSource:
+    """Bitmaps of the data, and the score as a kind and a strength: 0 likelihood less `price` a parameter, 1 BDeu(alpha),
+    2 Dirichlet(alpha), 3 BDs(alpha)."""
+
+    def __init__(
+        self,
+        data: Data,
+        variables: Sequence[Variable],
+        score: Any,
+        form: tuple[int, float, float],
+        threads: int | None,
+        memory_limit: float | None,
+    ) -> None:
+        self.variables = tuple(v for v in variables if isinstance(v, Finite))
+        self.bitmaps = Bitmaps(data, self.variables, threads=threads, memory_limit=memory_limit)
+        self.sizes = self.bitmaps.sizes
+        self.weight = data.weight
+        self.kind, self.alpha, self.price = form
+        n = max(self.weight, 2.0)
+        self.scale = 2.0 ** np.floor(62 - np.log2(n * (np.log(n) + 30.0)))
+        c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
+        self.known = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
+        self._slow = lambda: FamiliesSource(data, self.variables, score, threads)
+
+    def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
+        result = np.empty(len(families))
+        by_size: dict[int, list[int]] = {}
+        for i, (_, parents) in enumerate(families):
+            by_size.setdefault(len(parents), []).append(i)
+        for which in by_size.values():
+            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+            members = np.array([r[:-1] for r in rows], np.int32)
+            order = np.array([r[-1] for r in rows])
+            children = np.array([families[i][0] for i in order])
+            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
+        return result
+
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        chosen = np.asarray(candidates, np.int64)
+        there = np.isin(chosen, parents)
+        result = np.empty(len(chosen))
+        prefix = (*parents, child)
+        new = chosen[~there]
+        if len(new):
+            sets = np.empty((len(new), len(prefix) + 1), np.int32)
+            sets[:, :-1] = prefix
+            sets[:, -1] = new
+            result[~there] = self._of_sets(sets, np.full(len(new), len(parents)))
+        if there.any():
+            result[there] = self.families([(child, tuple(p for p in parents if p != c)) for c in chosen[there]])
+        return result
+
+    def pairs(self) -> tuple[Array, Array]:
+        n = len(self.sizes)
+        single, pair = np.empty(n), np.full((n, n), -np.inf)
+        levels, scores = self._scored(Rules.free(n, 1), prune=False)
+        single[levels[0].sets[:, 0]] = scores[0][:, 0]
+        if len(levels) > 1:
+            a, b = levels[1].sets.T
+            pair[a, b], pair[b, a] = scores[1].T
+        return single, pair
+
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        from suffice.kernels.local_scores import prune as beats
+
+        levels, scores = self._scored(rules, prune=prune)
+        best: Array = np.zeros((1, 1))
+        parts: list[tuple[Ints, Array, Sets]] = []
+        for level, score in zip(levels, scores, strict=True):
+            allowed = level.families(rules)
+            keep = allowed & (score > -np.inf)
+            if prune and level.size > 1:
+                beats(level.sets, level.sub, score_kept := score.copy(), allowed, best, keep)
+            else:
+                score_kept = np.where(allowed, score, -np.inf)
+            best = score_kept
+            for j in range(level.size):
+                g = np.flatnonzero(keep[:, j])
+                parts.append((level.sets[g, j].astype(np.int64), score[g, j], np.delete(level.sets[g], j, axis=1)))
+        return _collected(len(self.sizes), parts)
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
+        levels = self._worthwhile(lattice(rules), rules) if prune and self.kind == 0 and self.price > 0 else lattice(rules)
+        terms: Ints = np.zeros(1, np.int64)
+        tables = offsets = None
+        scores: list[Array] = []
+        for level in levels:
+            values, tables, offsets = self._level(level, tables, offsets, last=level is levels[-1])
+            if self.kind <= 1:
+                parts = (values[:, None] - (terms[level.sub] if level.size > 1 else self._nothing())) / self.scale
+                terms = values
+            else:
+                parts = values / self.scale
+            scores.append(np.ascontiguousarray(parts - self._penalty(level.sets)))
+        return levels, scores
+
+    def _nothing(self) -> int:
+        """The term of the empty set: all rows in one cell."""
+        from suffice.kernels.local_scores import term
+
+        return int(term(int(self.weight), self.alpha if self.kind == 1 else 0.0, self.known, self.scale)) if self.weight else 0
+
+    def _penalty(self, sets: Sets) -> Array:
+        r = self.sizes[sets].astype(float)
+        return self.price * (r - 1.0) * (np.prod(r, axis=1, keepdims=True) / r) if self.price else np.zeros(1)
+
+    def _worthwhile(self, levels: list[Level], rules: Rules) -> list[Level]:
+        """The lattice without the sets whose every family is dominated whatever its table says.
+
+        A log-likelihood is at most 0, so that P is no better than no parents where the price of its parameters exceeds the loss of
+        the child alone (de Campos & Ji 2011, Journal of Machine Learning Research 12, p. 663).
+        """
+        alone = self._of_sets(levels[0].sets, np.zeros(len(levels[0]), np.int64))
+        need = [np.ones(len(levels[0]), bool)]
+        for level in levels[1:]:
+            hope = self._penalty(level.sets) < -alone[level.sets]
+            if rules.required.any():
+                hope |= rules.required.any(1)[level.sets]
+            need.append((hope & level.families(rules)).any(1))
+        for k in range(len(levels) - 1, 0, -1):
+            need[k - 1][np.unique(levels[k].sub[need[k]])] = True
+        result = [levels[0]]
+        for k in range(1, len(levels)):
+            if not need[k].any():
+                break
+            place = np.cumsum(need[k - 1]) - 1
+            kept = levels[k].kept(need[k])
+            result.append(Level(kept.sets, place[kept.sub]))
+        return result
+
+    def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
+        """The terms of the sets of one level (kinds 0, 1) or of their families [set, child], and their tables for the next."""
+        if level.size == 1:
+            tables, offsets = self.bitmaps.scanned(level.sets)
+            return self._terms(level.sets, tables, offsets), tables, offsets
+        by_rows = self.bitmaps.by_rows(level.sets)
+        shape = len(level) if self.kind <= 1 else level.sets.shape
+        values = np.empty(shape, np.int64)
+        which = np.flatnonzero(by_rows)
+        for part in self._parts(level.sets[which]):
+            g = which[part]
+            values[g] = self._counted(level.sets[g])
+        which = np.flatnonzero(~by_rows)
+        kept: list[npt.NDArray[np.int32]] = []
+        for part in self._parts(level.sets[which]):
+            g = which[part]
+            full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+            values[g] = self._terms(level.sets[g], full, at)
+            if not last:
+                kept.append(full)
+        if last:
+            return values, None, None
+        cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
+        return values, np.concatenate(kept) if kept else np.zeros(0, np.int32), np.concatenate([[0], np.cumsum(cells)])
+
+    def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[npt.NDArray[np.int32], Ints]:
+        from suffice.kernels.bitmaps import expand
+
+        core, core_at = self.bitmaps.core(sets)
+        at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
+        full = np.empty(int(at[-1]), np.int32)
+
+        def job(low: int, high: int) -> None:
+            expand(sets[low:high], self.sizes, core, core_at[low:], sub[low:high], tables, offsets, full, at[low:])
+
+        self._split(job, len(sets), len(full))
+        return full, at
+
+    def _terms(self, sets: Sets, tables: npt.NDArray[np.int32], at: Ints) -> Ints:
+        """What the tables say: one term a set (kinds 0, 1), or one a family."""
+        from suffice.kernels.local_scores import family_terms, set_terms
+
+        if self.kind <= 1:
+            cells = np.diff(at).astype(float)
+            alpha = np.zeros(len(sets)) if self.kind == 0 else self.alpha / cells
+            values = np.empty(len(sets), np.int64)
+
+            def job(low: int, high: int) -> None:
+                set_terms(tables, at[low : high + 1], alpha[low:high], self.known, self.scale, values[low:high])
+
+            self._split(job, len(sets), len(tables))
+            return values
+        values = np.empty(sets.shape, np.int64)
+        for j in range(sets.shape[1]):
+            outer, inner = np.prod(self.sizes[sets[:, :j]], axis=1), np.prod(self.sizes[sets[:, j + 1 :]], axis=1)
+            column = np.empty(len(sets), np.int64)
+            family_terms(
+                tables, at[:-1], outer, self.sizes[sets[:, j]], inner, self.kind, self.alpha, self.known, self.scale, column
+            )
+            values[:, j] = column
+        return values
+
+    def _counted(self, sets: Sets) -> Ints:
+        """The terms of sets whose tables are counted row by row; huge ones as lists of the cells that occur."""
+        huge = self.bitmaps.cells(sets) > DENSE
+        shape = len(sets) if self.kind <= 1 else sets.shape
+        values = np.empty(shape, np.int64)
+        tables, at = self.bitmaps.scanned(sets[~huge])
+        values[~huge] = self._terms(sets[~huge], tables, at)
+        for g in np.flatnonzero(huge):
+            values[g] = self._huge(sets[g])
+        return values
+
+    def _huge(self, members: Any) -> Any:
+        from suffice.kernels.local_scores import term
+        from suffice.statistics import Request
+
+        if self.kind > 1:
+            families = [(int(c), tuple(int(p) for p in members if p != c)) for c in members]
+            return np.round(self._slow().families(families) * self.scale).astype(np.int64)
+        counts = self.bitmaps.data.gather([Request(tuple(self.bitmaps.names[v] for v in members))])
+        _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
+        a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
+        values, times = np.unique(cells, return_counts=True)
+        return sum(int(term(int(c), a, self.known, self.scale)) * int(k) for c, k in zip(values, times, strict=True))
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        """The scores of the families whose child stands at place axis[g] of sets[g]."""
+        from suffice.kernels.local_scores import family_terms
+
+        result = np.empty(len(sets), np.int64)
+        cells = np.prod(self.sizes[sets].astype(float), axis=1)
+        huge = cells > DENSE
+        rows = np.arange(len(sets))
+        for part in self._parts(sets[~huge]):
+            g = rows[~huge][part]
+            tables, at = self.bitmaps.full(sets[g])
+            size = self.sizes[sets[g]]
+            before = np.arange(sets.shape[1]) < axis[g][:, None]
+            after = np.arange(sets.shape[1]) > axis[g][:, None]
+            outer, inner = np.where(before, size, 1).prod(1), np.where(after, size, 1).prod(1)
+            values = np.empty(len(g), np.int64)
+            r = size[np.arange(len(g)), axis[g]]
+            family_terms(tables, at[:-1], outer, r, inner, self.kind, self.alpha, self.known, self.scale, values)
+            result[g] = values
+        scores = result / self.scale - self._penalty(sets)[rows, axis] if self.price else result / self.scale
+        if huge.any():
+            slow = [(int(sets[g, axis[g]]), tuple(sorted(int(v) for v in np.delete(sets[g], axis[g])))) for g in rows[huge]]
+            scores[huge] = self._slow().families(slow)
+        return np.asarray(scores)
+
+    def _parts(self, sets: Sets) -> list[slice]:
+        """Ranges of sets whose tables fit into memory together."""
+        cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
+        most = TABLES if self.bitmaps.held else 4 * TABLES
+        cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
+        return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+
+    def _split(self, job: Any, n: int, work: int) -> None:
+        """The job over ranges, in threads where it is worth it."""
+        workers = self.bitmaps.workers
+        if workers == 1 or work < 2**16:
+            job(0, n)
+            return
+        from suffice.engines.parallel import in_order
+
+        ends = np.linspace(0, n, 4 * workers + 1).astype(int)
+        tasks = ((lambda a=a, b=b: job(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True) if b > a)
+        for _ in in_order(tasks, workers):
+            pass
+
+
+def _collected(n: int, parts: list[tuple[Ints, Array, Sets]]) -> ParentSets:
+    """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
+    top = max(p[2].shape[1] for p in parts)
+    child = np.concatenate([p[0] for p in parts])
+    score = np.concatenate([p[1] for p in parts])
+    size = np.concatenate([np.full(len(p[0]), p[2].shape[1]) for p in parts])
+    members = np.concatenate([np.pad(p[2], ((0, 0), (0, top - p[2].shape[1])), constant_values=-1) for p in parts])
+    order = np.lexsort((*members.T[::-1], size, -score, child))
+    masks = np.zeros((len(order), max(1, -(-n // 64))), np.uint64)
+    for j in range(top):
+        m = members[order, j]
+        rows = np.flatnonzero(m >= 0)
+        masks[rows, m[rows] // 64] |= np.uint64(1) << (m[rows] % 64).astype(np.uint64)
+    first = np.searchsorted(child[order], np.arange(n + 1)).astype(np.int64)
+    return ParentSets(first, score[order], masks)
