@@ -31,7 +31,7 @@ WORDS = 512
 BITS = 128
 """States up to which a column has bitmaps; tables with a column of more are counted row by row."""
 
-CORE = 256
+CORE = 1024
 """Cells, the last state of each column left out, up to which a table is counted by bitmaps: by measurement."""
 
 TABLES = 2**26

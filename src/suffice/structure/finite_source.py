@@ -19,7 +19,7 @@ from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.data import Data
 from suffice.structure.families_source import FamiliesSource
 from suffice.structure.lattice import Ints, Level, Sets, lattice
-from suffice.structure.parent_sets import ParentSets
+from suffice.structure.parent_sets import ParentSets, chosen
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Variable
 
@@ -71,18 +71,18 @@ class FiniteSource:
         return result
 
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        chosen = np.asarray(candidates, np.int64)
-        there = np.isin(chosen, parents)
-        result = np.empty(len(chosen))
+        others = np.asarray(candidates, np.int64)
+        there = np.isin(others, parents)
+        result = np.empty(len(others))
         prefix = (*parents, child)
-        new = chosen[~there]
+        new = others[~there]
         if len(new):
             sets = np.empty((len(new), len(prefix) + 1), np.int32)
             sets[:, :-1] = prefix
             sets[:, -1] = new
             result[~there] = self._of_sets(sets, np.full(len(new), len(parents)))
         if there.any():
-            result[there] = self.families([(child, tuple(p for p in parents if p != c)) for c in chosen[there]])
+            result[there] = self.families([(child, tuple(p for p in parents if p != c)) for c in others[there]])
         return result
 
     def pairs(self) -> tuple[Array, Array]:
@@ -96,23 +96,7 @@ class FiniteSource:
         return single, pair
 
     def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
-        from suffice.kernels.local_scores import prune as beats
-
-        levels, scores = self._scored(rules, prune=prune)
-        best: Array = np.zeros((1, 1))
-        parts: list[tuple[Ints, Array, Sets]] = []
-        for level, score in zip(levels, scores, strict=True):
-            allowed = level.families(rules)
-            keep = allowed & (score > -np.inf)
-            if prune and level.size > 1:
-                beats(level.sets, level.sub, score_kept := score.copy(), allowed, best, keep)
-            else:
-                score_kept = np.where(allowed, score, -np.inf)
-            best = score_kept
-            for j in range(level.size):
-                g = np.flatnonzero(keep[:, j])
-                parts.append((level.sets[g, j].astype(np.int64), score[g, j], np.delete(level.sets[g], j, axis=1)))
-        return _collected(len(self.sizes), parts)
+        return chosen(rules, *self._scored(rules, prune=prune), prune=prune)
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
@@ -154,11 +138,14 @@ class FiniteSource:
                 hope |= rules.required.any(1)[level.sets]
             need.append((hope & level.families(rules)).any(1))
         for k in range(len(levels) - 1, 0, -1):
-            need[k - 1][np.unique(levels[k].sub[need[k]])] = True
+            need[k - 1][levels[k].sub[need[k]]] = True
         result = [levels[0]]
         for k in range(1, len(levels)):
             if not need[k].any():
                 break
+            if need[k - 1].all() and need[k].all():
+                result.append(levels[k])
+                continue
             place = np.cumsum(need[k - 1]) - 1
             kept = levels[k].kept(need[k])
             result.append(Level(kept.sets, place[kept.sub]))
@@ -294,20 +281,3 @@ class FiniteSource:
         tasks = ((lambda a=a, b=b: job(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True) if b > a)
         for _ in in_order(tasks, workers):
             pass
-
-
-def _collected(n: int, parts: list[tuple[Ints, Array, Sets]]) -> ParentSets:
-    """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
-    top = max(p[2].shape[1] for p in parts)
-    child = np.concatenate([p[0] for p in parts])
-    score = np.concatenate([p[1] for p in parts])
-    size = np.concatenate([np.full(len(p[0]), p[2].shape[1]) for p in parts])
-    members = np.concatenate([np.pad(p[2], ((0, 0), (0, top - p[2].shape[1])), constant_values=-1) for p in parts])
-    order = np.lexsort((*members.T[::-1], size, -score, child))
-    masks = np.zeros((len(order), max(1, -(-n // 64))), np.uint64)
-    for j in range(top):
-        m = members[order, j]
-        rows = np.flatnonzero(m >= 0)
-        masks[rows, m[rows] // 64] |= np.uint64(1) << (m[rows] % 64).astype(np.uint64)
-    first = np.searchsorted(child[order], np.arange(n + 1)).astype(np.int64)
-    return ParentSets(first, score[order], masks)

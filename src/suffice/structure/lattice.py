@@ -38,7 +38,9 @@ class Level:
     def families(self, rules: Rules) -> npt.NDArray[np.bool_]:
         """Which members of which sets may be the child of all the others."""
         child = self.sets
-        result = np.broadcast_to(rules.max_parents[child] >= self.size - 1, child.shape).copy()
+        result = np.asarray(rules.max_parents[child] >= self.size - 1)
+        if rules.allowed.sum() == rules.n * (rules.n - 1) and not rules.required.any():
+            return result
         if rules.required.any():
             needed = rules.required.sum(1)[child]
         for j in range(self.size):

@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.families.priors import K2, BDeu, Dirichlet
+from suffice.families.priors import K2, BDeu, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.structure.families_source import FamiliesSource
 from suffice.structure.finite_source import FiniteSource
+from suffice.structure.gaussian_source import GaussianSource
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, Real, Variable
 
 Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
@@ -137,6 +138,8 @@ def _source(
     narrow = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
     if isinstance(data, Data) and not data.weighted and narrow and form is not None and 0 < data.n_rows < 2**31:
         return FiniteSource(data, variables, score, form, threads, memory_limit)
+    if all(isinstance(v, Real) for v in variables) and _gaussian(score):
+        return GaussianSource(data, variables, score, threads)
     return FamiliesSource(data, variables, score, threads)
 
 
@@ -150,3 +153,8 @@ def _form(score: Any, weight: float) -> tuple[int, float, float] | None:
     if type(prior) in (Dirichlet, K2):
         return 2, 1.0 if type(prior) is K2 else float(prior.alpha), 0.0
     return None
+
+
+def _gaussian(score: Any) -> bool:
+    """Whether the score of real variables is a function of one matrix."""
+    return type(score) in (LogLikelihood, AIC, BIC) or (type(score) is Evidence and type(score.prior) is NormalWishart)

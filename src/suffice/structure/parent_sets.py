@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.structure.lattice import Level
 from suffice.structure.rules import Parents, Rules
 
 TIE = 1e-9
@@ -78,3 +79,41 @@ def pruned(
         if score > -np.inf and (not prune or top == -np.inf or score > top + TIE * (1.0 + abs(top))):
             kept.append((child, parents, score))
     return ParentSets.of(rules.n, kept)
+
+
+def chosen(
+    rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True
+) -> ParentSets:
+    """The same from a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
+    from suffice.kernels.local_scores import prune as beats
+
+    best: npt.NDArray[np.float64] = np.zeros((1, 1))
+    parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]] = []
+    for level, score in zip(levels, scores, strict=True):
+        allowed = np.ascontiguousarray(level.families(rules))
+        keep = allowed & (score > -np.inf)
+        reached = np.where(allowed, score, -np.inf)
+        if prune and level.size > 1:
+            beats(level.sets, level.sub, reached, allowed, best, keep)
+        best = reached
+        for j in range(level.size):
+            g = np.flatnonzero(keep[:, j])
+            parts.append((level.sets[g, j].astype(np.int64), score[g, j], np.delete(level.sets[g], j, axis=1)))
+    return _collected(rules.n, parts)
+
+
+def _collected(n: int, parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int32]]]) -> ParentSets:
+    """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
+    top = max(p[2].shape[1] for p in parts)
+    child = np.concatenate([p[0] for p in parts])
+    score = np.concatenate([p[1] for p in parts])
+    size = np.concatenate([np.full(len(p[0]), p[2].shape[1]) for p in parts])
+    members = np.concatenate([np.pad(p[2], ((0, 0), (0, top - p[2].shape[1])), constant_values=-1) for p in parts])
+    order = np.lexsort((*members.T[::-1], size, -score, child))
+    masks = np.zeros((len(order), max(1, -(-n // 64))), np.uint64)
+    for j in range(top):
+        m = members[order, j]
+        rows = np.flatnonzero(m >= 0)
+        masks[rows, m[rows] // 64] |= np.uint64(1) << (m[rows] % 64).astype(np.uint64)
+    first = np.searchsorted(child[order], np.arange(n + 1)).astype(np.int64)
+    return ParentSets(first, score[order], masks)

@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal, overload
 
 from suffice.engines.data import Data
+from suffice.engines.options import checked_limit
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, note
+from suffice.errors import DataError, FitError, listed, note
 from suffice.iteration import OutOfTime, Progress
 from suffice.scores import BIC
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
-from suffice.structure.problem import Outcome, Problem
-from suffice.structure.rules import Parents
+from suffice.structure.orders import Orders
+from suffice.structure.plan import Plan, check
+from suffice.structure.problem import Method, Outcome, Problem
 from suffice.variables import Variable
 
 
+@overload
+def search(
+    data: Any,
+    score: Any = ...,
+    method: Any = ...,
+    constraints: Constraints | None = ...,
+    *,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+    dry_run: Literal[False] = ...,
+) -> Found: ...
+@overload
+def search(
+    data: Any,
+    score: Any = ...,
+    method: Any = ...,
+    constraints: Constraints | None = ...,
+    *,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+    dry_run: Literal[True],
+) -> Plan: ...
 def search(
     data: Any,
     score: Any = None,
@@ -25,37 +56,140 @@ def search(
     *,
     seed: int = 0,
     time_limit: float | None = None,
+    memory_limit: int | str | None = None,
     threads: int | None = None,
-) -> Found:
-    """The graph that scores best on the data."""
-    problem = problem_of(data, score, constraints, seed=seed, time_limit=time_limit, threads=threads)
+    progress: bool | None = None,
+    dry_run: bool = False,
+) -> Found | Plan:
+    """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
+
+    `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that identify rows (nearly as
+    many states as rows) are left out, with a note; a finite variable never gets a real parent. The result does not depend on the
+    order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says so.
+
+    `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `dry_run=True` only foretells the
+    cost. `progress` shows the best score so far on standard error: by default on a terminal, after a second.
+
+    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
+    >>> found = search(rows)
+    >>> found.dag, round(found.score, 2), found.proved
+    (Dag('moon; rain -> wet'), -72.53, True)
+    """
+    chosen: Method = _checked_method(method)
+    problem = problem_of(
+        data,
+        score,
+        constraints,
+        seed=seed,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        threads=threads,
+        progress=progress,
+        what=type(chosen).__name__,
+    )
+    plan = Plan.of(problem, chosen)
+    if dry_run:
+        return plan
+    check(plan, problem.memory_limit)
     finished = True
     try:
-        outcome = method.run(problem)
+        outcome = _run(chosen, problem, constraints)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
-            raise FitError("the search was stopped before it had found anything") from stop
+            if isinstance(stop, KeyboardInterrupt):
+                raise
+            raise FitError(f"the time limit of {time_limit:g} s was over before any graph was found") from None
         outcome, finished = Outcome(problem.progress.best), False
     finally:
         problem.progress.close()
-    return Found.of(problem, method, outcome, finished)
+    return Found.of(problem, chosen, outcome, finished)
 
 
 def problem_of(
-    data: Any, score: Any, constraints: Constraints | None, *, seed: int, time_limit: float | None, threads: int | None
+    data: Any,
+    score: Any,
+    constraints: Constraints | None,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    what: str = "searching",
 ) -> Problem:
-    """The problem in numbers, with all that is wrong with it said."""
+    """The problem in numbers; what is wrong with it is said here."""
+    if constraints is not None and not isinstance(constraints, Constraints):
+        raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise FitError(f"a seed is a whole number of at least 0, not {seed!r}")
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+        raise FitError(f"time_limit is a number of seconds above 0, not {time_limit!r}")
     rows = data if isinstance(data, Statistics) else scan(data)
     variables = _variables(rows)
-    rules = (constraints or Constraints()).rules(variables)
-    return Problem(rows, variables, score or BIC(), rules, seed, threads, progress=Progress("searching", time_limit))
+    return Problem(
+        rows,
+        variables,
+        _checked_score(score),
+        (constraints or Constraints()).rules(variables),
+        seed,
+        threads,
+        None if memory_limit is None else float(checked_limit(memory_limit)),
+        Progress(what, time_limit, progress),
+    )
+
+
+def _run(method: Method, problem: Problem, constraints: Constraints | None) -> Outcome:
+    number = {name: i for i, name in enumerate(problem.names)}
+    pairs = [
+        [(number[a], number[b]) for a, b in kind]
+        for kind in ((constraints.adjacent, constraints.not_ancestor) if constraints is not None else ((), ()))
+    ]
+    if not any(pairs):
+        return method.run(problem)
+    from suffice.structure.branching import branched
+
+    return branched(method, problem, *pairs)
 
 
 def _variables(data: Data | Statistics) -> tuple[Variable, ...]:
+    """The variables to search over, by name; what cannot be searched is refused, what identifies rows is left out."""
     if isinstance(data, Statistics):
-        return tuple(sorted(data.variables.values(), key=lambda v: v.name))
-    data.require_complete(data.columns)
-    left_out = set(data.identifiers)
+        known: Mapping[str, Variable] = data.variables
+        left_out: set[str] = set()
+    else:
+        _refuse_missing(data)
+        known, left_out = data.schema, set(data.identifiers)
+    if data.weight <= 0:
+        raise DataError("there are no rows to learn a graph from")
     if left_out:
-        note(f"left out of the search: {sorted(left_out)} (nearly as many states as rows)")
-    return tuple(v for n, v in sorted(data.schema.items()) if n not in left_out)
+        note(f"left out of the search, with nearly as many states as rows: {listed(sorted(left_out))}")
+    variables = tuple(v for n, v in sorted(known.items()) if n not in left_out)
+    if not variables:
+        raise DataError("there are no columns to learn a graph from")
+    return variables
+
+
+def _refuse_missing(data: Data) -> None:
+    gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
+    if gaps:
+        raise DataError(
+            f"there are missing cells ({listed(gaps, style='str')}, of {data.n_rows:,} rows), and a search needs complete rows; "
+            "no row is ever dropped: fill the cells, leave the columns out, or wait for structural EM, which is yet to come"
+        )
+
+
+def _checked_method(method: Any) -> Method:
+    if method is None:
+        return Orders()
+    if isinstance(method, type) or not hasattr(method, "run"):
+        raise FitError(f"a method is an object such as Orders(), HillClimb(), Exact() or PC(), not {method!r}")
+    chosen: Method = method
+    return chosen
+
+
+def _checked_score(score: Any) -> Any:
+    if score is None:
+        return BIC()
+    if isinstance(score, type) or not hasattr(score, "local"):
+        raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
+    return score
