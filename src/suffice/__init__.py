@@ -19,6 +19,7 @@ _HOME = {
     "AIC": "scores",
     "BDe": "models.bde",
     "BDeu": "families.priors",
+    "BDs": "families.priors",
     "BGe": "families.priors",
     "BIC": "scores",
     "BayesNet": "models.bayes_net",
@@ -65,6 +66,7 @@ __all__ = [
     "K2",
     "BDe",
     "BDeu",
+    "BDs",
     "BGe",
     "BayesNet",
     "Bins",
@@ -110,7 +112,7 @@ if TYPE_CHECKING:
     from suffice.families.conditional_gaussian import Gaussian
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
-    from suffice.families.priors import K2, BDeu, BGe, Dirichlet, NormalInverseGamma, NormalWishart
+    from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, NormalInverseGamma, NormalWishart
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.learning.fit import fit, score

@@ -121,6 +121,99 @@ def fit(
 
 
 @app.command()
+def learn(
+    data: DataFile,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
+    ] = None,
+    method: Annotated[str, typer.Option(help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc")] = "orders",
+    score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bge, or several priors: bdeu:1+bge")] = "bic",
+    max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
+    require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
+    tiers: Annotated[
+        str | None, typer.Option(metavar="FILE", help="a tier of names on each line; no edge leads to an earlier tier")
+    ] = None,
+    restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
+    alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="for the parameters, as in fit; bdeu:1 unless all columns are numbers")
+    ] = None,
+    bootstrap: Annotated[
+        int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="say of each edge why it is there")] = False,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
+    threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only foretell what the search would cost")] = False,
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "real",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    bins: BinWords = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a network's graph, and then its parameters, from data. Ctrl-C takes the best graph so far."""
+    from suffice import cli_words as words
+    from suffice.formats import writable
+    from suffice.structure.search import search
+
+    if out is not None:
+        writable(out)
+    in_method = words.takes(method, "max_parents")
+    how = words.method_of(method, max_parents=max_parents if in_method else None, restarts=restarts, alpha=alpha)
+    known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
+    asked: dict[str, Any] = {"score": words.score_of(score), "constraints": known, "seed": seed}
+    chosen_prior = None if prior is None else words.prior_of(prior)
+    declared = words.declarations(finite or [], real or [], bins or [])
+    kinds = words.chosen(words.INTEGERS, integers, "--integers")
+    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
+    if dry_run:
+        plan = search(rows, method=how, dry_run=True, threads=threads, **asked)
+        print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
+        return
+    found = search(rows, method=how, time_limit=time_limit, threads=threads, **asked)
+    if not found.finished:
+        _say("note: the search was stopped before its end; this is the best graph so far")
+    if not as_json:
+        print(found)
+    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
+    if not as_json and told:
+        print(*(f"\n{t}" for t in told), sep="\n")
+    strengths = None if bootstrap is None else _bootstrapped(rows, how, bootstrap, asked, quiet=as_json)
+    if as_json:
+        facts = {**found.to_dict(), "score_name": repr(asked["score"])}
+        facts |= {"explanations": [t.to_dict() for t in told]} if explain else {}
+        facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
+        print(json.dumps(facts, ensure_ascii=False))
+    if out is not None:
+        _write_fitted(found, rows, words.usual_prior(found.problem.variables) if prior is None else chosen_prior, out)
+
+
+def _bootstrapped(rows: Any, how: Any, n: int, asked: dict[str, Any], *, quiet: bool) -> Any:
+    """How often each edge is found in resamples; printed, too."""
+    from suffice.recipes.bootstrap import bootstrap
+
+    strengths = bootstrap(rows, how, n, **asked)
+    if not quiet:
+        print(f"\n{strengths!r}")
+    return strengths
+
+
+def _write_fitted(found: Any, rows: Any, prior: Any, out: str) -> None:
+    """Fit the graph's parameters and write the network."""
+    from suffice.formats import write
+    from suffice.learning.fit import fit as fitted
+
+    model = fitted(found.dag, rows, prior=prior)
+    write(model, out)
+    _say(f"{model._headline()}; searched for {found.seconds:.2f} s; written to {out}")
+
+
+@app.command()
 def sample(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="how many rows", min=0)],

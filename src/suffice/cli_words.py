@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from suffice.engines.scan import scan
 from suffice.errors import SchemaError, SufficeError, listed
 from suffice.families.family import Mean, Mode
-from suffice.families.priors import K2, BDeu, BGe, Dirichlet, NormalInverseGamma
+from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, NormalInverseGamma
 from suffice.formats import NAMES, SUFFIXES, load, read
 from suffice.graphs import Dag
+from suffice.graphs.input import read_directed
+from suffice.graphs.text import Edge
 from suffice.models.bayes_net import BayesNet
+from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.variables import Bins, Finite, Real
 
-PRIORS: dict[str, Any] = {"bdeu": BDeu, "k2": K2, "dirichlet": Dirichlet, "nig": NormalInverseGamma, "bge": BGe}
+PRIORS: dict[str, Any] = {"bdeu": BDeu, "bds": BDs, "k2": K2, "dirichlet": Dirichlet, "nig": NormalInverseGamma, "bge": BGe}
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
+SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
+METHODS: dict[str, tuple[str, str, str | None]] = {
+    "orders": ("orders", "Orders", None),
+    "hill-climb": ("hill_climb", "HillClimb", None),
+    "tabu": ("tabu", "Tabu", None),
+    "ges": ("ges", "GES", None),
+    "exact": ("exact", "Exact", None),
+    "chow-liu": ("chow_liu", "ChowLiu", None),
+    "tan": ("chow_liu", "TAN", "target"),
+    "pc": ("pc", "PC", None),
+    "mmhc": ("mmhc", "MMHC", None),
+}
+"""A method's module, its class, and the option whose value stands after a colon."""
 INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
 
 
@@ -43,6 +62,110 @@ def prior_of(words: str) -> Any:
                 raise
             raise SufficeError(f"the prior {word!r} does not take the number {number!r}") from None
     return priors[0] if len(priors) == 1 else tuple(priors)
+
+
+def score_of(words: str) -> Any:
+    """`bic`, `aic`, `loglik`, or the evidence under a prior: `bdeu:1`, `k2`, `bge`, `bdeu:1+bge`.
+
+    >>> score_of("bic"), score_of("bdeu:5")
+    (BIC(), Evidence(prior=BDeu(ess=5.0)))
+    """
+    word = words.strip().lower()
+    if word in SCORES:
+        return SCORES[word]()
+    try:
+        return Evidence(prior_of(words))
+    except SufficeError as error:
+        if word.partition(":")[0] in PRIORS or "+" in word:
+            raise
+        known = ", ".join([*SCORES, *sorted(PRIORS)])
+        raise SufficeError(f"the score {words!r} is not known; use {known}, with a number as in bdeu:1") from error
+
+
+def method_of(words: str, **options: Any) -> Any:
+    """A method of search, as in `orders` or `tan:CLASS`, with those of the options that are not None.
+
+    >>> method_of("hill-climb", max_parents=2, alpha=None).max_parents
+    2
+    """
+    word, colon, value = words.partition(":")
+    if word.lower() not in METHODS:
+        raise SufficeError(f"the method {words!r} is not known; use {', '.join(METHODS)}, with tan the class as in tan:CLASS")
+    module, name, argument = METHODS[word.lower()]
+    if bool(colon) != (argument is not None):
+        raise SufficeError(
+            f"write tan:CLASS, with the column that is the class; not {words!r}"
+            if argument
+            else f"the method {word} takes nothing after a colon, as in {words!r}"
+        )
+    method = getattr(import_module(f"suffice.structure.{module}"), name)
+    given = {k: v for k, v in options.items() if v is not None} | ({argument: value} if argument else {})
+    for option in given:
+        if option not in method.__dataclass_fields__:
+            raise SufficeError(f"the method {word} has no option --{option.replace('_', '-')}")
+    return method(**given)
+
+
+def takes(words: str, option: str) -> bool:
+    """Whether a method has an option of this name.
+
+    >>> takes("hill-climb", "max_parents")
+    True
+    """
+    word = words.partition(":")[0].lower()
+    if word not in METHODS:
+        return True  # `method_of` says it better
+    module, name, _ = METHODS[word]
+    return option in getattr(import_module(f"suffice.structure.{module}"), name).__dataclass_fields__
+
+
+def edges_of(words: Sequence[str], option: str) -> list[Edge]:
+    """Edges as pairs `A,B`, by the rules of CSV, or as arrows: `A -> B`.
+
+    >>> edges_of(["a,b", '"x, y",b', "a, b -> c"], "--forbid")
+    [('a', 'b'), ('x, y', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    result: list[Edge] = []
+    for text in words:
+        if re.search(r"->|<-|→|←", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
+            result += read_directed(text)[1]
+            continue
+        fields = [f.strip() for f in next(csv.reader([text], skipinitialspace=True), [])]
+        if len(fields) != 2 or not all(fields):
+            raise SufficeError(
+                f"{option} takes one edge, parent first: 'A,B' or 'A -> B', names with marks in quotes; not {text!r}"
+            )
+        result.append((fields[0], fields[1]))
+    return result
+
+
+def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | None, max_parents: int | None) -> Any:
+    """The constraints that options spell, None when there are none.
+
+    >>> constraints_of(["a,b"], [], None, 2)
+    Require(('a', 'b')) + MaxParents(2)
+    """
+    from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
+
+    parts: list[Constraints] = []
+    if require:
+        parts.append(Require(*edges_of(require, "--require")))
+    if forbid:
+        parts.append(Forbid(*edges_of(forbid, "--forbid")))
+    if tiers is not None:
+        parts.append(read_tiers(tiers))
+    if max_parents is not None:
+        parts.append(MaxParents(max_parents))
+    return Constraints(*parts) if parts else None
+
+
+def usual_prior(variables: Sequence[Any]) -> Any:
+    """The prior of learned tables; numbers are fitted without one.
+
+    >>> usual_prior([Finite("x", ["a", "b"]), Real("y")]), usual_prior([Real("y")])
+    (BDeu(ess=1), None)
+    """
+    return BDeu(1) if any(isinstance(v, Finite) for v in variables) else None
 
 
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""The demonstration: a known network, rows drawn from it, and the network that Suffice fits to them."""
+"""The demonstration: a known network, rows drawn from it, and what Suffice learns back: the numbers, then the graph as well."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from suffice.display import text_table
+from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.families.categorical import Table
 from suffice.families.gathering import gather
 from suffice.families.priors import BDeu
 from suffice.formats import load
+from suffice.graphs import compare
 from suffice.kernels import warm
 from suffice.learning.fit import fit, score
 from suffice.models.bayes_net import BayesNet
 from suffice.models.divergence import kl
 from suffice.scores import BIC
+from suffice.structure.search import search
 
 Working = Callable[[str], AbstractContextManager[None]]
 T = TypeVar("T")
@@ -42,7 +45,24 @@ def run(n: int, seed: int, working: Working) -> None:
     _intervals(truth, bn, "HYPOVOLEMIA")
     unsupported = sum(int(bn[x].unsupported.sum()) for x in bn)
     print(f"KL(truth || fitted) = {kl(truth, bn):.5f} nats per row; BIC of the graph {score(truth.dag, statistics, BIC()):,.2f}.")
-    print(f"{unsupported} configurations of parents never occurred; bn[node].unsupported says which.")
+    print(f"{unsupported} configurations of parents never occurred; bn[node].unsupported says which.\n")
+    _graph(truth, data, working)
+
+
+def _graph(truth: BayesNet, data: Data, working: Working) -> None:
+    """Forget the graph, too, and learn it back."""
+    print("Now forget the graph as well, and search for the one that the rows support best.\n")
+    with working("searching"):
+        found = search(data)
+    compared = compare(truth.dag, found.dag)
+    print(found.summary())
+    print(f"BIC of the true graph {score(truth.dag, data, BIC()):,.3f}; the distance of the two classes (SHD) is {compared.shd}.")
+    for word, edges in (("not found", compared.missing), ("too many", compared.extra)):
+        if edges:
+            print(f"{word}: {', '.join(f'{a} -> {b}' for a, b in edges)}")
+    print(f"KL(truth || learned) = {kl(truth, fit(found.dag, data, prior=BDeu(1))):.5f} nats per row.\n")
+    for edge in (*compared.missing[:1], ("VENTLUNG", "EXPCO2")):
+        print(found.explain(edge), "\n")
 
 
 def _intervals(truth: BayesNet, bn: BayesNet, node: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.errors import FitError
 from suffice.families.family import Family, Statistic
-from suffice.families.priors import Prior, as_prior
+from suffice.families.priors import Prior, as_prior, imagined
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -95,7 +95,7 @@ class Evidence:
         return replace(self, prior=prior.bind(variables, statistics))
 
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
-        imagined = self.prior.imagine(child, parents)
-        if imagined is None:
+        rows = imagined(self.prior, child, parents, seen)
+        if rows is None:
             raise FitError(f"{self.prior} says nothing about {child.name!r}; add a prior that does: Evidence((BDeu(1), BGe()))")
-        return family.log_evidence(child, seen, imagined)
+        return family.log_evidence(child, seen, rows)

@@ -32,7 +32,13 @@ BITS = 128
 """States up to which a column has bitmaps; tables with a column of more are counted row by row."""
 
 CORE = 1024
-"""Cells, the last state of each column left out, up to which a table is counted by bitmaps: by measurement."""
+"""Cells, the last state of each column left out, up to which a core table is counted by bitmaps: by measurement."""
+
+FULL = 512
+"""Cells, the last state of the extension left out, up to which a full table is counted by bitmaps."""
+
+SHARED = 2e6
+"""Nanoseconds of work from which on threads share it."""
 
 TABLES = 2**26
 """Cells of tables that are counted in one go."""
@@ -106,7 +112,7 @@ class Bitmaps:
     def full(self, sets: npt.NDArray[np.int32]) -> tuple[Counts32, Ints]:
         """The tables of these sets of columns, all of the same number, each in the order given: flat counts and offsets."""
         cells = self.cells(sets)
-        by_rows = self.by_rows(sets)
+        by_rows = ~self.narrow[sets].all(1) | (cells - cells // self.sizes[sets[:, -1]] > FULL) | (sets.shape[1] == 1)
         groups = Groups.of(sets, cells)
         out = self._zeros(int(cells.sum()))
         if by_rows.all():
@@ -122,6 +128,21 @@ class Bitmaps:
                 for i, g in enumerate(which):
                     out[groups.offsets[g] : groups.offsets[g + 1]] = mine[part.offsets[i] : part.offsets[i + 1]]
         return out, groups.offsets
+
+    def extended(self, prefix: Sequence[int], ext: npt.NDArray[np.int32]) -> tuple[Counts32, Ints]:
+        """The tables of one set of columns with each of some others: flat counts and offsets."""
+        q = 1
+        for v in prefix:
+            q *= int(self.sizes[v])
+        offsets = np.zeros(len(ext) + 1, np.int64)
+        np.cumsum(q * self.sizes[ext], out=offsets[1:])
+        out = self._zeros(int(offsets[-1]))
+        groups = Groups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
+        if q * 2 > FULL or not self.narrow[groups.prefix].all() or not self.narrow[ext].all():
+            self._scan(groups, out)
+        else:
+            self._count(groups, 1, out)
+        return out, offsets
 
     def core(self, sets: npt.NDArray[np.int32]) -> tuple[Counts32, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
@@ -154,7 +175,7 @@ class Bitmaps:
         e = np.maximum(self.sizes[groups.prefix] - 1 + full, 1)
         room = int(np.cumprod(e, axis=1).sum(1).max())
         weight = np.prod(e, axis=1) * np.add.reduceat(self.sizes[groups.ext], groups.ext_first[:-1])
-        work = float(weight.sum()) * self.n_rows
+        work = float(weight.sum()) * self.n_rows * 0.005
         for blocks in self._blocks():
 
             def job(part: Groups, blocks: Any = blocks) -> None:
@@ -162,7 +183,7 @@ class Bitmaps:
                     blocks, self.first, self.sizes, part.prefix, part.ext_first, part.ext, part.offsets, full, room, out
                 )
 
-            self._shared(job, groups, weight, work * 0.01)
+            self._shared(job, groups, weight, work)
 
     def _scan(self, groups: Groups, out: Counts32) -> None:
         from suffice.kernels.bitmaps import scan_groups
@@ -183,7 +204,7 @@ class Bitmaps:
 
     def _shared(self, job: Callable[[Groups], None], groups: Groups, weight: Ints, work: float) -> None:
         """The job over all groups, parts of them in threads if the work, in nanoseconds, is worth it. Parts share no table."""
-        if self.workers == 1 or work < 1e5:
+        if self.workers == 1 or work < SHARED:
             job(groups)
             return
         if len(groups.prefix) == 1:
@@ -242,7 +263,7 @@ class Bitmaps:
         return bits
 
     def _zeros(self, n_cells: int) -> Counts32:
-        if 4.0 * n_cells > available_memory() / 2:
+        if n_cells > 2**20 and 4.0 * n_cells > available_memory() / 2:
             raise TooLarge(
                 f"the tables asked for need {bytes_in_words(4.0 * n_cells)}, and {bytes_in_words(available_memory())} are free"
             )

@@ -14,6 +14,7 @@ from suffice.engines.blocks import ROWS, Batch, Block, layout_of, ranges
 from suffice.engines.gather import Entry, Fill, Plan, gather
 from suffice.engines.parallel import in_order, tree_sum
 from suffice.engines.progress import watched
+from suffice.engines.resample import counts, drawn, parted, picked, written_out
 from suffice.engines.store import Store
 from suffice.engines.stream import Stream, stream
 from suffice.errors import DataError, listed
@@ -122,6 +123,64 @@ class Data:
         return Data(self._store, chosen)
 
     select = take
+
+    def pick(self, index: Any, *, weights: Any = None) -> Data:
+        """Some of the rows, by their numbers from 0 (in that order, and as often as they are named) or by a mask.
+
+        They are held in memory, encoded: one byte a cell for up to 255 states, eight a number. What the columns are stays as it
+        is, as if declared. `weights` takes the place of the weights of the picked rows.
+
+        >>> from suffice.engines import scan
+        >>> few = scan({"x": ["a", "b", "c"]}).pick([2, 2])
+        >>> few.n_rows, few.schema["x"], few.column("x")
+        (2, Finite('x', ['a', 'b', 'c']), array([2, 2], dtype=uint8))
+        """
+        return Data(picked(self._store, self.columns, index, weights), self.columns)
+
+    def resample(self, seed: Any) -> Data:
+        """A bootstrap sample: as many rows, drawn with replacement, held as `pick` holds them.
+
+        Weights that are whole numbers count equal rows, which are drawn one by one; other weights stay with their rows.
+
+        >>> from suffice.engines import scan
+        >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
+        100.0
+        """
+        self._store.require(self.columns)
+        index, weights = drawn(self.n_rows, self._weights(), np.random.default_rng(seed))
+        return self.pick(index, weights=weights)
+
+    def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
+        """For each of some folds of the rows, chosen at random: the rows outside it and the rows inside, held as by `pick`.
+
+        >>> from suffice.engines import scan
+        >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
+        [(2, 3), (3, 2)]
+        """
+        self._store.require(self.columns)
+        for outside, inside in parted(self.n_rows, self._weights(), folds, np.random.default_rng(seed)):
+            yield self.pick(outside[0], weights=outside[1]), self.pick(inside[0], weights=inside[1])
+
+    def written_out(self) -> Data | None:
+        """The same rows without weights, each as often as its weight says; None where that cannot be.
+
+        >>> from suffice.engines import scan
+        >>> scan({"x": ["a", "b"]}, weights=[2, 1]).written_out().column("x")
+        array([0, 0, 1], dtype=uint8)
+        """
+        store = written_out(self._store, self.columns)
+        return None if store is None else Data(store, self.columns)
+
+    @property
+    def whole_weights(self) -> bool:
+        """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
+        self._store.require(self.columns)
+        weight = self._weights()
+        return weight is not None and counts(weight)
+
+    def _weights(self) -> npt.NDArray[np.float64] | None:
+        weight = self._store.weight
+        return None if weight is None else self._store.rows(weight, 0, self.n_rows)
 
     def with_variables(self, variables: Any) -> Data:
         """The same rows, some of their columns declared otherwise."""

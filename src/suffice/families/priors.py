@@ -106,6 +106,39 @@ class BDeu:
 
 
 @dataclass(frozen=True)
+class BDs:
+    """`ess` imagined rows, spread evenly over the configurations of the parents that occur (Scutari 2016, PMLR 52, p. 438).
+
+    Where data is sparse BDeu wastes imagined rows on configurations that never occur. Which do depends on the data, so this is for
+    scores, `Evidence(BDs(1))`, not for `fit`. Not score equivalent.
+
+    >>> BDs(10)
+    BDs(ess=10)
+    """
+
+    ess: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("the equivalent sample size of BDs", self.ess)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> BDs:
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
+        raise FitError(
+            "BDs imagines rows only where the data has some, which makes it a score, Evidence(BDs(1)), and no prior; fit with BDeu"
+        )
+
+    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Counts | None:
+        """The imagined counts, given where there are real ones."""
+        if not isinstance(seen, Counts) or not isinstance(child, Finite):
+            return None
+        keys, _ = seen.listed()
+        occur = len(np.unique(keys // child.n_states))
+        return _imagined_counts(child, parents, self.ess / (max(occur, 1) * child.n_states))
+
+
+@dataclass(frozen=True)
 class NormalInverseGamma:
     """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
 
@@ -212,6 +245,18 @@ class Several:
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
         answers = (p.imagine(child, parents) for p in self.priors)
         return next((a for a in answers if a is not None), None)
+
+    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
+        answers = (imagined(p, child, parents, seen) for p in self.priors)
+        return next((a for a in answers if a is not None), None)
+
+
+def imagined(prior: Any, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
+    """What a prior imagines, which may depend on where there is data."""
+    answer: Statistic | None = (
+        prior.imagine_where(child, parents, seen) if hasattr(prior, "imagine_where") else prior.imagine(child, parents)
+    )
+    return answer
 
 
 def as_prior(prior: object) -> Prior | None:

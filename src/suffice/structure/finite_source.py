@@ -9,6 +9,7 @@ Values are whole multiples of 1/scale (see `suffice.kernels.local_scores`), so t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,19 +72,34 @@ class FiniteSource:
         return result
 
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        others = np.asarray(candidates, np.int64)
-        there = np.isin(others, parents)
-        result = np.empty(len(others))
-        prefix = (*parents, child)
-        new = others[~there]
-        if len(new):
-            sets = np.empty((len(new), len(prefix) + 1), np.int32)
-            sets[:, :-1] = prefix
-            sets[:, -1] = new
-            result[~there] = self._of_sets(sets, np.full(len(new), len(parents)))
-        if there.any():
-            result[there] = self.families([(child, tuple(p for p in parents if p != c)) for c in others[there]])
-        return result
+        there = [c for c in candidates if c in parents]
+        new = np.array([c for c in candidates if c not in parents], np.int32)
+        r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
+        if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
+            return self.families([(child, tuple(sorted({*parents} ^ {c}))) for c in candidates])
+        tables, at = self.bitmaps.extended((*parents, child), new)
+        cells = q * self.sizes[new]
+        added = self._of_tables(tables, at, np.full(len(new), q), r, self.sizes[new]) - self.price * (r - 1.0) * cells
+        if not there:
+            return np.asarray(added)
+        # Without one of the parents: the same table, summed over it.
+        whole = tables[: at[1]].reshape(*self.sizes[list(parents)], r, -1).sum(-1)
+        smaller = [whole.sum(parents.index(p), dtype=np.int32).ravel() for p in there]
+        starts = np.cumsum([0, *map(len, smaller)])
+        fewer = np.array([q // int(self.sizes[p]) for p in there])
+        taken = self._of_tables(np.concatenate(smaller), starts, fewer, r, np.ones(len(there), np.int64))
+        taken -= self.price * (r - 1.0) * fewer
+        scores = iter(added), iter(taken)
+        return np.array([next(scores[c in there]) for c in candidates])
+
+    def _of_tables(self, tables: npt.NDArray[np.int32], at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
+        """The likelihoods or evidences of a child from tables [outer, child, inner]."""
+        from suffice.kernels.local_scores import family_terms
+
+        values = np.empty(len(outer), np.int64)
+        size = np.full(len(outer), r)
+        family_terms(tables, at[:-1], outer, size, inner, self.kind, self.alpha, self.known, self.scale, values)
+        return values / self.scale
 
     def pairs(self) -> tuple[Array, Array]:
         n = len(self.sizes)

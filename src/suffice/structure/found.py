@@ -1,41 +1,117 @@
-"""What a search found."""
+"""What a search found: the graph, its score, how sure that is, and what else would have done as well."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import html
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from suffice.display import html_table, text_table
+from suffice.errors import FitError, GraphError
+from suffice.families import family_of
 from suffice.graphs import Cpdag, Dag
+from suffice.graphs.text import Edge, written
 from suffice.iteration import Step
+from suffice.structure.explain import explain
+from suffice.structure.explanations import Explanation
+from suffice.structure.neighbourhood import Neighbourhood
+from suffice.structure.plan import Plan, in_words
 from suffice.structure.problem import Outcome, Problem
+from suffice.structure.rules import Parents, Rules
+from suffice.variables import Finite, Variable
+
+N_SHOWN = 60
+"""Edges that a printed result lists."""
 
 
-@dataclass(frozen=True, eq=False)
+TELLING = 0.1
+"""A gap above this says no more than that nothing is proved."""
+
+
+class Tie(NamedTuple):
+    """Other parents of one node that score the same, though the data would then have other independences."""
+
+    child: str
+    parents: tuple[str, ...]
+    instead_of: tuple[str, ...]
+    difference: float
+
+    def __str__(self) -> str:
+        return f"{_family(self.child, self.parents)} scores as {_family(self.child, self.instead_of)} does"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Found:
-    """A graph, its score, and how it was found."""
+    """The result of `search`. It prints as a table: each edge with what the score loses without it.
 
-    dag: Dag
+    >>> from suffice.structure.search import search
+    >>> from suffice.structure.hill_climb import HillClimb
+    >>> found = search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}, method=HillClimb())
+    >>> found.dag, found.cpdag.undirected
+    (Dag('x -> y; z'), (('x', 'y'),))
+    >>> round(found.score, 3), round(found.losses["x", "y"], 3)
+    (-62.83, 25.881)
+    """
+
+    names: tuple[str, ...]
+    """The variables, sorted."""
     cpdag: Cpdag
+    """The equivalence class: what the data can say. Edges from a real to a finite variable do not exist, and so direct others."""
     score: float | None
+    """The score of the graph; None when the method does not use one."""
     trace: tuple[Step, ...]
+    """Each improvement: what, its gain, the score after it, the seconds since the start."""
     bound: float | None
+    """No graph that keeps the constraints and the method's maximum of parents scores more; None when nothing is known."""
     finished: bool
+    """False when a limit or Ctrl-C stopped the search: then this is the best so far, and may differ from run to run."""
     method: Any
-    problem: Problem = field(repr=False)
+    seconds: float
+    details: Any = None
+    """What the method tells besides: the tests of PC."""
+    _parents: tuple[Parents, ...] | None = None
+    _problem: Problem | None = field(default=None)
 
     @staticmethod
     def of(problem: Problem, method: Any, outcome: Outcome, finished: bool) -> Found:
-        if outcome.cpdag is not None:
-            dag, cpdag, score = outcome.cpdag.to_dag(), outcome.cpdag, None
-        else:
-            dag, score = problem.dag(outcome.parents), problem.scores.total(outcome.parents)
-            cpdag = dag.cpdag()
-        return Found(dag, cpdag, score, tuple(problem.progress.trace), outcome.bound, finished, method, problem)
+        """What a method returned, its graph replaced by the member of its class that stands for the class."""
+        parents, score, cpdag = None, None, outcome.cpdag
+        if cpdag is None:
+            roots = {getattr(method, option, None) for option in ("root", "target")}
+            parents, score = canonical(problem, effective_rules(problem, method), outcome.parents, roots)
+            cpdag = problem.dag(list(parents)).cpdag(_impossible(problem.variables, parents, problem.names))
+        return Found(
+            names=problem.names,
+            cpdag=cpdag,
+            score=score,
+            trace=tuple(problem.progress.trace),
+            bound=outcome.bound,
+            finished=finished,
+            method=method,
+            seconds=problem.progress.seconds,
+            details=getattr(outcome, "details", None),
+            _parents=parents,
+            _problem=problem,
+        )
 
-    @property
-    def proved(self) -> bool:
-        """Whether no graph that keeps the rules scores more."""
-        return self.gap is not None and self.gap <= 1e-9
+    @cached_property
+    def dag(self) -> Dag:
+        """The graph: of an equivalence class always the same member.
+
+        A method without a score (PC) finds a class; then this is a member of it, or an error that says why it has none.
+        """
+        if self._parents is None:
+            try:
+                return self.cpdag.to_dag()
+            except GraphError as error:
+                raise GraphError(
+                    f"what {in_words(self.method)} found is not the class of a graph; see found.cpdag: {error}"
+                ) from None
+        return Dag({self.names[i]: [self.names[p] for p in ps] for i, ps in enumerate(self._parents)})
 
     @property
     def gap(self) -> float | None:
@@ -43,3 +119,207 @@ class Found:
         if self.bound is None or self.score is None:
             return None
         return max(0.0, self.bound - self.score) / max(1.0, abs(self.score))
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is proved that no graph that keeps the constraints and the method's maximum of parents scores more."""
+        return self.gap is not None and self.gap <= 1e-9
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the search was foretold to cost."""
+        return Plan.of(self.problem, self.method)
+
+    @property
+    def problem(self) -> Problem:
+        """The data, the score and the rules of the search."""
+        if self._problem is None:
+            raise FitError("this result was unpickled, and its data is not with it; search again to ask for more")
+        return self._problem
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """The graph among those that one change makes of it."""
+        if self._parents is None:
+            raise FitError(f"{in_words(self.method)} uses no score, so that graphs cannot be compared by it")
+        return Neighbourhood(self.problem, effective_rules(self.problem, self.method), self._parents)
+
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        if self._parents is None:
+            return {}
+        return dict(zip(self.names, self.problem.scores.families(enumerate(self._parents)).tolist(), strict=True))
+
+    def scores_by_node(self) -> dict[str, float]:
+        """What each node adds to the score."""
+        return dict(self._scores)
+
+    @cached_property
+    def losses(self) -> dict[Edge, float]:
+        """What the score loses without each edge (parent, child); empty when the method uses no score."""
+        if self._parents is None:
+            return {}
+        edges = sorted((p, child) for child, chosen in enumerate(self._parents) for p in chosen)
+        without = self.problem.scores.families([(c, tuple(q for q in self._parents[c] if q != p)) for p, c in edges])
+        named = [(self.names[p], self.names[c]) for p, c in edges]
+        return {e: self._scores[e[1]] - float(w) for e, w in zip(named, without, strict=True)}
+
+    @cached_property
+    def n_parameters(self) -> int:
+        """How many parameters a network of this graph has."""
+        known = {v.name: v for v in self.problem.variables}
+        families = [(known[x], [known[p] for p in self.dag.parents(x)]) for x in self.names]
+        return sum(family_of(child, parents).n_parameters(child, parents) for child, parents in families)
+
+    @cached_property
+    def ties(self) -> tuple[Tie, ...]:
+        """Graphs of other classes that score the same: one node's parents with one more, one less or one swapped.
+
+        Two columns that are copies of each other are the usual reason.
+        """
+        if self._parents is None or self.score is None:
+            return ()
+        around, tie = self.neighbourhood, self.problem.scores.tie(self.score)
+        families = [(child, s) for child in range(len(self.names)) for s in around.one_change(child)]
+        own = np.array([self._scores[self.names[child]] for child, _ in families])
+        differences = self.problem.scores.families(families) - own
+        alike = [(f, float(d)) for f, d in zip(families, differences, strict=True) if abs(d) <= tie]
+        kept = [(c, s, d) for (c, s), d in alike if around.keeps(c, s)]
+        return tuple(Tie(self.names[c], self._named(s), self._named(self._parents[c]), d) for c, s, d in kept)
+
+    def explain(self, what: str | Sequence[str]) -> Explanation:
+        """Why a node has its parents, or why an edge is in the graph or is not.
+
+        `what` is the name of a node, a pair (parent, child), or text such as "a -> b".
+        """
+        return explain(self, what)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, for JSON."""
+        return {
+            "method": repr(self.method),
+            "variables": list(self.names),
+            "edges": [list(e) for e in self._graph_edges],
+            "directed": [list(e) for e in self.cpdag.directed],
+            "undirected": [list(e) for e in self.cpdag.undirected],
+            "losses": [[*e, loss] for e, loss in self.losses.items()],
+            "score": self.score,
+            "bound": self.bound,
+            "gap": self.gap,
+            "proved": self.proved,
+            "finished": self.finished,
+            "seconds": self.seconds,
+            "trace": [s._asdict() for s in self.trace],
+        }
+
+    def _named(self, parents: Parents) -> tuple[str, ...]:
+        return tuple(self.names[p] for p in parents)
+
+    @property
+    def _graph_edges(self) -> tuple[Edge, ...]:
+        """The edges of the graph; where a class has no member, none."""
+        try:
+            return self.dag.edges
+        except GraphError:
+            return ()
+
+    @property
+    def _sure(self) -> str:
+        if self.score is None:
+            return "an equivalence class, without a score"
+        most = getattr(self.method, "max_parents", None)
+        within = f" with at most {most} parent{'s' * (most != 1)}" if isinstance(most, int) else ""
+        if self.proved:
+            return f"proved to be the best{within}"
+        if self.gap is not None and self.gap < TELLING:
+            return f"no graph{within} scores more than {self.bound:,.3f} (gap {self.gap:.2%})"
+        return "not proved to be the best"
+
+    def summary(self) -> str:
+        """The graph's size and score, how sure that is, and how it was found, in two lines."""
+        n = len(self.cpdag.directed) + len(self.cpdag.undirected)
+        score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
+        stopped = "" if self.finished else "; stopped before its end: the best so far"
+        return (
+            f"{_many(len(self.names), 'variable')}, {_many(n, 'edge')}; {score}{self._sure}\n"
+            f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
+        )
+
+    @cached_property
+    def _score_word(self) -> str:
+        return repr(self.problem.score)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        open_ended = {frozenset(e) for e in self.cpdag.undirected}
+        if self._parents is None:
+            rows: list[list[object]] = [[f"{written(a)} -> {written(b)}"] for a, b in self.cpdag.directed]
+            return ["edge"], rows + [[f"{written(a)} - {written(b)}"] for a, b in self.cpdag.undirected]
+        ways = {e: "either way" if frozenset(e) in open_ended else "" for e in self.losses}
+        rows = [[f"{written(a)} -> {written(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
+        return ["edge", "loss without it", "direction"], rows
+
+    def __repr__(self) -> str:
+        header, rows = self._table()
+        more = f"\n... and {len(rows) - N_SHOWN:,} more edges; see found.losses" if len(rows) > N_SHOWN else ""
+        table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
+        return f"Found: {self.summary()}{table}{more}"
+
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
+        return f"<p>{lines}</p>{html_table(*self._table())}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that needs no data. The data stays behind: it may be larger than memory."""
+        if self._problem is not None:
+            _ = self._scores, self.losses, self.plan, self._score_word
+            if self._parents is not None:
+                _ = self.n_parameters
+        own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties"}
+        return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
+
+
+def effective_rules(problem: Problem, method: Any) -> Rules:
+    """The rules of the problem with the method's own maximum of parents."""
+    most = getattr(method, "max_parents", None)
+    return problem.rules.capped(most if isinstance(most, int) else None)
+
+
+def canonical(
+    problem: Problem, rules: Rules, parents: Sequence[Parents], roots: Collection[object] = ()
+) -> tuple[tuple[Parents, ...], float]:
+    """The graph that stands for the class, and its score: always the same one, whichever member a search arrived at.
+
+    Of the members whose edges the rules allow, the extension by Dor & Tarsi (1992); `roots`, which a method was told to begin
+    with, stay on top. The graph found is kept when that member scores less (K2 is not score equivalent) or has more parents
+    somewhere than the rules allow.
+    """
+    score, names = problem.scores.total(parents), problem.names
+    number = {name: i for i, name in enumerate(names)}
+    edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
+    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
+    fixed = [(names[c], names[p]) for p, c in edges if one_way[c, p]]
+    try:
+        member = problem.dag(list(parents)).cpdag(forbidden=fixed).to_dag()
+    except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension
+        return tuple(parents), score
+    other = tuple(tuple(sorted(number[p] for p in member.parents(x))) for x in names)
+    other_score = problem.scores.total(other)
+    constraints = getattr(problem, "constraints", None)
+    kept = rules.permits(other) and (constraints is None or not constraints.check(member))
+    if other_score < score - problem.scores.tie(score) or not kept:
+        return tuple(parents), score
+    return other, other_score
+
+
+def _impossible(variables: Sequence[Variable], parents: Sequence[Parents], names: Sequence[str]) -> list[Edge]:
+    """The reversed edges that no family has: from a real to a finite variable."""
+    finite = [isinstance(v, Finite) for v in variables]
+    return [(names[c], names[p]) for c, ps in enumerate(parents) for p in ps if finite[p] and not finite[c]]
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def _family(child: str, parents: Sequence[str]) -> str:
+    return f"{child} | {', '.join(parents)}" if parents else child

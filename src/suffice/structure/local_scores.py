@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.families.priors import K2, BDeu, Dirichlet, NormalWishart
+from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.structure.families_source import FamiliesSource
@@ -136,8 +136,10 @@ def _source(
     """The fastest source that can answer."""
     form = _form(score, data.weight)
     narrow = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
-    if isinstance(data, Data) and not data.weighted and narrow and form is not None and 0 < data.n_rows < 2**31:
-        return FiniteSource(data, variables, score, form, threads, memory_limit)
+    if isinstance(data, Data) and narrow and form is not None:
+        rows = data.select([v.name for v in variables]).written_out() if data.weighted else data
+        if rows is not None and 0 < rows.n_rows < 2**31:
+            return FiniteSource(rows, variables, score, form, threads, memory_limit)
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):
         return GaussianSource(data, variables, score, threads)
     return FamiliesSource(data, variables, score, threads)
@@ -152,6 +154,8 @@ def _form(score: Any, weight: float) -> tuple[int, float, float] | None:
         return 1, float(prior.ess), 0.0
     if type(prior) in (Dirichlet, K2):
         return 2, 1.0 if type(prior) is K2 else float(prior.alpha), 0.0
+    if type(prior) is BDs:
+        return 3, float(prior.ess), 0.0
     return None
 
 

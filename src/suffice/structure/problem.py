@@ -19,12 +19,13 @@ class Outcome(NamedTuple):
     """What a method of search returns: each node's parents by number.
 
     `bound`: no graph that keeps the rules scores more, None where nothing is known; `dag` and `cpdag` instead of `parents` where
-    the method learns an equivalence class without a score (PC).
+    the method learns an equivalence class without a score (PC); `details`: what else it has to tell (the tests of PC).
     """
 
     parents: list[Parents]
     bound: float | None = None
     cpdag: Any = None
+    details: Any = None
 
 
 @dataclass
@@ -39,6 +40,8 @@ class Problem:
     threads: int | None = None
     memory_limit: float | None = None
     progress: Progress[list[Parents]] = field(default_factory=lambda: Progress("searching"))
+    constraints: Any = None
+    """What the rules were made from, for explanations by name."""
 
     @property
     def n(self) -> int:

@@ -135,6 +135,7 @@ def problem_of(
         threads,
         None if memory_limit is None else float(checked_limit(memory_limit)),
         Progress(what, time_limit, progress),
+        constraints,
     )
 
 

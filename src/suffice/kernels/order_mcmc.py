@@ -1,0 +1,333 @@
+"""Random walks over orders of the variables, and what an order says about edges.
+
+The parent sets of child i are rows first[i]:first[i+1] of `score` and `masks`, best first; a set counts when all its members
+come before the child. The rows of those sets of child i that hold parent j are having[have[i n + j]:have[i n + j + 1]], best
+first. An order's score is Σᵢ ln Σ exp(score) over the sets that count; a sum ends when all that is left cannot change it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from suffice.kernels import kernel
+
+NEGLIGIBLE = 25.0
+"""What all further sets together add to a sum is left out when it is below exp(−25) of it, 1e-11."""
+
+_sets = (nb.int64[::1], nb.float64[::1], nb.uint64[:, ::1])
+_table = (*_sets, nb.int64[::1], nb.int32[::1])
+_order, _floats, _words = nb.int32[::1], nb.float64[::1], nb.uint64[::1]
+
+
+@kernel(nb.boolean(nb.uint64[:, ::1], nb.int64, _words))
+def inside(masks: Any, row: int, before: Any) -> bool:
+    """Whether all members of a set are in `before`."""
+    for w in range(len(before)):  # noqa: SIM110 (compiled)
+        if masks[row, w] & ~before[w]:
+            return False
+    return True
+
+
+@kernel(nb.float64(*_sets, _words, nb.int64))
+def local(first: Any, score: Any, masks: Any, before: Any, child: int) -> Any:
+    """ln Σ exp(score) over the sets of a child among the variables in `before`; −inf where there is none."""
+    row, stop = first[child], first[child + 1]
+    while row < stop and not inside(masks, row, before):
+        row += 1
+    if row == stop:
+        return -np.inf
+    top, total = score[row], 1.0
+    enough = top - NEGLIGIBLE - np.log(stop - row)
+    row += 1
+    while row < stop and score[row] > enough:
+        if inside(masks, row, before):
+            total += np.exp(score[row] - top)
+        row += 1
+    return top + np.log(total)
+
+
+@kernel(nb.float64(*_table, _words, nb.int64, nb.int64, nb.float64))
+def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float) -> Any:
+    """ln Σ exp(score) over the sets of a child among `before` that hold a parent; it is to be added to `level`."""
+    cell = child * (len(first) - 1) + parent
+    at, stop = have[cell], have[cell + 1]
+    while at < stop and not inside(masks, having[at], before):
+        at += 1
+    if at == stop:
+        return -np.inf
+    top, total = score[having[at]], 1.0
+    enough = max(level, top) - NEGLIGIBLE - np.log(stop - at)
+    at += 1
+    while at < stop and score[having[at]] > enough:
+        if inside(masks, having[at], before):
+            total += np.exp(score[having[at]] - top)
+        at += 1
+    return top + np.log(total)
+
+
+@kernel(nb.float64(*_table, _words, nb.int64, nb.int64, nb.float64, nb.boolean))
+def changed(
+    first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float, joins: bool
+) -> Any:
+    """The local score of a child, which was `level`, when `parent` joins the others `before` it, or leaves them.
+
+    A difference loses digits; where more than half goes, what remains is summed anew.
+    """
+    word, bit = parent >> 6, np.uint64(1) << np.uint64(parent & 63)
+    before[word] |= bit
+    some = part(first, score, masks, have, having, before, child, parent, level)
+    before[word] &= ~bit
+    if some == -np.inf:
+        return level
+    if not joins:
+        share = np.exp(some - level)
+        return level + np.log1p(-share) if share < 0.5 else local(first, score, masks, before, child)
+    high, low = max(level, some), min(level, some)
+    return high + np.log1p(np.exp(low - high))
+
+
+@kernel(nb.void(_words, _order, nb.int64))
+def fill(before: Any, order: Any, n: int) -> None:
+    """The first n variables of an order as bits."""
+    for w in range(len(before)):
+        before[w] = 0
+    for k in range(n):
+        before[order[k] >> 6] |= np.uint64(1) << np.uint64(order[k] & 63)
+
+
+@kernel(nb.void(*_sets, _order, _floats))
+def rescore(first: Any, score: Any, masks: Any, order: Any, own: Any) -> None:
+    """The local scores of all variables, by place."""
+    before = np.empty(masks.shape[1], np.uint64)
+    for k in range(len(order)):
+        fill(before, order, k)
+        own[k] = local(first, score, masks, before, order[k])
+
+
+@kernel(nb.boolean(*_table, _order, _floats, nb.int64, nb.float64))
+def swap(first: Any, score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, place: int, uniform: float) -> Any:
+    """Swap two neighbours by the rule of Metropolis; whether it was done."""
+    u, v = order[place], order[place + 1]
+    before = np.empty(masks.shape[1], np.uint64)
+    fill(before, order, place)
+    of_v = changed(first, score, masks, have, having, before, v, u, own[place + 1], False)
+    of_u = changed(first, score, masks, have, having, before, u, v, own[place], True)
+    gain = of_v - own[place + 1] + of_u - own[place]
+    if not (gain >= 0.0 or uniform < np.exp(gain)):
+        return False
+    order[place], order[place + 1] = v, u
+    own[place], own[place + 1] = of_v, of_u
+    return True
+
+
+@kernel(nb.void(*_sets, nb.int64[::1], nb.int32[::1], _order, nb.int64, nb.float64[:, ::1]))
+def by_place(first: Any, score: Any, masks: Any, member_first: Any, members: Any, order: Any, v: int, work: Any) -> None:
+    """work[0, k]: the local score of v with the first k variables of an order, of which it is none, before it.
+
+    One pass: each set goes to the place from which on it counts, and the places are then added up.
+    """
+    n = len(order)
+    result, place = work[0], work[1]
+    for k in range(n - 1):
+        place[order[k]] = k + 1
+        result[k] = -np.inf
+    result[n - 1] = -np.inf
+    for row in range(first[v], first[v + 1]):
+        if score[row] < result[0] - NEGLIGIBLE - np.log(first[v + 1] - row):
+            break
+        latest = 0.0
+        for m in range(member_first[row], member_first[row + 1]):
+            latest = max(latest, place[members[m]])
+        k = int(latest)
+        high, low = max(result[k], score[row]), min(result[k], score[row])
+        result[k] = high if low < high - 40.0 else high + np.log1p(np.exp(low - high))
+    for k in range(1, n):
+        high, low = max(result[k - 1], result[k]), min(result[k - 1], result[k])
+        result[k] = high if low < high - 40.0 else high + np.log1p(np.exp(low - high))
+
+
+@kernel(nb.int64(*_table, nb.int64[::1], nb.int32[::1], _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))
+def relocate(
+    first: Any,
+    score: Any,
+    masks: Any,
+    have: Any,
+    having: Any,
+    member_first: Any,
+    members: Any,
+    order: Any,
+    own: Any,
+    work: Any,
+    start: int,
+    uniform: float,
+) -> Any:
+    """Take the variable at `start` out and put it back where the posterior of its place, given the rest, says. Its new place.
+
+    With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
+    """
+    n = len(order)
+    v = order[start]
+    for k in range(start, n - 1):
+        order[k] = order[k + 1]
+    by_place(first, score, masks, member_first, members, order, v, work)
+    of_v, without, with_v, total = work[0], work[1], work[2], work[3]
+    before = np.empty(masks.shape[1], np.uint64)
+    fill(before, order, 0)
+    ahead = 0.0
+    for k in range(n - 1):
+        u = order[k]
+        known = own[k] if k < start else own[k + 1]
+        other = changed(first, score, masks, have, having, before, u, v, known, k < start)
+        without[k], with_v[k] = (known, other) if k < start else (other, known)
+        total[k] = of_v[k] + ahead
+        ahead += without[k]
+        before[u >> 6] |= np.uint64(1) << np.uint64(u & 63)
+    total[n - 1] = of_v[n - 1] + ahead
+    top, behind = total[n - 1], 0.0
+    for k in range(n - 2, -1, -1):
+        behind += with_v[k]
+        total[k] += behind
+        top = max(top, total[k])
+    aim = 0.0
+    for k in range(n):
+        total[k] = np.exp(total[k] - top)
+        aim += total[k]
+    aim *= uniform
+    new = 0
+    while new < n - 1 and aim >= total[new]:
+        aim -= total[new]
+        new += 1
+    while total[new] == 0.0:  # rounding at the far end
+        new -= 1
+    for k in range(n - 1, new, -1):
+        order[k] = order[k - 1]
+        own[k] = with_v[k - 1]
+    order[new], own[new] = v, of_v[new]
+    for k in range(new):
+        own[k] = without[k]
+    return new
+
+
+@kernel(
+    nb.int64(
+        *_table,
+        nb.int64[::1],
+        nb.int32[::1],
+        _order,
+        _floats,
+        nb.float64[:, ::1],
+        nb.float64,
+        nb.int64,
+        nb.int32[:, ::1],
+        _floats,
+    )
+)
+def walk(
+    first: Any,
+    score: Any,
+    masks: Any,
+    have: Any,
+    having: Any,
+    member_first: Any,
+    members: Any,
+    order: Any,
+    own: Any,
+    uniforms: Any,
+    swaps: float,
+    thin: int,
+    orders: Any,
+    totals: Any,
+) -> Any:
+    """One move for each row of `uniforms`; every `thin`-th order is kept with its score. How many moves changed the order.
+
+    A share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place.
+    """
+    n, moved = len(order), 0
+    work = np.empty((4, n))
+    for t in range(len(uniforms)):
+        if n > 1 and uniforms[t, 0] < swaps:
+            place = min(int(uniforms[t, 1] * (n - 1)), n - 2)
+            moved += swap(first, score, masks, have, having, order, own, place, uniforms[t, 2])
+        else:
+            place = min(int(uniforms[t, 1] * n), n - 1)
+            moved += place != relocate(
+                first, score, masks, have, having, member_first, members, order, own, work, place, uniforms[t, 2]
+            )
+        if (t + 1) % thin == 0:
+            rescore(first, score, masks, order, own)  # so that rounding does not add up
+            total = 0.0
+            for k in range(n):
+                orders[t // thin, k] = order[k]
+                total += own[k]
+            totals[t // thin] = total
+    return moved
+
+
+@kernel(
+    nb.void(
+        *_sets,
+        nb.int64[::1],
+        nb.int32[::1],
+        nb.int32[:, ::1],
+        nb.float64[:, ::1],
+        nb.float64[:, ::1],
+        nb.int64[:, ::1],
+        nb.int64[:, ::1],
+    )
+)
+def edges(
+    first: Any,
+    score: Any,
+    masks: Any,
+    member_first: Any,
+    members: Any,
+    orders: Any,
+    uniforms: Any,
+    out: Any,
+    best: Any,
+    drawn: Any,
+) -> None:
+    """Add to out[parent, child] the probability of each edge given each order, and find two sets of each child in each order.
+
+    The members of the set in row r are members[member_first[r]:member_first[r+1]]. For each order `best` holds the row of each
+    child's best set, `drawn` that of a set drawn by its probability.
+    """
+    n = orders.shape[1]
+    before = np.empty(masks.shape[1], np.uint64)
+    for s in range(len(orders)):
+        for k in range(n):
+            fill(before, orders[s], k)
+            child = orders[s, k]
+            total = local(first, score, masks, before, child)
+            row, stop = first[child], first[child + 1]
+            while not inside(masks, row, before):
+                row += 1
+            best[s, child], drawn[s, child] = row, row
+            aim = uniforms[s, child]
+            enough = score[row] - NEGLIGIBLE - np.log(stop - row)
+            while row < stop and score[row] > enough:
+                if inside(masks, row, before):
+                    p = np.exp(score[row] - total)
+                    if aim >= 0.0:
+                        drawn[s, child] = row
+                        aim -= p
+                    for m in range(member_first[row], member_first[row + 1]):
+                        out[members[m], child] += p
+                row += 1
+
+
+@kernel(nb.float64(nb.int64[::1]))
+def linear_extensions(parents: Any) -> Any:
+    """In how many orders of a graph's nodes its parents, bit masks, come before their children."""
+    n = len(parents)
+    ways = np.zeros(1 << n)
+    ways[0] = 1.0
+    for done in range(1 << n):
+        if ways[done] > 0.0:
+            for v in range(n):
+                if not (done >> v) & 1 and parents[v] & ~done == 0:
+                    ways[done | (1 << v)] += ways[done]
+    return ways[(1 << n) - 1]

@@ -1,0 +1,260 @@
+"""Bootstrap: how sure the edges of a learned graph are, by learning it again from resampled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, GraphError, nearest, note
+from suffice.families.family import frame
+from suffice.graphs import Cpdag, Dag
+from suffice.graphs.text import Edge
+from suffice.iteration import OutOfTime, Progress
+from suffice.statistics import Statistics
+from suffice.structure.constraints import Constraints
+from suffice.structure.found import Found
+from suffice.structure.search import problem_of, search
+
+Floats = npt.NDArray[np.float64]
+
+N_SHOWN = 60
+"""Edges that a printed result lists."""
+
+
+class Strength(NamedTuple):
+    """An edge a - b, a the more frequent parent: how often it is found, and how often, of these times, as a → b."""
+
+    a: str
+    b: str
+    strength: float
+    direction: float
+
+
+def bootstrap(
+    data: Any,
+    method: Any = None,
+    n: int = 200,
+    *,
+    score: Any = None,
+    constraints: Constraints | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Bootstrap:
+    """How often each edge is found when the rows are resampled `n` times (Friedman, Goldszmidt & Wyner 1999).
+
+    Each replicate draws as many rows with replacement and searches as `search` would. What counts is the equivalence class that
+    is found: an edge without a direction counts one half each way. Weights that are whole numbers count equal rows, which are
+    drawn one by one; rows with other weights are drawn with them. The sample is held in memory, one byte a cell.
+
+    The k-th sample depends on the seed, k and the order of the rows, not on columns or threads. When `time_limit`, in seconds for
+    all replicates together, is reached, or on Ctrl-C, the replicates done so far are returned: see `n_done`.
+
+    >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
+    >>> sure = bootstrap(rows, n=20)
+    >>> sure.strength("rain", "wet"), sure.averaged()
+    (1.0, Dag('moon; rain -> wet'))
+    """
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+        raise FitError(f"the number of replicates is a whole number of at least 1, not {n!r}")
+    if isinstance(data, Statistics):
+        raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
+    problem = problem_of(data, score, constraints, seed=seed, time_limit=time_limit, memory_limit=memory_limit, threads=threads)
+    rows = scan(data).take(problem.names)
+    options = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
+    watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
+    counts, n_done = np.zeros((problem.n, problem.n)), 0
+    for found in _replicates(rows, (score, method, constraints), int(n), options, watch):
+        counts += _arrows(found)
+        n_done += 1
+    if not n_done:
+        raise FitError("the bootstrap was stopped before its first replicate was done")
+    if n_done < n:
+        note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
+    return Bootstrap(problem.names, counts, int(n), n_done, watch.seconds)
+
+
+def _replicates(rows: Data, asked: tuple[Any, ...], n: int, options: dict[str, Any], watch: Progress[Any]) -> Iterator[Found]:
+    """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
+    limited = watch.time_limit is not None
+    try:
+        for k in range(n):
+            watch.check(f"replicate {k + 1:,} of {n:,}")
+            sample = rows.resample([options["seed"], k])
+            found = search(sample, *asked, time_limit=max(watch.left, 1e-3) if limited else None, **options)
+            if not found.finished:
+                return
+            yield found
+    except (OutOfTime, KeyboardInterrupt):
+        return
+    except FitError:
+        if watch.left > 0:  # else the search had no time left to find anything
+            raise
+    finally:
+        watch.close()
+
+
+def _arrows(found: Found) -> Floats:
+    """[a, b] is 1 for a → b, and one half both ways for an edge without a direction."""
+    number = {name: i for i, name in enumerate(found.names)}
+    members = _members(found, number)
+    counts = np.zeros((len(number), len(number)))
+    for a, b in members.directed:
+        counts[number[a], number[b]] = 1.0
+    for a, b in members.undirected:
+        counts[number[a], number[b]] = counts[number[b], number[a]] = 0.5
+    return counts
+
+
+def _members(found: Found, number: dict[str, int]) -> Cpdag:
+    """The class that was found, with the directions that the constraints leave no choice."""
+    if found.score is None:
+        return found.cpdag
+    rules = found.problem.rules
+    fixed = [
+        (b, a) for a, b in found.dag.edges if rules.required[number[b], number[a]] or not rules.allowed[number[a], number[b]]
+    ]
+    return found.dag.cpdag(forbidden=fixed)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bootstrap:
+    """The result of `bootstrap`. It prints as a table of edges."""
+
+    names: tuple[str, ...]
+    """The variables, sorted."""
+    counts: Floats
+    """counts[i, j]: in how many replicates names[i] → names[j] was found, one half for an edge without a direction."""
+    n: int
+    """The replicates asked for,"""
+    n_done: int
+    """and those done."""
+    seconds: float
+
+    @cached_property
+    def edges(self) -> tuple[Strength, ...]:
+        """The edges that were ever found, the strongest first."""
+        both = self.counts + self.counts.T
+        found = []
+        for i, j in zip(*np.nonzero(np.triu(both)), strict=True):
+            a, b = (i, j) if self.counts[i, j] >= self.counts[j, i] else (j, i)
+            direction = float(self.counts[a, b] / both[a, b])
+            found.append(Strength(self.names[a], self.names[b], float(both[a, b] / self.n_done), direction))
+        return tuple(sorted(found, key=lambda e: (-e.strength, -e.direction, e.a, e.b)))
+
+    def strength(self, a: str, b: str) -> float:
+        """The share of replicates in which a and b are adjacent."""
+        i, j = self._number(a), self._number(b)
+        return float((self.counts[i, j] + self.counts[j, i]) / self.n_done)
+
+    def direction(self, a: str, b: str) -> float:
+        """Of the replicates in which a and b are adjacent, the share with a → b; NaN if there are none."""
+        i, j = self._number(a), self._number(b)
+        both = self.counts[i, j] + self.counts[j, i]
+        return float(self.counts[i, j] / both) if both else float("nan")
+
+    @cached_property
+    def threshold(self) -> float:
+        """The smallest strength of a significant edge (Scutari & Nagarajan 2013, Artif. Intell. Med. 57, §3).
+
+        If the graph were certain, every pair's strength would be 0 or 1. Of all such sets of strengths the one is taken whose
+        distribution function is nearest to that of the strengths found, by the area between them (L1); it says how many pairs
+        are 1.
+        """
+        pairs = np.triu_indices(len(self.names), 1)
+        return _threshold((self.counts + self.counts.T)[pairs] / self.n_done)
+
+    def averaged(self, threshold: float | None = None) -> Dag:
+        """The graph of the edges with at least this strength (by default `threshold`), each in its more frequent direction.
+
+        An edge that would close a cycle of stronger ones is left out. Edges with no more frequent direction are directed so that
+        they make no new collider, where that can be done.
+        """
+        least = self.threshold if threshold is None else threshold
+        if not (isinstance(least, (int, float)) and 0.0 <= least <= 1.0):
+            raise FitError(f"a threshold is a strength between 0 and 1, not {threshold!r}")
+        arrows: list[Edge] = []
+        lines: list[Edge] = []
+        for edge in self.edges:
+            if edge.strength < least - 1e-12:
+                break
+            if edge.direction == 0.5:
+                lines.append((edge.a, edge.b))
+            elif not _leads(arrows, edge.b, edge.a):
+                arrows.append((edge.a, edge.b))
+        try:
+            return Cpdag(arrows, lines, nodes=self.names).to_dag()
+        except GraphError:  # the arrows leave the others no way without a new collider
+            for a, b in lines:
+                arrows.append((b, a) if _leads(arrows, b, a) else (a, b))
+            return Dag(arrows, nodes=self.names)
+
+    def to_frame(self) -> Any:
+        """The edges as a data frame."""
+        return frame({field: [getattr(e, field) for e in self.edges] for field in Strength._fields})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, for JSON."""
+        edges = [e._asdict() for e in self.edges]
+        averaged = [list(e) for e in self.averaged().edges]
+        return {"n": self.n, "n_done": self.n_done, "threshold": self.threshold, "edges": edges, "averaged": averaged}
+
+    def _number(self, name: str) -> int:
+        if name not in self.names:
+            raise GraphError(f"there is no variable {name!r}{nearest(str(name), self.names)}")
+        return self.names.index(name)
+
+    def _headline(self) -> str:
+        stopped = f" of {self.n:,}, then stopped" if self.n_done < self.n else ""
+        kept = sum(e.strength >= self.threshold - 1e-12 for e in self.edges)
+        return (
+            f"{self.n_done:,} replicates{stopped} of a search over {len(self.names):,} variables; {self.seconds:.3g} s\n"
+            f"{kept:,} of {len(self.edges):,} edges are significant: strength at least {self.threshold:.3g}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = [[e.a, e.b, f"{e.strength:.3f}", f"{e.direction:.3f}"] for e in self.edges[:N_SHOWN]]
+        return ["a", "b", "strength", "direction a -> b"], rows
+
+    def __repr__(self) -> str:
+        more = f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
+        return f"Bootstrap: {self._headline()}\n\n{text_table(*self._table())}{more}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), caption=self._headline())
+
+
+def _threshold(strengths: Floats) -> float:
+    """The smallest strength above F⁻¹(t), t the median of the distribution function F over [0, 1], which minimises ∫ |F − t|.
+
+    >>> _threshold(np.array([0.0, 0.1, 0.9, 1.0])), _threshold(np.array([0.1, 0.4]))
+    (0.9, 1.0)
+    """
+    if not len(strengths):
+        return 1.0
+    knots = np.unique(np.concatenate([[0.0, 1.0], strengths]))
+    below = np.searchsorted(np.sort(strengths), knots[:-1], side="right")
+    middle = int(np.argmax(np.cumsum(np.diff(knots)) > 0.5 + 1e-12))
+    significant = np.sort(strengths)[below[middle] :]
+    return float(significant[0]) if len(significant) else 1.0
+
+
+def _leads(arrows: list[Edge], start: str, end: str) -> bool:
+    """Whether arrows lead from one node to another."""
+    reached, agenda = {start}, [start]
+    while agenda:
+        node = agenda.pop()
+        new = {b for a, b in arrows if a == node} - reached
+        reached |= new
+        agenda += new
+    return end in reached

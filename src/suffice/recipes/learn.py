@@ -1,0 +1,84 @@
+"""Learn: from data to a network, graph and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from suffice.engines.scan import scan
+from suffice.errors import note
+from suffice.families.family import Estimate
+from suffice.families.priors import BDeu, NormalInverseGamma
+from suffice.learning.fit import fit
+from suffice.models.bayes_net import BayesNet
+from suffice.statistics import Statistics
+from suffice.structure.constraints import Constraints
+from suffice.structure.found import Found
+from suffice.structure.search import search
+from suffice.variables import Finite, Variable
+
+PRIOR = (BDeu(1), NormalInverseGamma())
+"""The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers."""
+
+
+def learn(
+    data: Any,
+    score: Any = None,
+    method: Any = None,
+    prior: Any = PRIOR,
+    *,
+    constraints: Constraints | None = None,
+    estimate: Estimate | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> BayesNet:
+    """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
+
+    By default the parameters are posterior means under BDeu(1), those of numbers under NormalInverseGamma(); `prior=None` gives
+    maximum likelihood. Columns that identify rows are left out of the network, with a note. To see how the graph was found, how
+    sure it is and why each edge is there, call `search`, which takes the same arguments, and `fit(found.dag, data)`.
+
+    >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
+    >>> bn = learn(rows)
+    >>> bn.dag, bn["wet"].probs.round(2)
+    (Dag('moon; rain -> wet'), array([[0.99, 0.01],
+           [0.06, 0.94]]))
+    """
+    rows = data if isinstance(data, Statistics) else scan(data)
+    found = search(
+        rows,
+        score,
+        method,
+        constraints,
+        seed=seed,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        threads=threads,
+        progress=progress,
+    )
+    if not found.finished:
+        note("the search was stopped before its end; the network has the best graph so far")
+    return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables), estimate=estimate), found)
+
+
+def suitable(prior: Any, variables: Iterable[Variable]) -> Any:
+    """The default prior without the part that no variable needs; any other prior as it is.
+
+    >>> suitable(PRIOR, [Finite("x", ["a", "b"])]), suitable(None, [])
+    (BDeu(ess=1), None)
+    """
+    if prior is not PRIOR:
+        return prior
+    finite = {isinstance(v, Finite) for v in variables}
+    return PRIOR if len(finite) > 1 else PRIOR[0] if finite == {True} else PRIOR[1]
+
+
+def _told(bn: BayesNet, found: Found) -> BayesNet:
+    """The same network, which also says how its graph was found."""
+    score = "" if found.score is None else f", {found.problem.score} {found.score:,.3f}"
+    info = f"{bn.fit_info}; graph by {type(found.method).__name__}{score}"
+    fitted: dict[str, Any] = {"statistics": bn.statistics, "prior": bn.prior, "estimate": bn.estimate, "fit_info": info}
+    return BayesNet.of(bn.dag, bn.variables, {name: bn[name] for name in bn}, **fitted)

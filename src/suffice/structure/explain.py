@@ -1,0 +1,235 @@
+"""Why a node has its parents, why an edge is in the graph, why another one is not: the facts are sought here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import GraphError
+from suffice.families import family_of
+from suffice.graphs import Cpdag, Dag
+from suffice.graphs.input import unknown
+from suffice.graphs.paths import chain
+from suffice.graphs.text import parse_arrows, written
+from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
+from suffice.structure.neighbourhood import Neighbourhood
+from suffice.structure.rules import Parents
+from suffice.variables import Finite
+
+if TYPE_CHECKING:
+    from suffice.structure.found import Found
+
+N_RUNNERS_UP = 5
+
+
+def explain(found: Found, what: str | Sequence[str]) -> Explanation:
+    """The explanation of a node, or of an edge whether it is there or not."""
+    if isinstance(what, str) and what in found.names:
+        return _node_tested(found, what) if found.score is None else _node(found, what)
+    a, b = _edge_of(what, found.names)
+    if found.score is None:
+        return _tested(found, a, b)
+    around = found.neighbourhood
+    number = {name: i for i, name in enumerate(found.names)}
+    parent, child = number[a], number[b]
+    if child in around.parents[parent]:
+        parent, child = child, parent
+    return _present(found, parent, child) if parent in around.parents[child] else _absent(found, parent, child)
+
+
+def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]:
+    if isinstance(what, str):
+        if not any(arrow in what for arrow in ("->", "<-", "→", "←")):
+            raise unknown(what, names)
+        edges: Sequence[Any] = parse_arrows(what)[1]
+        if len(edges) != 1:
+            raise GraphError(f"one edge is explained at a time, and {what!r} has {len(edges)}")
+        what = edges[0]
+    if not isinstance(what, Sequence) or len(what) != 2:
+        raise GraphError(f"explain takes a node, a pair (parent, child) or text such as 'a -> b', not {what!r}")
+    a, b = what
+    for name in (a, b):
+        if name not in names:
+            raise unknown(name, names)
+    if a == b:
+        raise GraphError(f"an edge joins two nodes, not {a!r} with itself")
+    return a, b
+
+
+def _present(found: Found, parent: int, child: int) -> EdgePresent:
+    around, names = found.neighbourhood, found.names
+    a, b = names[parent], names[child]
+    rest = _less(around.parents[child], parent)
+    removed = _change(around, {child: rest})
+    sets, _ = around.parent_sets(child, len(around.parents[child]), without=parent)
+    others = [s for s in sets if s != rest] or sets  # the removal is told above already
+    ranked = around.ranked(child, others)
+    reversible = (min(a, b), max(a, b)) in found.cpdag.undirected
+    return EdgePresent(
+        parent=a,
+        child=b,
+        loss=-(removed.gain or 0.0),
+        required=bool(around.rules.required[child, parent]),
+        reversible=reversible,
+        removed=removed,
+        reversed=_reversed(around, parent, child),
+        equivalent=_equivalent(found, a, b) if reversible else None,
+        replaced=_change(around, {child: ranked[0][1]}) if ranked else None,
+        n_sets=len(sets),
+    )
+
+
+def _reversed(around: Neighbourhood, parent: int, child: int) -> Change:
+    """The same graph with child -> parent; it is scored even where it may not be, if it can be."""
+    names = around.problem.names
+    new = {child: _less(around.parents[child], parent), parent: _more(around.parents[parent], child)}
+    refused = _refusal(around, child, parent)
+    if around.rules.required[child, parent]:
+        refused = _constraint(around, parent, child)
+    elif detour := around.path(parent, child, direct=False):
+        refused = refused or f"it would make a cycle: {chain([names[i] for i in (*detour, parent)])}"
+    return _change(around, new, refused)
+
+
+def _equivalent(found: Found, a: str, b: str) -> Change | None:
+    """The member of the class that has b -> a: what it changes and gains, which is 0 when the score is equivalent."""
+    lines = [e for e in found.cpdag.undirected if e != (min(a, b), max(a, b))]
+    try:
+        member = Cpdag([*found.cpdag.directed, (b, a)], lines, nodes=found.names).completed().to_dag()
+    except GraphError:
+        return None
+    number = {name: i for i, name in enumerate(found.names)}
+    new = {number[x]: tuple(sorted(number[p] for p in member.parents(x))) for x in found.names}
+    around = found.neighbourhood
+    return _change(around, {x: ps for x, ps in new.items() if ps != around.parents[x]})
+
+
+def _absent(found: Found, parent: int, child: int) -> EdgeAbsent:
+    around = found.neighbourhood
+    forward, backward = (_added(around, *e) for e in ((parent, child), (child, parent)))
+    swap = None
+    if forward.refused == _full(around, child):
+        loose = [p for p in around.parents[child] if not around.rules.required[child, p]]
+        sets = [_more(_less(around.parents[child], p), parent) for p in loose]
+        ranked = around.ranked(child, sets)
+        swap = _change(around, {child: ranked[0][1]}) if ranked else None
+    return EdgeAbsent(found.names[parent], found.names[child], forward, backward, swap)
+
+
+def _added(around: Neighbourhood, parent: int, child: int) -> Change:
+    return _change(around, {child: _more(around.parents[child], parent)}, _refusal(around, parent, child))
+
+
+def _full(around: Neighbourhood, child: int) -> str:
+    most = int(around.rules.max_parents[child])
+    return f"{written(around.problem.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
+
+
+def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
+    """Why an edge that is not there may not be put there; None if it may."""
+    rules, names = around.rules, around.problem.names
+    if not _has_family(around, child, (parent,)):
+        return "a finite variable cannot have a real parent"
+    if not rules.allowed[child, parent]:
+        return _constraint(around, parent, child)
+    if parent not in around.children[child] and (path := around.path(child, parent)):
+        return f"it would make a cycle: {chain([names[i] for i in (*path, child)])}"
+    if len(around.parents[child]) >= rules.max_parents[child]:
+        return _full(around, child)
+    return None
+
+
+def _constraint(around: Neighbourhood, parent: int, child: int) -> str:
+    """What the constraints say of an edge."""
+    if around.rules.required[child, parent]:
+        return "the constraints require it this way"
+    constraints, names = getattr(around.problem, "constraints", None), around.problem.names
+    if constraints is None:
+        return "the constraints forbid it"
+    before = constraints.check(Dag([], nodes=names))
+    broken = [s for s in constraints.check(Dag([(names[parent], names[child])], nodes=names)) if s not in before]
+    return f"the constraints forbid it: {broken[0]}" if broken else "it would go against required edges"
+
+
+def _node(found: Found, name: str) -> NodeExplained:
+    around, node = found.neighbourhood, found.names.index(name)
+    own = around.parents[node]
+    sets, complete = around.parent_sets(node, len(own) + 1)
+    if not complete:
+        smaller, complete_smaller = around.parent_sets(node, len(own))
+        if complete_smaller:
+            sets = list(dict.fromkeys([*smaller, *around.one_change(node)]))
+    ranked = around.ranked(node, sets)[:N_RUNNERS_UP]
+    return NodeExplained(
+        node=name,
+        parents=tuple(found.names[p] for p in own),
+        score=found.scores_by_node()[name],
+        losses={a: loss for (a, b), loss in found.losses.items() if b == name},
+        runners_up=tuple(_change(around, {node: s}) for _, s in ranked),
+        n_sets=len(sets),
+        complete=complete,
+        children={b: loss for (a, b), loss in found.losses.items() if a == name},
+    )
+
+
+def _change(around: Neighbourhood, new: dict[int, Parents], refused: str | None = None) -> Change:
+    """Other parents for some nodes, with their scores where they have any."""
+    names = around.problem.names
+    parents = {names[x]: tuple(names[p] for p in ps) for x, ps in new.items()}
+    if not all(_has_family(around, x, ps) for x, ps in new.items()):
+        return Change(parents, {}, None, refused)
+    scores = {names[x]: around.scores.family(x, ps) for x, ps in new.items()}
+    gain = sum(around.gain(x, ps) for x, ps in new.items())
+    penalty = _penalty(around, new)
+    return Change(parents, scores, gain, refused, None if penalty is None else gain + penalty, penalty)
+
+
+def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
+    """What the parameters that these families have more than the present ones cost, if the score prices parameters."""
+    price = getattr(around.problem.score, "price", None)
+    if price is None:
+        return None
+    more = sum(_n_parameters(around, x, ps) - _n_parameters(around, x, around.parents[x]) for x, ps in new.items())
+    return float(price(around.scores.weight)) * more
+
+
+def _n_parameters(around: Neighbourhood, child: int, parents: Parents) -> int:
+    variables = around.problem.variables
+    mothers = [variables[p] for p in parents]
+    return family_of(variables[child], mothers).n_parameters(variables[child], mothers)
+
+
+def _has_family(around: Neighbourhood, child: int, parents: Parents) -> bool:
+    variables = around.problem.variables
+    return not isinstance(variables[child], Finite) or all(isinstance(variables[p], Finite) for p in parents)
+
+
+def _node_tested(found: Found, name: str) -> NodeTested:
+    edges = sorted(e for e in (*found.cpdag.directed, *found.cpdag.undirected) if name in e)
+    return NodeTested(name, tuple(_tested(found, a, b) for a, b in edges))
+
+
+def _tested(found: Found, a: str, b: str) -> PairTested:
+    directed, lines = set(found.cpdag.directed), set(found.cpdag.undirected)
+    if (b, a) in directed:
+        a, b = b, a
+    line = (min(a, b), max(a, b)) in lines
+    direction = "the tests leave the direction open" if line else f"{written(a)} -> {written(b)}" if (a, b) in directed else ""
+    given, p_value = _test_record(found.details, found.names, a, b)
+    return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
+
+
+def _test_record(details: Any, names: Sequence[str], a: str, b: str) -> tuple[tuple[str, ...] | None, float | None]:
+    """The separating set and the p-value of a pair, as far as the method kept them: `sepsets` and `p_values` by (i, j), i < j."""
+    i, j = sorted((names.index(a), names.index(b)))
+    given = getattr(details, "sepsets", {}).get((i, j))
+    p_value = getattr(details, "p_values", {}).get((i, j))
+    return None if given is None else tuple(names[k] for k in given), None if p_value is None else float(p_value)
+
+
+def _less(parents: Parents, parent: int) -> Parents:
+    return tuple(p for p in parents if p != parent)
+
+
+def _more(parents: Parents, parent: int) -> Parents:
+    return tuple(sorted({*parents, parent}))

@@ -1,0 +1,254 @@
+"""Tests of conditional independence, from the same statistics as everything else.
+
+A test says what it needs of some variables, and gives its statistic, degrees of freedom and p-value: how likely a statistic at
+least as large is if the two variables are independent given the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import FitError, listed, nearest
+from suffice.families.regression import COLLINEAR, too_large
+from suffice.statistics import Counts, Moments, Request, Statistics
+from suffice.variables import Finite, Variable
+
+Array = npt.NDArray[np.float64]
+
+
+class Independence(NamedTuple):
+    """The answer of a test. `df` is None where the statistic has no degrees of freedom (Fisher's z is normal)."""
+
+    statistic: float
+    df: int | None
+    p_value: float
+
+
+class IndependenceTest(Protocol):
+    """A test of x and y given others, by name."""
+
+    finite: ClassVar[bool]
+    """Whether it is of finite variables, or else of numbers."""
+
+    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
+        """The statistic that it asks for."""
+
+    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
+        """Its answer."""
+
+
+@dataclass(frozen=True)
+class _TableTest:
+    """What the tests of finite variables share: a contingency table of x and y within each configuration z of the given.
+
+    The degrees of freedom are (r - 1)(c - 1)q over the declared states; `adjusted` counts only the rows and columns of each
+    stratum that are not empty. Without any, the table cannot speak against independence: p is 1.
+    """
+
+    adjusted: bool = False
+    finite: ClassVar[bool] = True
+    pearson: ClassVar[bool] = False
+
+    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
+        """The table of all of them."""
+        return Request((*given, x, y))
+
+    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
+        """The statistic, its degrees of freedom and its p-value."""
+        from scipy.special import chdtrc
+
+        table = _Table.of(statistics.counts(self.needs(x, y, given).finite))
+        statistic = table.x_squared if self.pearson else table.g_squared
+        df = table.adjusted_df if self.adjusted else table.df
+        return Independence(self._reported(statistic, table), df, float(chdtrc(df, statistic)) if df else 1.0)
+
+    def _reported(self, statistic: float, table: _Table) -> float:
+        return statistic
+
+
+@dataclass(frozen=True)
+class GSquared(_TableTest):
+    """The likelihood ratio G² = 2 Σ n log(n n_z / (n_xz n_yz)), chi-square if independent (Wilks 1938).
+
+    >>> from suffice.engines import scan
+    >>> from suffice.structure.independence import independence_test
+    >>> data = scan({"x": ["a", "a", "b", "b"] * 5, "y": ["u", "u", "v", "u"] * 5})
+    >>> independence_test(data, "x", "y", test=GSquared())
+    Independence(statistic=8.630..., df=1, p_value=0.0033...)
+    """
+
+
+@dataclass(frozen=True)
+class ChiSquared(_TableTest):
+    """Pearson's X² = Σ (n - e)²/e, with e = n_xz n_yz / n_z (Pearson 1900).
+
+    >>> independence_test({"x": ["a", "a", "b", "b"] * 5, "y": ["u", "u", "v", "u"] * 5}, "x", "y", test=ChiSquared())
+    Independence(statistic=6.666..., df=1, p_value=0.0098...)
+    """
+
+    pearson: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class MutualInformation(_TableTest):
+    """The conditional mutual information of x and y in nats: G² = 2N · MI, which gives its p-value.
+
+    >>> independence_test({"x": ["a", "b"] * 9, "y": ["u", "v"] * 9}, "x", "y", test=MutualInformation()).statistic
+    0.693...
+    """
+
+    def _reported(self, statistic: float, table: _Table) -> float:
+        return statistic / (2.0 * table.total) if table.total else 0.0
+
+
+@dataclass(frozen=True)
+class FisherZ:
+    """Fisher's z = atanh(r) · sqrt(N - |given| - 3) of the partial correlation r, normal if independent (Fisher 1921).
+
+    Where nothing can be said, nothing speaks against independence: with N - |given| - 3 <= 0 rows left, and where x or y is
+    constant or a linear combination of the given, z is 0 and p is 1. A given column that is a combination of other given ones
+    adds nothing. With r = ±1 z is infinite and p is 0.
+
+    >>> independence_test({"x": [1.0, 2.5, 3.0, 4.0, 5.5], "y": [2.0, 4.0, 3.5, 5.0, 4.5]}, "x", "y", test=FisherZ())
+    Independence(statistic=1.696..., df=None, p_value=0.089...)
+    """
+
+    finite: ClassVar[bool] = False
+
+    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
+        """The moments of all of them."""
+        return Request((), (*given, x, y))
+
+    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
+        """z and its two-sided p-value."""
+        from scipy.special import ndtr
+
+        moments = statistics.moments((), self.needs(x, y, given).real)
+        left = moments.total - len(given) - 3
+        r = _partial_correlation(correlations(moments)) if left > 0 else 0.0
+        z = float(np.arctanh(r) * np.sqrt(left)) if abs(r) < 1 and left > 0 else r * np.inf if r else 0.0
+        return Independence(z, None, float(2.0 * ndtr(-abs(z))))
+
+
+def independence_test(
+    data: Any, x: str, y: str, given: str | Iterable[str] = (), test: IndependenceTest | None = None
+) -> Independence:
+    """Whether x and y are independent given others: the statistic, its degrees of freedom and its p-value.
+
+    `data` is anything that `scan` takes, or `Statistics`. Without a `test` finite variables are tested by `GSquared()`, numbers
+    by `FisherZ()`; mixed variables have no test yet.
+
+    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
+    >>> round(independence_test(rows, "rain", "wet").p_value, 6)
+    8.1e-05
+    >>> independence_test(rows, "rain", "moon", given="wet").df
+    2
+    """
+    rows = data if isinstance(data, Statistics) else scan(data)
+    names = (x, y, *((given,) if isinstance(given, str) else given))
+    known = rows.variables if isinstance(rows, Statistics) else rows.schema
+    for name in names:
+        if name not in known:
+            raise FitError(f"there is no variable {name!r}{nearest(str(name), known)}")
+    if len(set(names)) < len(names):
+        raise FitError(f"a test is of different variables, and one is named twice in {listed(names)}")
+    chosen = suited([known[n] for n in names], test)
+    request = chosen.needs(x, y, names[2:])
+    if isinstance(rows, Data):
+        rows.require_complete(names)
+    return chosen.test(rows if isinstance(rows, Statistics) else rows.gather([request]), x, y, names[2:])
+
+
+def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adjusted: bool = False) -> IndependenceTest:
+    """The test that was asked for, if it is one for these variables, or else the one that suits them."""
+    finite = [v.name for v in variables if isinstance(v, Finite)]
+    numbers = [v.name for v in variables if not isinstance(v, Finite)]
+    if test is None:
+        if finite and numbers:
+            raise FitError(
+                f"there is no test of independence for finite and real variables together ({listed(finite, 3)} and "
+                f"{listed(numbers, 3)}); cut the numbers into intervals (variables={{name: Bins(5)}}), or search by a score"
+            )
+        return FisherZ() if numbers else GSquared(adjusted)
+    if not isinstance(test, (_TableTest, FisherZ)):
+        raise FitError(f"a test is GSquared(), ChiSquared(), MutualInformation() or FisherZ(), not {test!r}")
+    wrong = numbers if test.finite else finite
+    if wrong:
+        kind = "finite variables, not numbers such as" if test.finite else "numbers, not finite variables such as"
+        raise FitError(f"{type(test).__name__} tests {kind} {listed(wrong, 3)}")
+    return test
+
+
+class _Table(NamedTuple):
+    """The cells of a table that are not empty: their counts, and those of their stratum, row and column in it."""
+
+    n: Array
+    n_z: Array
+    n_xz: Array
+    n_yz: Array
+    df: int
+    adjusted_df: int
+
+    @staticmethod
+    def of(counts: Counts) -> _Table:
+        """x and y are the last two variables of the counts."""
+        keys, n = counts.listed()
+        sizes = [v.n_states for v in counts.variables]
+        r, c = sizes[-2:]
+        z, row, column = keys // (r * c), keys // c, keys // (r * c) * c + keys % c
+        strata, n_z = _margin(z, n)
+        rows, n_xz = _margin(row, n)
+        columns, n_yz = _margin(column, n)
+        in_rows = np.bincount(np.searchsorted(strata, rows // r), minlength=len(strata))
+        in_columns = np.bincount(np.searchsorted(strata, columns // c), minlength=len(strata))
+        return _Table(n, n_z, n_xz, n_yz, (r - 1) * (c - 1) * prod(sizes[:-2]), int(((in_rows - 1) * (in_columns - 1)).sum()))
+
+    @property
+    def total(self) -> float:
+        return float(self.n.sum())
+
+    @property
+    def g_squared(self) -> float:
+        return max(0.0, float(2.0 * (self.n * np.log(self.n * self.n_z / (self.n_xz * self.n_yz))).sum()))
+
+    @property
+    def x_squared(self) -> float:
+        return max(0.0, float((self.n * (self.n * self.n_z / (self.n_xz * self.n_yz) - 1.0)).sum()))
+
+
+def _margin(keys: npt.NDArray[np.int64], n: Array) -> tuple[npt.NDArray[np.int64], Array]:
+    """The different keys, and of each cell the sum of all with its key."""
+    different, inverse = np.unique(keys, return_inverse=True)
+    return different, np.bincount(inverse, n).astype(np.float64)[inverse]
+
+
+def correlations(moments: Moments) -> Array:
+    """The matrix of correlations; a constant column has zeros, on the diagonal, too."""
+    if not len(moments.scatter):
+        return np.zeros((len(moments.reals), len(moments.reals)))
+    scatter = moments.scatter[0]
+    if not np.isfinite(scatter).all():
+        raise too_large(moments.reals[-1])
+    variance = np.diag(scatter)
+    scale = np.sqrt(np.where(variance > 0, variance, np.inf))
+    result = scatter / scale[:, None] / scale
+    np.fill_diagonal(result, variance > 0)
+    return np.ascontiguousarray(result)
+
+
+def _partial_correlation(correlation: Array) -> float:
+    """That of the last two variables given the others, which are swept out one by one."""
+    left = correlation.copy()
+    for j in range(len(left) - 2):
+        if left[j, j] > COLLINEAR:
+            left = left - np.outer(left[:, j], left[j]) / left[j, j]
+    x, y = left[-2, -2], left[-1, -1]
+    return 0.0 if min(x, y) <= COLLINEAR else float(np.clip(left[-2, -1] / np.sqrt(x * y), -1.0, 1.0))

@@ -1,0 +1,322 @@
+"""Order MCMC: the posterior probability of each edge, by a random walk over orders of the variables.
+
+Given an order ≺ in which parents come before children, the graphs fall apart into independent choices of parent sets, so that
+
+    p(data, ≺) ∝ Πᵢ Σ_{S before i} exp score(i | S),     P(j → i | ≺, data) = Σ_{S ∋ j} exp score(i | S) / Σ_S exp score(i | S)
+
+are exact sums over the table of parent sets (Friedman & Koller 2003, Machine Learning 50, 95–125, eqs. 8 and 12). The walk visits
+orders in proportion to p(data, ≺); the edge's probability given each visited order is averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.options import checked_limit
+from suffice.engines.parallel import in_order
+from suffice.errors import FitError, TooLarge, bytes_in_words, note
+from suffice.iteration import OutOfTime
+from suffice.scores import AIC, LogLikelihood
+from suffice.structure.constraints import Constraints
+from suffice.structure.order_posterior import OrderPosterior
+from suffice.structure.parent_sets import ParentSets
+from suffice.structure.problem import Problem
+from suffice.structure.rules import Rules
+from suffice.structure.search import problem_of
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+BATCHES = 20
+"""Parts into which a chain is cut: for the Monte Carlo error, and to look at the clock in between."""
+
+SWAPS = 0.95
+"""The share of moves that swap neighbours; the others, which cost more and go further, relocate a variable."""
+
+COUNTABLE = 20
+"""Variables up to which the orders of a graph are counted."""
+
+
+def order_mcmc(
+    data: Any,
+    score: Any = None,
+    *,
+    max_parents: int = 3,
+    samples: int = 1000,
+    burn_in: int | None = None,
+    thin: int | None = None,
+    chains: int = 2,
+    correct: bool = False,
+    constraints: Constraints | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> OrderPosterior:
+    """The posterior probability of each edge, by sampling orders of the variables (Friedman & Koller 2003).
+
+    `score` stands for ln p(data | graph): `BIC()`, the default, approximates it; `Evidence(BDeu(1))` is exact under its prior.
+    Every set of at most `max_parents` parents has the same prior probability. Each of the `chains` starts from a random order,
+    throws `burn_in` samples away (by default half as many as it keeps), and keeps `samples` orders, one every `thin` moves (by
+    default ten for each variable). A move swaps two neighbours, or takes a variable out and puts it back by the posterior of
+    its place (a Gibbs step).
+
+    *The order bias.* All orders have the same prior probability, and so a graph's is proportional to the number of orders it
+    fits: sparse and tree-like graphs are favoured. With `correct=True`, for up to 20 variables, a graph is drawn from each order
+    and weighted by one over the number of orders it fits, which is counted: then all graphs have the same prior probability, at
+    the price of a larger Monte Carlo error (`weight_ess` tells).
+
+    Look at `r_hat`, `largest_difference` and `ess` before you believe it; a note says so when the chains disagree. Ctrl-C and
+    `time_limit` keep what was sampled so far.
+
+    >>> data = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
+    >>> posterior = order_mcmc(data, samples=200)
+    >>> round(posterior.adjacent("x", "y"), 2), posterior.adjacent("x", "z") < 0.5, posterior.agreed
+    (1.0, True, True)
+    """
+    _check(max_parents, samples, burn_in, thin, chains, seed, score)
+    problem = problem_of(
+        data,
+        score,
+        constraints,
+        seed=seed,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        threads=threads,
+        progress=progress,
+        what="order MCMC",
+    )
+    if constraints is not None and (constraints.adjacent or constraints.not_ancestor):
+        raise FitError("orders are sampled under constraints on single edges only, not under Adjacent or NotAncestor")
+    if correct and problem.n > COUNTABLE:
+        raise FitError(
+            f"the correction counts the orders of each graph, which is done for up to {COUNTABLE} variables, not {problem.n}; "
+            "use correct=False and mind the order bias"
+        )
+    rules = problem.rules.capped(max_parents)
+    _refuse_too_large(rules, checked_limit(memory_limit))
+    table = _Table(problem.scores.parent_sets(rules, prune=False))
+    thin = 10 * problem.n if thin is None else thin
+    burn_in = samples // 2 if burn_in is None else burn_in
+    walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
+    finished = _walked(walks, problem, samples, burn_in)
+    posterior = _posterior(problem, table, walks, correct, finished)
+    _warn(posterior)
+    return posterior
+
+
+class _Table:
+    """The parent sets as the kernels take them, with the members of each set, and the sets that hold each parent."""
+
+    def __init__(self, sets: ParentSets) -> None:
+        self.sets = sets
+        parts = [_members(sets.masks[k : k + 2**18]) for k in range(0, len(sets), 2**18)]
+        sizes = np.concatenate([size for size, _ in parts])
+        self.members = np.concatenate([members for _, members in parts])
+        self.member_first = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.repeat(np.arange(len(sets), dtype=np.int32), sizes)
+        cells = np.repeat(np.repeat(np.arange(sets.n), np.diff(sets.first)) * sets.n, sizes) + self.members
+        having = rows[np.argsort(cells, kind="stable")]
+        have = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=sets.n**2))])
+        self.arrays = sets.first, sets.score, np.ascontiguousarray(sets.masks)
+        self.by_parent = have, having
+
+    def parents(self, row: int) -> tuple[int, ...]:
+        return tuple(map(int, self.members[self.member_first[row] : self.member_first[row + 1]]))
+
+
+def _members(masks: npt.NDArray[np.uint64]) -> tuple[Integers, npt.NDArray[np.int32]]:
+    """How many members each set has, and which, one set after the other."""
+    bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
+    return bits.sum(axis=1, dtype=np.int64), np.nonzero(bits)[1].astype(np.int32)
+
+
+@dataclass
+class _Chain:
+    """A random walk: where it is, and what it kept, batch by batch."""
+
+    table: _Table
+    rules: Rules
+    thin: int
+    rng: np.random.Generator
+    n_moves: int = 0
+    n_moved: int = 0
+    orders: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    totals: list[Floats] = field(default_factory=list)
+    sums: list[Floats] = field(default_factory=list)
+    drawn: list[Integers] = field(default_factory=list)
+    best: list[Integers] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from suffice.kernels.order_mcmc import rescore
+
+        self.order = _random_order(self.rules, self.rng)
+        self.own = np.empty(len(self.order))
+        rescore(*self.table.arrays, self.order, self.own)
+        if not np.isfinite(self.own).all():
+            raise FitError("the required edges leave a variable only parent sets that cannot be estimated")
+
+    def walk(self, samples: int, keep: bool) -> None:
+        """Go on until so many orders are sampled, and keep them or not."""
+        from suffice.kernels.order_mcmc import edges, walk
+
+        n, moves = len(self.order), samples * self.thin
+        orders, totals = np.empty((samples, n), np.int32), np.empty(samples)
+        members = self.table.member_first, self.table.members
+        state = self.order, self.own, self.rng.random((moves, 3))
+        moved = walk(*self.table.arrays, *self.table.by_parent, *members, *state, SWAPS, self.thin, orders, totals)
+        if not keep:
+            return
+        out = np.zeros((n, n))
+        best, drawn = np.empty((samples, n), np.int64), np.empty((samples, n), np.int64)
+        edges(*self.table.arrays, *members, orders, self.rng.random((samples, n)), out, best, drawn)
+        self.n_moves += moves
+        self.n_moved += moved
+        self.orders.append(orders)
+        self.totals.append(totals)
+        self.sums.append(out)
+        self.drawn.append(drawn)
+        self.best.append(best[np.argmax(self.table.sets.score[best].sum(axis=1))])
+
+
+def _random_order(rules: Rules, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """A random order in which required parents come before their children."""
+    missing, order = rules.required.sum(axis=1), []
+    rank = rng.permutation(rules.n)
+    left = set(range(rules.n))
+    while left:
+        v = min((v for v in left if missing[v] == 0), key=rank.__getitem__)
+        left.remove(v)
+        order.append(v)
+        missing = missing - rules.required[:, v]
+    return np.array(order, np.int32)
+
+
+def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: int) -> bool:
+    """Let all chains walk, batch by batch; whether they came to the end."""
+    sizes = [(len(part), keep) for total, keep in ((burn_in, False), (samples, True)) for part in _parts(total)]
+    try:
+        for done, (size, keep) in enumerate(sizes):
+            for _ in in_order([partial(w.walk, size, keep) for w in walks], problem.threads):
+                pass
+            problem.progress.check(f"{done + 1} of {len(sizes)} parts of the walk")
+    except (OutOfTime, KeyboardInterrupt) as stop:
+        done = min(len(w.sums) for w in walks)
+        if done < 2:
+            raise FitError("the walk was stopped before it had enough samples") from stop
+        for w in walks:
+            for kept in (w.orders, w.totals, w.sums, w.drawn, w.best):
+                del kept[done:]
+        return done == len(_parts(samples))
+    finally:
+        problem.progress.close()
+    return True
+
+
+def _parts(samples: int) -> list[npt.NDArray[Any]]:
+    return [part for part in np.array_split(np.arange(samples), BATCHES) if len(part)]
+
+
+def _posterior(problem: Problem, table: _Table, walks: Sequence[_Chain], correct: bool, finished: bool) -> OrderPosterior:
+    """What all chains say together, and each of them alone."""
+    weights: list[list[Floats]] = [[np.ones(len(t)) for t in w.totals] for w in walks]
+    sums = [w.sums for w in walks]
+    if correct:
+        weights = _weights(table, walks)
+        sums = [[_weighted(table, d, u) for d, u in zip(w.drawn, us, strict=True)] for w, us in zip(walks, weights, strict=True)]
+    parts = np.array([np.array(s) for s in sums])
+    sizes = np.array([[u.sum() for u in us] for us in weights])
+    matrix, error = _ratio(parts, sizes)
+    by_chain = parts.sum(axis=1) / sizes.sum(axis=1)[:, None, None]
+    spread = by_chain.std(axis=0, ddof=1) / np.sqrt(len(walks)) if len(walks) > 1 else np.zeros_like(matrix)
+    every = np.concatenate([u for us in weights for u in us])
+    rows = max((b for w in walks for b in w.best), key=lambda b: float(table.sets.score[b].sum()))
+    return OrderPosterior(
+        names=problem.names,
+        matrix=matrix,
+        error=np.maximum(error, spread),
+        by_chain=by_chain,
+        log_scores=np.array([np.concatenate(w.totals) for w in walks]),
+        acceptance=np.array([w.n_moved / w.n_moves for w in walks]),
+        best=problem.dag([table.parents(int(r)) for r in rows]),
+        best_score=float(table.sets.score[rows].sum()),
+        corrected=correct,
+        weight_ess=float(every.sum() ** 2 / (every**2).sum()),
+        finished=finished,
+        seconds=problem.progress.seconds,
+    )
+
+
+def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Σ parts / Σ sizes over the batches of all chains, and its standard error by the spread of the batches."""
+    total, n = sizes.sum(), sizes.size
+    mean = parts.sum(axis=(0, 1)) / total
+    off = parts - mean * sizes[:, :, None, None]
+    return mean, np.sqrt((off**2).sum(axis=(0, 1)) * n / (n - 1)) / total
+
+
+def _weights(table: _Table, walks: Sequence[_Chain]) -> list[list[Floats]]:
+    """One over the number of orders of each graph that was drawn, relative to the largest."""
+    from suffice.kernels.order_mcmc import linear_extensions
+
+    known: dict[bytes, float] = {}
+
+    def orders(rows: Integers) -> float:
+        key = rows.tobytes()
+        if key not in known:
+            parents = np.array([sum(1 << p for p in table.parents(int(r))) for r in rows], np.int64)
+            known[key] = float(linear_extensions(parents))
+        return known[key]
+
+    counts = [[np.array([orders(rows) for rows in drawn]) for drawn in w.drawn] for w in walks]
+    fewest = min(float(c.min()) for cs in counts for c in cs)
+    return [[fewest / c for c in cs] for cs in counts]
+
+
+def _weighted(table: _Table, drawn: Integers, weights: Floats) -> Floats:
+    """The weight of the graphs that have each edge."""
+    n = drawn.shape[1]
+    out = np.zeros((n, n))
+    for rows, weight in zip(drawn, weights, strict=True):
+        for child, row in enumerate(rows):
+            out[list(table.parents(int(row))), child] += weight
+    return out
+
+
+def _refuse_too_large(rules: Rules, limit: int) -> None:
+    n_sets = 0
+    for child in range(rules.n):
+        needed = int(rules.required[child].sum())
+        free = int(rules.allowed[child].sum()) - needed
+        n_sets += sum(comb(free, k) for k in range(int(rules.max_parents[child]) - needed + 1))
+    size = n_sets * (32 + 8 * -(-rules.n // 64) + 16 * int(rules.max_parents.max(initial=0)))
+    if size > limit:
+        raise TooLarge(
+            f"the table of {n_sets:,} parent sets takes {bytes_in_words(size)}, and the limit is {bytes_in_words(limit)}; "
+            "lower max_parents, restrict the candidate parents by constraints, or raise memory_limit"
+        )
+
+
+def _check(max_parents: int, samples: int, burn_in: int | None, thin: int | None, chains: int, seed: int, score: Any) -> None:
+    named = ("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1), ("seed", seed, 0)
+    for name, value, least in (*named, ("burn_in", 0 if burn_in is None else burn_in, 0), ("thin", thin or 1, 1)):
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+            raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if isinstance(score, (AIC, LogLikelihood)):
+        raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
+
+
+def _warn(posterior: OrderPosterior) -> None:
+    if not posterior.agreed:
+        note(
+            f"the chains disagree (R-hat {posterior.r_hat:.2f}, edges differ by up to {posterior.largest_difference:.2f}): "
+            "take more samples, a longer burn-in or a larger thin before you believe the posterior"
+        )

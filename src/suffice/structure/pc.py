@@ -1,0 +1,212 @@
+"""PC: edges by tests of independence, directions by what separates the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, GraphError, note
+from suffice.graphs import Cpdag, Dag
+from suffice.structure.hill_climb import check_number
+from suffice.structure.independence import IndependenceTest, suited
+from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Triple, directed, possible, triples
+from suffice.structure.problem import Outcome, Problem
+from suffice.structure.rules import Parents, Rules
+from suffice.structure.separation import Judge, Questions, census, judge_of, separated
+
+Matrix = npt.NDArray[np.bool_]
+Pair = tuple[str, str]
+MAJORITY = Majority()
+
+
+class Separation(NamedTuple):
+    """The set that separates a pair, and the p-value of the test that says so."""
+
+    given: tuple[str, ...]
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Separations:
+    """What the tests of a search said: pairs are sorted names."""
+
+    separated: Mapping[Pair, Separation] = field(repr=False)
+    """The pairs without an edge, but for those that the rules keep apart."""
+    strongest: Mapping[Pair, float] = field(repr=False)
+    """The pairs with an edge that was tested, and the largest p-value of all its tests: no set separates it better."""
+    n_tests: int
+    """How many tests were made."""
+
+    def __repr__(self) -> str:
+        return f"Separations({self.n_tests:,} tests: {len(self.separated):,} pairs separated, {len(self.strongest):,} joined)"
+
+
+@dataclass(frozen=True)
+class PC:
+    """Edges that no test separates, directed as far as the tests say: an equivalence class (Spirtes & Glymour 1991).
+
+    This is PC-stable (Colombo & Maathuis 2014, JMLR 15, section 4): an edge x - y goes when x and y are independent (p > alpha)
+    given some set of the other neighbours of x or of y. Sets grow from none to `max_condition` members, and the neighbours change
+    only from one size to the next, so that the order of the columns does not matter. Of one size, sets are tried in the order of
+    names, those of the first of the two variables first; the first that separates is kept. Then `orient` (`Majority()`,
+    `Conservative()` or `FirstSepset()`) tells colliders, and Meek's rules direct the rest. When colliders contradict each other
+    the surer one counts: the one whose middle is in the smaller share of the separating sets, then the one whose ends are
+    separated with the larger p-value.
+
+    `test` is by default `GSquared(adjusted=True)` for finite variables, `FisherZ()` for numbers. No heuristic skips a test for
+    want of rows; a table too sparse to speak has few degrees of freedom left. A variable that others determine (a copy, a sum) is
+    independent of all else given those, so that its edges may be lost.
+
+    Constraints: an edge that is forbidden both ways is left out from the start, a required one is never tested, and one that is
+    allowed in one direction only is directed so. More parents than allowed: no collider is made of them, and if the result needs
+    them all the same, the weakest edge (of the largest p-value) is taken out, with a note.
+
+    >>> from suffice.structure.search import search
+    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
+    >>> found = search(rows, method=PC())
+    >>> found.cpdag, found.score
+    (Cpdag([('moon', 'wet'), ('rain', 'wet')]), None)
+    >>> found.details.separated["moon", "rain"]
+    Separation(given=(), p_value=1.0)
+    """
+
+    alpha: float = 0.05
+    test: IndependenceTest | None = None
+    max_condition: int | None = None
+    orient: Orientation = MAJORITY
+
+    def __post_init__(self) -> None:
+        check_tests(self.alpha, self.max_condition)
+        if not isinstance(self.orient, (Majority, Conservative, FirstSepset)):
+            raise FitError(f"orient is Majority(), Conservative() or FirstSepset(), not {self.orient!r}")
+
+    def run(self, problem: Problem) -> Outcome:
+        """The equivalence class, and the tests that led to it."""
+        if problem.n < 2:
+            return Outcome([], cpdag=Cpdag(nodes=problem.names), details=Separations({}, {}, 0))
+        judge = judge_of(problem, suited(problem.variables, self.test, adjusted=True))
+        may = possible(problem.rules)
+        skeleton = Skeleton.of(judge, may | may.T, problem.rules.required, self.alpha, self.max_condition, problem)
+        colliders, n_tests = self._colliders(judge, skeleton, problem)
+        cpdag = within_bounds(problem, skeleton, colliders)
+        return Outcome([], cpdag=cpdag, details=skeleton.told(problem.names, n_tests))
+
+    def _colliders(self, judge: Judge, skeleton: Skeleton, problem: Problem) -> tuple[list[Triple], int]:
+        """The colliders, surest first, and the number of tests that took."""
+        found = triples(skeleton.adjacent)
+        ends = sorted({(t.x, t.y) for t in found})
+        sets = {pair: (0, np.zeros(problem.n, np.int64)) for pair in ends}
+        n_tests = 0
+        if self.orient.all_sets and ends:
+            asked = Questions.of(ends, skeleton.neighbours)
+            counted = census(judge, asked, skeleton.largest, self.alpha, problem.n, problem.progress)
+            n_tests = counted.n_tests
+            sets = {pair: (int(k), row) for pair, k, row in zip(ends, counted.n_sets, counted.n_with, strict=True)}
+        for pair, given in skeleton.given.items():
+            near = (set(skeleton.neighbours[v].tolist()) for v in pair)
+            if pair in sets and not (self.orient.all_sets and any(set(given) <= s for s in near)):
+                n, row = sets[pair]
+                row[list(given)] += 1
+                sets[pair] = n + 1, row
+        sure = []
+        for t in found:
+            n, row = sets[t.x, t.y]
+            if self.orient.collider(n, int(row[t.z])):
+                sure.append((row[t.z] / n, -skeleton.log_p[t.x, t.y], t))
+        return [t for _, _, t in sorted(sure)], n_tests
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Which variables are joined, what separates the others, and the log p-value of that; of a joined pair the largest."""
+
+    adjacent: Matrix
+    given: dict[tuple[int, int], Parents]
+    log_p: npt.NDArray[np.float64]
+    n_tests: int
+    largest: int
+    """The size of the largest sets that were tried."""
+
+    @staticmethod
+    def of(judge: Judge, may: Matrix, required: Matrix, alpha: float, max_condition: int | None, problem: Problem) -> Skeleton:
+        """Take away the edges that a test separates, by sets of 0, 1, 2 … neighbours."""
+        n = problem.n
+        adjacent, kept = may.copy(), required | required.T
+        log_p, n_tests, k = np.full((n, n), -np.inf), 0, 0
+        given: dict[tuple[int, int], Parents] = {}
+        while k <= (n if max_condition is None else max_condition):
+            degree = adjacent.sum(1)
+            enough = np.maximum(degree[:, None], degree) > k
+            pairs = np.argwhere(np.triu(adjacent & ~kept & enough))
+            if not len(pairs):
+                break
+            pools = [np.flatnonzero(row) if k else np.zeros(0, np.int64) for row in adjacent]
+            answers = separated(judge, Questions.of(pairs, pools), k, alpha, problem.progress)
+            n_tests += answers.n_tests
+            for (x, y), members, value in zip(pairs.tolist(), answers.given, answers.log_p.tolist(), strict=True):
+                if members is not None:
+                    given[x, y] = members
+                    adjacent[x, y] = adjacent[y, x] = False
+                log_p[x, y] = log_p[y, x] = value if members is not None else max(value, log_p[x, y])
+            k += 1
+        return Skeleton(adjacent, given, log_p, n_tests, max(k - 1, 0))
+
+    @property
+    def neighbours(self) -> list[npt.NDArray[np.int64]]:
+        """Of each variable those it is joined with."""
+        return [np.flatnonzero(row) for row in self.adjacent]
+
+    def told(self, names: tuple[str, ...], more_tests: int) -> Separations:
+        """The same by name."""
+        p = np.exp(self.log_p)
+        apart = {
+            (names[x], names[y]): Separation(tuple(names[z] for z in given), float(p[x, y]))
+            for (x, y), given in sorted(self.given.items())
+        }
+        joined = np.argwhere(np.triu(self.adjacent & (self.log_p > -np.inf)))
+        strongest = {(names[x], names[y]): float(p[x, y]) for x, y in joined}
+        return Separations(apart, strongest, self.n_tests + more_tests)
+
+
+def within_bounds(problem: Problem, skeleton: Skeleton, colliders: list[Triple]) -> Cpdag:
+    """The class of the edges and colliders, its weakest edges taken out while a node has more parents than it may have."""
+    rules, adjacent, gone = problem.rules, skeleton.adjacent.copy(), []
+    while True:
+        whole = [t for t in colliders if adjacent[t.x, t.z] and adjacent[t.y, t.z]]
+        cpdag = directed(problem.names, adjacent, rules, whole)
+        edge = _one_too_many(problem, rules, cpdag, skeleton.log_p)
+        if edge is None:
+            break
+        adjacent[edge] = adjacent[edge[::-1]] = False
+        gone.append(f"{problem.names[edge[1]]} - {problem.names[edge[0]]}")
+    if gone:
+        note(f"edges taken out because a node had more parents than it may have: {', '.join(gone)}")
+    return cpdag
+
+
+def _one_too_many(problem: Problem, rules: Rules, cpdag: Cpdag, log_p: npt.NDArray[np.float64]) -> tuple[int, int] | None:
+    """The weakest edge (child, parent) into the first node that has too many parents."""
+    if rules.max_parents.min() >= problem.n - 1:
+        return None
+    try:
+        dag = cpdag.to_dag()
+    except GraphError:
+        dag = Dag(nodes=problem.names)
+    place = {name: i for i, name in enumerate(problem.names)}
+    for child, name in enumerate(problem.names):
+        parents = [place[p] for p in dag.parents(name)]
+        if len(parents) > rules.max_parents[child]:
+            return child, max((p for p in parents if not rules.required[child, p]), key=lambda p: (log_p[child, p], p))
+    return None
+
+
+def check_tests(alpha: float, max_condition: int | None) -> None:
+    """Refuse a level or a size that is none."""
+    if not isinstance(alpha, (int, float)) or isinstance(alpha, bool) or not 0 < alpha < 1:
+        raise FitError(f"alpha, the level of the tests, must be a number between 0 and 1, not {alpha!r}")
+    if max_condition is not None:
+        check_number("max_condition", max_condition, 0)

@@ -1,0 +1,276 @@
+"""The cost of a search, foretold: how many families and tables, how much memory, how many scans, about how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from math import comb, inf
+from typing import Any
+
+import numpy as np
+
+from suffice.display import html_table, text_table
+from suffice.errors import TooLarge, bytes_in_words
+from suffice.statistics import Statistics
+from suffice.structure.problem import Problem
+from suffice.structure.rules import Rules
+from suffice.variables import Finite
+
+PER_BIT_CELL = 4e-12
+"""Seconds a row and cell by bitmaps, one thread (DESIGN §5)."""
+PER_ROW_TABLE = 8e-10
+"""Seconds a row and table by scans."""
+PER_TABLE = 1e-6
+"""Seconds a table, however few the rows: its cells are put together and scored."""
+PER_GAUSSIAN = 1e-6
+"""Seconds a family of real variables, once their moments are known."""
+BIT_CELLS = 256
+"""Cells, the last state of each variable left out, up to which a table is counted by bitmaps."""
+CELLS_A_SCAN = 2**26
+"""Cells that are counted in one scan."""
+START = 0.01
+"""Seconds before the first row is counted."""
+PER_CELL = 3e-9
+"""Seconds to encode a row's cell as bits, once."""
+PER_ORDER = 1.2e-7
+"""Seconds for each round of a chain of orders and each pair of variables."""
+TRANSITIONS = 5e-9
+"""Seconds for each (set, member) of exact search by dynamic programming."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a method asks for: how many families, the tables by their number of variables, and what it needs besides."""
+
+    families: float
+    tables: dict[int, float]
+    at_least: bool = False
+    by_difference: bool = True
+    """Whether the cells of last states follow from smaller tables, and are not counted."""
+    bytes: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a search will cost. Counts are exact or, with `at_least`, a lower bound; seconds are an estimate within a few times.
+
+    >>> from suffice.structure.search import problem_of
+    >>> from suffice.structure.hill_climb import HillClimb
+    >>> rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
+    >>> plan = Plan.of(problem_of(rows, None, None, seed=0, time_limit=None, threads=None), HillClimb())
+    >>> plan.n_rows, plan.n_variables, plan.at_least
+    (40.0, 3, True)
+    """
+
+    method: str
+    n_rows: float
+    n_variables: int
+    families: float
+    """Families (a child with some parents) that are scored."""
+    tables: float
+    """Distinct tables, or sets of moments, that are counted for them."""
+    cells: float
+    """Cells of those tables."""
+    bytes: float
+    """Memory for the rows in their encoded form, the tables and the scores."""
+    scans: float
+    """Passes over the rows."""
+    seconds: float
+    """An estimate."""
+    at_least: bool
+    """Whether the counts are lower bounds: how far a search has to go is known only when it ends."""
+
+    @staticmethod
+    def of(problem: Problem, method: Any) -> Plan:
+        """The cost of a method on a problem, without looking at any rows but to count them."""
+        kind = next((KINDS[c.__name__] for c in type(method).__mro__ if c.__name__ in KINDS), _climbing)
+        most = getattr(method, "max_parents", None)
+        rules = problem.rules.capped(most if isinstance(most, int) else None)
+        work = kind(problem, rules, method)
+        data = problem.data
+        rows = float(data.weight if isinstance(data, Statistics) else data.n_rows)
+        sizes = np.array([v.n_states if isinstance(v, Finite) else 1 for v in problem.variables], float)
+        n_real = sum(not isinstance(v, Finite) for v in problem.variables)
+        cells = sum(n * _mean_product(sizes, k) for k, n in work.tables.items())
+        scans, seconds = _counting(problem, rows, sizes, n_real, work, cells)
+        encoded = rows * (len(sizes) - n_real + 8 * n_real + float((sizes * (sizes > 1)).sum()) / 8)
+        memory = encoded + 8 * min(cells, CELLS_A_SCAN) + 16 * work.families + work.bytes
+        return Plan(
+            method=in_words(method),
+            n_rows=rows,
+            n_variables=problem.n,
+            families=work.families,
+            tables=float(sum(work.tables.values())),
+            cells=cells,
+            bytes=memory,
+            scans=scans,
+            seconds=seconds + work.seconds,
+            at_least=work.at_least,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers by name, for JSON."""
+        return asdict(self)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        least = "at least " if self.at_least else ""
+        return ["what", "foretold"], [
+            ["method", self.method],
+            ["rows", _count(self.n_rows)],
+            ["variables", _count(self.n_variables)],
+            ["families", least + _count(self.families)],
+            ["tables", least + _count(self.tables)],
+            ["cells", least + _count(self.cells)],
+            ["memory", least + bytes_in_words(self.bytes)],
+            ["scans", least + _count(self.scans)],
+            ["seconds", f"about {self.seconds:.2g}" if not self.at_least else f"at least about {self.seconds:.2g}"],
+        ]
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+
+def check(plan: Plan, memory_limit: float | None) -> None:
+    """Refuse a search that needs more memory than it may take (bytes)."""
+    if memory_limit is not None and plan.bytes > memory_limit:
+        raise TooLarge(
+            f"the search would take about {bytes_in_words(plan.bytes)} of memory ({_count(plan.families)} families), and "
+            f"may take {bytes_in_words(memory_limit)}; allow fewer parents (max_parents), use HillClimb(), or raise memory_limit"
+        )
+
+
+def in_words(method: Any) -> str:
+    """A method with the options that are not its defaults.
+
+    >>> from suffice.structure.hill_climb import HillClimb
+    >>> in_words(HillClimb(max_parents=3))
+    'HillClimb(max_parents=3)'
+    """
+    given = [
+        f"{name}={getattr(method, name)!r}"
+        for name, f in getattr(type(method), "__dataclass_fields__", {}).items()
+        if f.repr and getattr(method, name) != f.default
+    ]
+    return f"{type(method).__name__}({', '.join(given)})"
+
+
+def _enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
+    """All parent sets that the rules allow; one table serves all families on the same variables."""
+    n = rules.n
+    families, by_size = 0.0, dict.fromkeys(range(1, n + 1), 0.0)
+    kinds = Counter(zip(rules.allowed.sum(1).tolist(), rules.required.sum(1).tolist(), rules.max_parents.tolist(), strict=True))
+    for (allowed, required, most), children in kinds.items():
+        for k in range(required, min(most, allowed) + 1):
+            sets = children * _choose(allowed - required, k - required)
+            families += sets
+            by_size[k + 1] += sets
+    by_size[1] = max(by_size[1], float(n))
+    tables = {k: min(_choose(n, k), sets) for k, sets in by_size.items() if sets}
+    if tables and (below := max(tables) - 1):
+        tables.setdefault(below, _choose(n, below))  # the parents' own tables
+    return Work(families, tables)
+
+
+def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
+    """All parent sets, or, where they are too many, a climb and then as many sets as may be."""
+    from suffice.structure.orders import EVERYTHING, exhaustive
+
+    n = rules.n
+    rounds = (getattr(method, "rounds", None) or (300 if n <= 100 else max(20, 30_000 // n))) * getattr(method, "chains", 1)
+    seconds = PER_ORDER * rounds * n**2
+    if exhaustive(rules):
+        return replace(_enumerated(problem, rules, method), seconds=seconds)
+    climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
+    tables = climb.tables | {size: climb.tables.get(size, 0.0) + EVERYTHING}
+    return Work(climb.families + size * EVERYTHING, tables, at_least=True, seconds=seconds)
+
+
+def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
+    """All parent sets, then every set of variables once (dynamic programming) or branches of unknown number."""
+    work, n = _enumerated(problem, rules, method), rules.n
+    if n > 27:
+        return Work(work.families, work.tables, at_least=True)
+    return Work(work.families, work.tables, bytes=2.0 ** (n + 3), seconds=TRANSITIONS * n * 2.0**n)
+
+
+def _climbing(problem: Problem, rules: Rules, method: Any) -> Work:
+    """All single edges, then n more families a step, and about as many steps as there are variables."""
+    n = rules.n
+    pairs = float(rules.allowed.sum())
+    runs = 1.0 + (getattr(method, "restarts", 0) or 0)
+    steps = 1.5 * n * runs
+    size = min(4, n, 1 + int(rules.max_parents.max(initial=0)))
+    tables = {1: float(n), 2: pairs / 2} | ({size: steps * n} if size > 2 else {})
+    return Work(n + pairs + steps * n, tables, at_least=True, by_difference=False)
+
+
+def _pairs(problem: Problem, rules: Rules, method: Any) -> Work:
+    """Each pair of variables once."""
+    n = rules.n
+    return Work(_choose(n, 2), {1: float(n), 2: _choose(n, 2)})
+
+
+def _tested(problem: Problem, rules: Rules, method: Any) -> Work:
+    """Each pair once, and each again given every other variable that may be next to it: more as edges remain."""
+    n = rules.n
+    return Work(_choose(n, 2) + 3.0 * n * n, {1: float(n), 2: _choose(n, 2), 3: 3.0 * n * n}, at_least=True)
+
+
+KINDS: dict[str, Callable[[Problem, Rules, Any], Work]] = {
+    "Orders": _orders,
+    "Exact": _exact,
+    "HillClimb": _climbing,
+    "Tabu": _climbing,
+    "GES": _climbing,
+    "ChowLiu": _pairs,
+    "TAN": _pairs,
+    "PC": _tested,
+    "MMHC": _tested,
+}
+"""How the work of each method is counted; of any other as that of a climb."""
+
+
+def _counting(
+    problem: Problem, rows: float, sizes: np.typing.NDArray[np.float64], n_real: int, work: Work, cells: float
+) -> tuple[float, float]:
+    """Scans and seconds for the tables of some work."""
+    if isinstance(problem.data, Statistics):
+        return 0.0, PER_TABLE * work.families
+    scans = max(1.0, float(np.ceil(cells / CELLS_A_SCAN)))
+    if n_real == len(sizes):
+        return 1.0, rows * len(sizes) ** 2 * PER_ROW_TABLE / 4 + PER_GAUSSIAN * work.families
+    if n_real or problem.data.weighted:
+        return scans, sum(work.tables.values()) * (rows * PER_ROW_TABLE + 20 * PER_TABLE)
+    seconds = START + rows * len(sizes) * PER_CELL
+    for k, n in work.tables.items():
+        core = _mean_product(np.maximum(sizes - 1, 1) if work.by_difference else sizes, k)
+        seconds += n * (PER_TABLE + rows * (PER_BIT_CELL * core if core <= BIT_CELLS else PER_ROW_TABLE))
+    return scans, seconds
+
+
+def _mean_product(sizes: np.typing.NDArray[np.float64], k: int) -> float:
+    """The mean over all k variables of the product of their sizes: an elementary symmetric polynomial over its terms."""
+    if k > len(sizes):
+        return 0.0
+    if k > 12:  # past any table that could be counted
+        return float(np.exp(min(700.0, k * np.log(sizes).mean())))
+    e = np.zeros(k + 1)
+    e[0] = 1.0
+    for i, r in enumerate(sizes):
+        top = min(i + 1, k)
+        e[1 : top + 1] += r * e[:top]
+    return float(e[k] / comb(len(sizes), k))
+
+
+def _choose(n: int, k: int) -> float:
+    value = comb(n, k)
+    return float(value) if value < 10**300 else inf
+
+
+def _count(n: float) -> str:
+    return f"{n:,.0f}" if n < 1e9 else f"{n:.3g}"

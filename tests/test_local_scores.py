@@ -1,0 +1,208 @@
+"""Local scores: every source agrees with the families' own definitions, and with brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import suffice as sf
+from suffice.engines import bitmaps as bitmaps_module
+from suffice.engines.bitmaps import Bitmaps
+from suffice.structure import finite_source
+from suffice.structure.families_source import FamiliesSource
+from suffice.structure.finite_source import FiniteSource
+from suffice.structure.gaussian_source import GaussianSource
+from suffice.structure.lattice import lattice
+from suffice.structure.local_scores import LocalScores
+from suffice.structure.rules import Rules
+
+FINITE = [
+    sf.BIC(),
+    sf.AIC(),
+    sf.LogLikelihood(),
+    sf.Evidence(sf.BDeu(1)),
+    sf.Evidence(sf.BDeu(0.01)),
+    sf.Evidence(sf.K2()),
+    sf.Evidence(sf.Dirichlet(0.3)),
+    sf.Evidence(sf.BDs(2)),
+]
+
+
+def rows(seed: int, n: int, sizes: list[int], duplicate: bool = False) -> sf.Data:
+    """Random rows that depend on each other, some states rare."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[str]] = {}
+    before = np.zeros(n, int)
+    variables = {}
+    for i, r in enumerate(sizes):
+        codes = np.where(rng.random(n) < 0.5, rng.integers(r, size=n), before % r)
+        before = codes + rng.integers(2, size=n)
+        columns[f"v{i:02d}"] = [f"s{c}" for c in codes]
+        variables[f"v{i:02d}"] = sf.Finite(f"v{i:02d}", [f"s{k}" for k in range(r)])
+    return sf.scan(columns, variables=variables)
+
+
+def agree(a: object, b: object) -> None:
+    assert len(a) == len(b)
+    assert (a.first == b.first).all()
+    assert (a.masks == b.masks).all()
+    np.testing.assert_allclose(a.score, b.score, rtol=1e-10, atol=1e-8)
+
+
+@pytest.mark.parametrize("score", FINITE, ids=repr)
+def test_bitmaps_agree_with_the_families(score):
+    data = rows(0, 700, [2, 3, 1, 4, 2, 5])
+    scores = LocalScores(data, tuple(data.schema.values()), score)
+    slow = FamiliesSource(data, scores.variables, score, None)
+    assert isinstance(scores.source, FiniteSource)
+    within = np.random.default_rng(1).random((6, 6)) < 0.6
+    for rules in (Rules.free(6), Rules.free(6, 2), Rules.free(6, 0), Rules.free(6, 3).within(within)):
+        for prune in (True, False):
+            agree(scores.parent_sets(rules, prune=prune), slow.parent_sets(rules, prune=prune))
+    for mine, theirs in zip(scores.pairs(), slow.pairs(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+    for child, parents in ((0, ()), (1, (0, 3)), (5, (0, 1, 2, 3, 4)), (2, (4,))):
+        others = [i for i in range(6) if i != child]
+        np.testing.assert_allclose(scores.source.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10)
+
+
+def test_required_parents_are_in_every_set():
+    data = rows(3, 300, [2, 3, 2, 2])
+    scores = LocalScores(data, tuple(data.schema.values()), sf.BIC())
+    rules = Rules.free(4, 2)
+    rules.required[1, 3] = rules.required[0, 1] = True
+    rules.allowed[3, 1] = rules.allowed[1, 0] = False
+    sets = scores.parent_sets(rules)
+    assert all(3 in parents for parents, _ in sets.of_child(1))
+    assert all(1 in parents for parents, _ in sets.of_child(0))
+    agree(sets, FamiliesSource(data, scores.variables, sf.BIC(), None).parent_sets(rules))
+
+
+@pytest.mark.parametrize("score", FINITE[::3], ids=repr)
+def test_large_tables_are_counted_by_rows_or_listed(score, monkeypatch):
+    """Wide columns, tables past every limit, few words in a block: the same scores."""
+    data = rows(5, 900, [2, 140, 3, 9, 30])
+    plain = LocalScores(data, tuple(data.schema.values()), score).parent_sets(Rules.free(5, 3), prune=False)
+    for name, value in (("CORE", 3), ("FULL", 3), ("WORDS", 8)):
+        monkeypatch.setattr(bitmaps_module, name, value)
+    monkeypatch.setattr(finite_source, "DENSE", 500)
+    monkeypatch.setattr(finite_source, "TABLES", 1000)
+    other = LocalScores(data, tuple(data.schema.values()), score)
+    agree(other.parent_sets(Rules.free(5, 3), prune=False), plain)
+    slow = FamiliesSource(data, other.variables, score, None)
+    np.testing.assert_allclose(other.source.toggles(1, (0, 3), [0, 2, 3, 4]), slow.toggles(1, (0, 3), [0, 2, 3, 4]), rtol=1e-10)
+    agree(other.parent_sets(Rules.free(5, 3)), slow.parent_sets(Rules.free(5, 3)))
+
+
+def test_bitmaps_that_do_not_fit_are_made_again_in_each_scan():
+    data = rows(7, 5000, [2, 3, 4, 2, 3])
+    variables = tuple(data.schema.values())
+    held = Bitmaps(data, variables)
+    passing = Bitmaps(data, variables, memory_limit=1.0)
+    passing.n_words = 8
+    assert held.held
+    assert not passing.held
+    sets = np.array(list(combinations(range(5), 3)), np.int32)
+    for how in ("full", "core", "scanned"):
+        for mine, theirs in zip(getattr(held, how)(sets), getattr(passing, how)(sets), strict=True):
+            assert (mine == theirs).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 300))
+def test_tables_are_those_of_the_rows(seed, n_columns, n_rows):
+    rng = np.random.default_rng(seed)
+    data = rows(seed, n_rows, rng.integers(1, 5, n_columns).tolist())
+    bitmaps = Bitmaps(data, tuple(data.schema.values()), threads=1 + seed % 2)
+    size = int(rng.integers(1, n_columns + 1))
+    sets = np.array(list(permutations(range(n_columns), size))[:20], np.int32)
+    tables, at = bitmaps.full(sets)
+    for g, members in enumerate(sets):
+        names = [bitmaps.names[v] for v in members]
+        expected = data.gather([sf.Request(tuple(names))]).counts(names).values.ravel()
+        assert (tables[at[g] : at[g + 1]] == expected).all()
+
+
+def test_scores_do_not_depend_on_the_order_of_rows_states_or_threads():
+    rng = np.random.default_rng(0)
+    data = rows(11, 3000, [3, 4, 2, 5, 3])
+    frame = {n: np.array(v.states)[data.column(n)] for n, v in data.schema.items()}
+    first = LocalScores(data, tuple(data.schema.values()), sf.BIC(), threads=1).parent_sets(Rules.free(5))
+    for threads in (1, 2, 3):
+        order = rng.permutation(3000)
+        columns = rng.permutation(list(frame))
+        variables = {n: sf.Finite(n, list(rng.permutation(data.schema[n].states))) for n in columns}
+        other = sf.scan({n: frame[n][order].tolist() for n in columns}, variables=variables)
+        sets = LocalScores(other, tuple(other.schema.values()), sf.BIC(), threads=threads).parent_sets(Rules.free(5))
+        assert (sets.score == first.score).all()  # to the last bit
+        assert (sets.masks == first.masks).all()
+
+
+def test_equivalent_graphs_score_exactly_alike():
+    data = rows(13, 2000, [3, 2, 4])
+    for score in (sf.BIC(), sf.AIC(), sf.Evidence(sf.BDeu(3))):
+        scores = LocalScores(data, tuple(data.schema.values()), score)
+        chains = [[(), (0,), (1,)], [(1,), (2,), ()], [(1,), (), (1,)]]
+        totals = [scores.total(c) for c in chains]
+        assert max(totals) - min(totals) < 1e-9
+
+
+def test_whole_weights_are_rows_and_others_are_weighed():
+    data = {"x": ["a", "b", "a", "b"], "y": ["u", "v", "v", "u"], "w": [5, 4, 2, 1]}
+    out = {n: [v for v, w in zip(data[n], data["w"], strict=True) for _ in range(w)] for n in ("x", "y")}
+    for factor in (1, 0.5):
+        weighted = sf.scan({"x": data["x"], "y": data["y"]}, weights=[factor * w for w in data["w"]])
+        scores = LocalScores(weighted, tuple(weighted.schema.values()), sf.LogLikelihood())
+        plain = LocalScores(sf.scan(out), tuple(weighted.schema.values()), sf.LogLikelihood())
+        np.testing.assert_allclose(scores.pairs()[1], factor * plain.pairs()[1])
+
+
+@pytest.mark.parametrize("score", [sf.BIC(), sf.AIC(), sf.LogLikelihood(), sf.Evidence(sf.BGe())], ids=repr)
+def test_one_matrix_agrees_with_the_families(score):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5)) + 1e3
+    data = sf.scan({f"x{i}": x[:, i] for i in range(5)})
+    scores = LocalScores(data, tuple(data.schema.values()), score)
+    slow = FamiliesSource(data, scores.variables, score, None)
+    assert isinstance(scores.source, GaussianSource)
+    for rules in (Rules.free(5), Rules.free(5, 1)):
+        for prune in (True, False):
+            agree(scores.parent_sets(rules, prune=prune), slow.parent_sets(rules, prune=prune))
+    for mine, theirs in zip(scores.pairs(), slow.pairs(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+    from_statistics = LocalScores(data.gather([sf.Request((), tuple(data.schema))]), tuple(data.schema.values()), score)
+    assert from_statistics.total([(), (0,), (0, 1), (), (3,)]) == scores.total([(), (0,), (0, 1), (), (3,)])
+
+
+def test_a_copied_real_column_is_never_a_parent_of_its_copy():
+    x = np.random.default_rng(0).normal(size=100)
+    data = sf.scan({"a": x, "b": 2 * x + 1, "c": x + np.random.default_rng(1).normal(size=100)})
+    scores = LocalScores(data, tuple(data.schema.values()), sf.BIC())
+    with pytest.warns(sf.SufficeNote, match="without an estimate"):
+        assert scores.family(0, (1,)) == -np.inf
+
+
+def test_the_lattice_holds_what_the_rules_need():
+    rules = Rules.free(5, 2).within(np.triu(np.ones((5, 5), bool)))
+    levels = lattice(rules)
+    families = {(c, p) for c in range(5) for k in range(3) for p in combinations(range(c + 1, 5), k)}
+    got = set()
+    for level in levels:
+        allowed = level.families(rules)
+        for g, members in enumerate(level.sets.tolist()):
+            got |= {(members[j], tuple(m for m in members if m != members[j])) for j in range(level.size) if allowed[g, j]}
+        if level.size > 1:
+            below = levels[level.size - 2].sets
+            for g, members in enumerate(level.sets.tolist()):
+                for j in range(level.size):
+                    assert below[level.sub[g, j]].tolist() == [m for m in members if m != members[j]]
+    assert got == families
+
+
+def test_too_many_sets_are_refused_before_they_are_made():
+    with pytest.raises(sf.SufficeError, match=r"sets of .* variables"):
+        lattice(Rules.free(3000, 4))
