@@ -40,7 +40,7 @@ FULL = 512
 SHARED = 2e6
 """Nanoseconds of work from which on threads share it."""
 
-TABLES = 2**26
+TABLES = 2**23
 """Cells of tables that are counted in one go."""
 
 

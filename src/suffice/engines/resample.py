@@ -104,10 +104,10 @@ def checked_index(index: Any, n_rows: int) -> Index:
     rows = np.asarray(index)
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
+    if not rows.size:
+        raise DataError("there are no rows among those picked")
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise DataError("rows are picked by a list of their numbers from 0, or by a mask with one truth value for each row")
-    if not len(rows):
-        raise DataError("there are no rows among those picked")
     if rows.min() < 0 or rows.max() >= n_rows:
         wrong = rows.min() if rows.min() < 0 else rows.max()
         raise DataError(f"there is no row {wrong}; the {n_rows:,} rows are numbered from 0")

@@ -1,6 +1,7 @@
 """Tests of independence of many pairs of columns, each given many sets of others, enumerated here.
 
 `codes` holds a finite column in each row (one byte a cell), `sizes` its number of states; `correlation` stands for numbers.
+bits[b, at[v] + s] are the rows of block b in which column v has state s, 64 to a word; at[v] is -1 where there are none.
 Statistics are compared by the logarithm of their p-value: a strong dependence underflows otherwise.
 """
 
@@ -13,12 +14,19 @@ import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels.bitmaps import popcount
 
 ROWS = 4096
 """Rows whose cells are computed at once: they stay in the first-level cache."""
 
 SMALL = 1024
 """Cells up to which a table is counted in four copies, so that equal cells in neighbouring rows do not wait for each other."""
+
+BITS = 512
+"""Cells up to which a table is counted by bitmaps: a cell costs 0.002 ns a row, a scan of the rows 1 to 2 ns, by measurement."""
+
+PAIR = 64
+"""Cells of the table of two columns up to which its bitmaps are kept."""
 
 LARGE_A = 1e7
 """From half so many degrees of freedom on, Wilson & Hilferty's normal is right to all digits that matter."""
@@ -27,6 +35,7 @@ COLLINEAR = 1e-11
 """A column with a smaller share of variance of its own is a combination of those given."""
 
 _bytes, _ints, _floats, _members = nb.uint8[:, ::1], nb.int64[::1], nb.float64[::1], nb.int32[::1]
+_blocks = nb.uint64[:, :, ::1]
 _result = nb.types.UniTuple(nb.float64, 2)
 
 
@@ -203,6 +212,47 @@ def tabulate(codes: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, 
             one[i] += two[i] + three[i] + four[i]
 
 
+@kernel(
+    nb.void(_blocks, _ints, _ints, nb.int64, _members, nb.int64, nb.int64, _blocks, nb.int32[::1], nb.uint64[:, ::1], _ints),
+)
+def tabulate_bits(
+    bits: Any, at: Any, sizes: Any, n_rows: int, given: Any, k: int, block: int, pair: Any, table: Any, cell: Any, total: Any
+) -> None:
+    """The same by bitmaps; pair[b, j] are the rows of block b in cell j of the pair's table.
+
+    The configurations of the first j of `given` are rows of `cell`, those of the first j + 1 come after them.
+    """
+    n_words = bits.shape[2]
+    for b in range(len(bits)):
+        start, n = 0, 1
+        cell[0] = ~np.uint64(0)
+        total[0] = min(n_rows - 64 * n_words * b, 64 * n_words)
+        for j in range(k):
+            states, base = sizes[given[j]], at[given[j]]
+            for c in range(n):
+                for s in range(states):
+                    here, count = start + n + c * states + s, np.int64(0)
+                    if total[start + c] > 0:
+                        one, two, both = cell[start + c], bits[b, base + s], cell[here]
+                        for w in range(n_words):
+                            both[w] = one[w] & two[w]
+                            count += np.int64(popcount(both[w]))
+                    total[here] = count
+            start, n = start + n, n * states
+        for c in range(n):
+            left = total[start + c]
+            one, out = cell[start + c], table[c * block :]
+            for j in range(block):
+                count = left
+                if left > 0 and j < block - 1:
+                    two = pair[b, j]
+                    count = np.int64(0)
+                    for w in range(n_words):
+                        count += np.int64(popcount(one[w] & two[w]))
+                left -= count
+                out[j] = count if b == 0 else out[j] + count
+
+
 @kernel(nb.void(nb.uint32[::1], nb.int64, nb.uint16[::1], nb.int32[::1], nb.uint16[::1]))
 def by_stratum(labels: Any, n: int, pair: Any, ends: Any, cells: Any) -> None:
     """Bring the cells of `pair` into the order of their strata; stratum s ends at ends[s]."""
@@ -323,12 +373,14 @@ def subsets(
 
 @kernel(
     nb.void(
-        *(_bytes, _ints, _floats, nb.int32[:, ::1], _members, nb.int32[:, ::1]),
+        *(_bytes, _blocks, _ints, _ints, _floats, nb.int32[:, ::1], _members, nb.int32[:, ::1]),
         *(nb.int64, nb.boolean, nb.boolean, nb.float64, _floats),
     )
 )
 def table_tests(
     codes: Any,
+    bits: Any,
+    at: Any,
     sizes: Any,
     logs: Any,
     pairs: Any,
@@ -348,27 +400,40 @@ def table_tests(
     table = np.empty(max(4 * SMALL, widest * widest, min(8 * n_rows, 2**22)), np.int32)
     pair, margins = np.empty(n_rows, np.uint16), np.empty((2, widest), np.int64)
     labels, ends, cells = np.empty(0, np.uint32), np.empty(0, np.int32), np.empty(0, np.uint16)
+    pair_bits = np.empty((len(bits), PAIR, bits.shape[2]), np.uint64)
+    cell, total = np.empty((2 * BITS, bits.shape[2]), np.uint64), np.empty(2 * BITS, np.int64)
+    coded = paired = -1
     for i in range(len(owner)):
         e = owner[i]
         x, y = pairs[e, 0], pairs[e, 1]
-        if i > 0 and owner[i - 1] == e:
-            if not log_p[i - 1] <= enough:
-                log_p[i] = np.nan
-                continue
-        else:
-            states, one, two = np.uint16(sizes[y]), codes[x], codes[y]
-            for row in range(n_rows):
-                pair[row] = np.uint16(one[row]) * states + np.uint16(two[row])
+        if i > 0 and owner[i - 1] == e and not log_p[i - 1] <= enough:
+            log_p[i] = np.nan
+            continue
         block = sizes[x] * sizes[y]
-        configurations = 1.0
+        configurations, mapped = 1.0, block <= PAIR and min(at[x], at[y]) >= 0
         for j in range(k):
             configurations *= sizes[sets[i, j]]
+            mapped = mapped and at[sets[i, j]] >= 0
+        mapped = mapped and configurations * block <= BITS
+        if mapped and paired != e:
+            paired = e
+            for b in range(len(bits)):
+                for j in range(block):
+                    one, two, both = bits[b, at[x] + j // sizes[y]], bits[b, at[y] + j % sizes[y]], pair_bits[b, j]
+                    for w in range(len(both)):
+                        both[w] = one[w] & two[w]
+        if not mapped and coded != e:
+            coded, states, left, right = e, np.uint16(sizes[y]), codes[x], codes[y]
+            for row in range(n_rows):
+                pair[row] = np.uint16(left[row]) * states + np.uint16(right[row])
         at_once, n_parts, listed = int(min(configurations, 2.0**32)), 1, configurations * block > len(table)
         if listed:
             if len(labels) == 0:
                 labels, ends, cells = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int32), np.empty(n_rows, np.uint16)
             at_once, n_parts = 1, strata(codes, sizes, sets[i], k, labels)
             by_stratum(labels, n_parts, pair, ends, cells)
+        elif mapped:
+            tabulate_bits(bits, at, sizes, n_rows, sets[i], k, block, pair_bits, table, cell, total)
         else:
             tabulate(codes, sizes, sets[i], k, block, pair, at_once * block, table)
         statistic, df, start = 0.0, 0.0, 0

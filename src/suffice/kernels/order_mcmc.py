@@ -143,10 +143,10 @@ def by_place(first: Any, score: Any, masks: Any, member_first: Any, members: Any
             latest = max(latest, place[members[m]])
         k = int(latest)
         high, low = max(result[k], score[row]), min(result[k], score[row])
-        result[k] = high if low < high - 40.0 else high + np.log1p(np.exp(low - high))
+        result[k] = high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
     for k in range(1, n):
         high, low = max(result[k - 1], result[k]), min(result[k - 1], result[k])
-        result[k] = high if low < high - 40.0 else high + np.log1p(np.exp(low - high))
+        result[k] = high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
 
 
 @kernel(nb.int64(*_table, nb.int64[::1], nb.int32[::1], _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))

@@ -26,8 +26,8 @@ def fill(total: Any, blocks: Any, low: int, first: Any, score: Any, masks: Any) 
 
         total(W) = max over i in W of  total(W − i) + best_i(W − i),    best_i(U) = max of score over sets of i inside U
 
-    Block h holds the subsets from h·2^low on; all blocks whose number has a bit less are filled. The tables of best_i over the low
-    bits are made by one pass per bit, each half of it vector code.
+    Block h holds the subsets from h·2^low on; all blocks whose number has a bit less are filled. The tables of best_i over the
+    low bits are made by one pass per bit, which is vector code.
     """
     n, size = len(first) - 1, 1 << low
     inside = size - 1

@@ -1,7 +1,7 @@
-"""The best graph by branch and cut: a linear program over parent sets, cuts against cycles, and a tree where these are not enough.
+"""The best graph by branch and cut: a linear program over parent sets, cuts against cycles, and a tree where they do not suffice.
 
-The program of Jaakkola et al. (2010) and Cussens (2011): x(i, P) says that P are the parents of i. Its bound is never taken from
-the solver but computed anew from the multipliers λ of the cuts, so that it holds to the last digit whatever the solver's tolerance,
+The program of Jaakkola et al. (2010) and Cussens (2011): x(i, P) says that P are the parents of i. Its bound is not taken from
+the solver but computed from the multipliers λ of the cuts, and so holds to the last digit whatever the solver's tolerance:
 
     score of any acyclic graph  ≤  Σ_i max_P (s(i, P) − Σ λ a(i, P)) + Σ λ β,
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.structure.cuts import Cut, Flags, Floats, Fraction, Whole, cluster_cut, clusters, local_cuts
+from suffice.structure.cuts import Cut, Flags, Floats, Fraction, LocalCuts, Whole, cluster_cut, clusters
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents
 
@@ -35,7 +35,7 @@ LOCAL = ((4, 300), (5, 200), (6, 60))
 
 @dataclass
 class Solved:
-    """A solved relaxation: its bound, how far each column is below its child's best, and the fractional graph if it is optimal."""
+    """A solved relaxation: its bound, how far each column is below its child's best, and the fractional graph, if optimal."""
 
     bound: float
     below: Floats
@@ -95,23 +95,19 @@ class Relaxation:
     def keep(self, columns: Flags) -> None:
         """Drop the other columns for good."""
         place = np.cumsum(columns) - 1
-        self.cuts = [
-            Cut(place[c.columns[columns[c.columns]]], c.values[columns[c.columns]], c.most) for c in self.cuts
-        ]
+        self.cuts = [Cut(place[c.columns[columns[c.columns]]], c.values[columns[c.columns]], c.most) for c in self.cuts]
         self.child, self.parents, self.score = self.child[columns], self.parents[columns], self.score[columns]
         self.first = np.searchsorted(self.child, np.arange(self.n)).astype(np.int64)
         self._build()
 
-    def solve(self, open_columns: Flags, seconds: float) -> Solved | None:
-        """The relaxation over some columns; None if it has no solution. Of any multipliers the bound is one."""
+    def solve(self, open_columns: Flags, left: Callable[[], float]) -> Solved | None:
+        """The relaxation over some columns; None if it has no solution."""
         if not np.logical_or.reduceat(open_columns, self.first).all():
             return None
         size = len(self.score)
         high = np.where(open_columns, self._highs.kHighsInf, 0.0)
         self.lp.changeColsBounds(size, np.arange(size, dtype=np.int32), np.zeros(size), high)
-        self.lp.setOptionValue("time_limit", self.lp.getRunTime() + max(seconds, 0.01))
-        self.lp.run()
-        status = self.lp.getModelStatus()
+        status = self._run(left)
         if status == self._highs.HighsModelStatus.kInfeasible:
             return None
         solution = self.lp.getSolution()
@@ -126,6 +122,18 @@ class Relaxation:
             seen = np.flatnonzero(x > 1e-7)
             point = Fraction(self.child[seen], self.parents[seen], x[seen])
         return Solved(bound, best[self.child] - value, point)
+
+    def _run(self, left: Callable[[], float]) -> Any:
+        """Let the solver work, a few seconds at a time, so that limits and Ctrl-C are seen."""
+        seconds = 1.0
+        while (more := left()) > 0:
+            self.lp.setOptionValue("time_limit", self.lp.getRunTime() + min(seconds, more))
+            self.lp.run()
+            status = self.lp.getModelStatus()
+            if status != self._highs.HighsModelStatus.kTimeLimit:
+                break
+            seconds *= 2
+        return self.lp.getModelStatus()
 
     def _transposed(self) -> Any:
         """The coefficients: columns × cuts."""
@@ -152,7 +160,8 @@ class Node:
     def admits(self, child: Whole, parents: Flags) -> Flags:
         """The columns that its graphs may have."""
         never = self.never | self.before  # i before j: j is no parent of i
-        return ~((parents & never[child]) | (self.always[child] & ~parents)).any(1)
+        missed = (parents & never[child]) | (self.always[child] & ~parents)
+        return np.logical_not(missed.any(1))
 
 
 class BranchAndCut:
@@ -175,6 +184,8 @@ class BranchAndCut:
         self.bound = float(sets.score[sets.first[:-1]].sum())
         self._done = -np.inf  # the largest bound among what was set aside
         self._open: list[Node] = []
+        self._n_pushed = 0
+        self._local = LocalCuts()
         self.n_nodes = 0
 
     def run(self) -> None:
@@ -183,13 +194,19 @@ class BranchAndCut:
         self.relaxation = Relaxation(self.sets)
         nothing = np.zeros((n, n), bool)
         self._open = [Node(-self.bound, 0, nothing, nothing, nothing)]
-        while self._open and not self._proved():
+        while self._open and not self._enough:
             node = heappop(self._open)
             self.n_nodes += 1
             self._work(node)
         self._tell(self._done)
 
-    def _proved(self) -> bool:
+    @property
+    def proved(self) -> bool:
+        """Whether no graph scores more than the best known."""
+        return self.bound <= self.score + self.tolerance
+
+    @property
+    def _enough(self) -> bool:
         return self.bound <= self.score + max(self.tolerance, self.gap * abs(self.score))
 
     def _tell(self, bound: float) -> None:
@@ -203,7 +220,7 @@ class BranchAndCut:
         relaxation, bound, fixed = self.relaxation, -node.worst, None
         while True:
             admitted = node.admits(relaxation.child, relaxation.parents) & (True if fixed is None else fixed)
-            solved = relaxation.solve(admitted, self.left())
+            solved = relaxation.solve(admitted, self.left)
             if solved is None:
                 return
             bound = min(bound, solved.bound)
@@ -214,7 +231,7 @@ class BranchAndCut:
                 self._done = max(self._done, bound)
                 return
             self._tell(bound)
-            if self._proved():
+            if self._enough:
                 self._done = max(self._done, bound)
                 return
             worth = admitted & (solved.below <= solved.bound - self.score - self.tolerance)
@@ -227,23 +244,23 @@ class BranchAndCut:
             stalled = len(history) > PATIENCE and history[-PATIENCE] - bound < SHRINK * (bound - self.score)
             if solved.point is None or stalled:
                 break
-            cuts = self._cuts(solved.point)
+            cuts = self._cuts(solved.point, root=node.number == 0)
             if not cuts:
                 break
             relaxation.forget()
             relaxation.add(cuts)
         self._branch(node, bound, solved.point)
 
-    def _cuts(self, point: Fraction) -> list[Cut]:
+    def _cuts(self, point: Fraction, root: bool) -> list[Cut]:
         """Cuts that the point violates, cheap ones first."""
         child, parents = self.relaxation.child, self.relaxation.parents
         found = [cluster_cut(child, parents, c, 1) for c in clusters(point, 1, 40)]
         if len(found) < 10:
             found += [cluster_cut(child, parents, c, k) for k in (2, 3) for c in clusters(point, k, 15)]
-        for size, tries in LOCAL:
+        for size, tries in LOCAL if root else LOCAL[:-1]:
             if len(found) >= 10 or size > point.n or self.left() <= 0:
                 break
-            found += local_cuts(point, child, parents, size, tries, 60)
+            found += self._local.cuts(point, child, parents, size, tries)
         return found
 
     def _round(self, point: Fraction) -> None:
@@ -303,5 +320,5 @@ class BranchAndCut:
             before = before | np.outer(earlier, later)
             if before.diagonal().any():
                 return
-        self._numbers = getattr(self, "_numbers", 0) + 1
-        heappush(self._open, Node(-bound, self._numbers, never, always, before))
+        self._n_pushed += 1
+        heappush(self._open, Node(-bound, self._n_pushed, never, always, before))

@@ -45,9 +45,10 @@ class ChowLiu:
         if root != NONE and rules.required[root].any():
             above = problem.names[int(np.argmax(rules.required[root]))]
             raise FitError(f"{self.root!r} cannot be the root: the edge {above!r} -> {self.root!r} is required")
-        parent = forest(problem, pair - single[:, None], rules, float(single.sum()), root, "ChowLiu")
-        parents: list[Parents] = [() if p == NONE else (p,) for p in parent.tolist()]
-        problem.progress.better("tree", problem.scores.total(parents), parents)
+        parent = forest(problem, pair - single[:, None], rules, float(single.sum()), root, "ChowLiu").tolist()
+        parents: list[Parents] = [() if p == NONE else (p,) for p in parent]
+        score = sum(float(single[i] if p == NONE else pair[i, p]) for i, p in enumerate(parent))
+        problem.progress.better("tree", score, parents)
         return Outcome(parents)
 
 

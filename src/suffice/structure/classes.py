@@ -14,6 +14,9 @@ from suffice.structure.rules import Parents
 
 Edge = tuple[int, int]
 
+Ordered = tuple[list[int], list[int]]
+"""A directed graph: the parents of each node, and the nodes in order, parents first."""
+
 
 class Class(NamedTuple):
     """A partially directed graph: of each node the nodes with an arrow to it, and those with an edge that has no direction."""
@@ -82,7 +85,7 @@ def is_clique(nodes: int, adjacent: Sequence[int]) -> bool:
     return all(not nodes & ~adjacent[x] & ~(1 << x) for x in members(nodes))
 
 
-def member(graph: Class) -> tuple[list[int], list[int]] | None:
+def member(graph: Class) -> Ordered | None:
     """The parents in a directed graph with these arrows and no new collider, and its nodes in order; None where there is none.
 
     Dor & Tarsi (1992), as `graphs.equivalence.extension`: of several nodes that could go, the last goes first.

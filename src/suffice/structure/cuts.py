@@ -3,8 +3,8 @@
 A fractional graph gives every parent set of every child a weight x(i, P) between 0 and 1, with sum 1 for each child. Two kinds of
 inequalities cut it off, both of the form Σ a(i, P) x(i, P) ≤ β:
 
-* clusters (Jaakkola et al. 2010, AISTATS; Bartlett & Cussens 2017, Artificial Intelligence 244, pp. 258–271): of the variables in C at
-  least k have fewer than k parents in C, so at most |C| − k have k or more;
+* clusters (Jaakkola et al. 2010, AISTATS; Bartlett & Cussens 2017, Artificial Intelligence 244, pp. 258–271): of the variables
+  in C at least k have fewer than k parents in C, so at most |C| − k have k or more;
 * all others over few variables S (local cuts, as Applegate et al. 2001 have them for the travelling salesman): coefficients
   w(i, P ∩ S) that grow with P, and β the most that an order of S collects. A small linear program finds the one that cuts off
   most. On four variables these are the facets that Cussens et al. 2017 (JAIR 58, pp. 185–229) list.
@@ -29,7 +29,6 @@ LEAST = 0.01
 """A cut that is violated by less is not worth a row."""
 
 
-MEMO=set(); HITS=[0]
 class Cut(NamedTuple):
     """Σ values · x[columns] ≤ most."""
 
@@ -48,7 +47,7 @@ class Fraction:
 
     @property
     def n(self) -> int:
-        return self.parents.shape[1]
+        return int(self.parents.shape[1])
 
     @cached_property
     def arcs(self) -> Floats:
@@ -155,29 +154,39 @@ def _local(m: int) -> Local:
     return Local(m)
 
 
-def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int, most: int) -> list[Cut]:
-    """Cuts over m variables that the point violates, over columns (child, parents); `tries` sets of variables are looked at."""
-    program = _local(m)
-    found: list[tuple[float, tuple[int, ...], Floats]] = []
-    for members in promising(point, m, tries):
-        x = np.zeros(m << m)
-        cell = _cells(point.child, point.parents, members)
-        np.add.at(x, cell[cell >= 0], point.x[cell >= 0])
-        key = (members, np.round(x, 5).tobytes())
-        if key in MEMO: HITS[0]+=1; continue
-        w = program.weights(x)
-        violation = program.violation(w, x)
-        if violation > LEAST:
-            found.append((violation, members, w))
-        else: MEMO.add(key)
-    found.sort(key=lambda f: (-f[0], f[1]))
-    cuts = []
-    for _, members, w in found[:most]:
-        cell = _cells(child, parents, members)
-        value = np.where(cell >= 0, w[cell], 0.0)
-        columns = np.flatnonzero(value > 0)
-        cuts.append(Cut(columns, value[columns], program.most(w)))
-    return cuts
+class LocalCuts:
+    """Finds local cuts, and remembers where there were none: most of a fractional graph stays as it was from round to round."""
+
+    def __init__(self) -> None:
+        self._none: set[tuple[tuple[int, ...], bytes]] = set()
+
+    def cuts(self, point: Fraction, child: Whole, parents: Flags, m: int, tries: int, most: int = 60) -> list[Cut]:
+        """Cuts over m variables that the point violates, over columns (child, parents); at most `tries` sets are looked at."""
+        program = _local(m)
+        found: list[tuple[float, tuple[int, ...], Floats]] = []
+        for members in promising(point, m, tries):
+            cell = _cells(point.child, point.parents, members)
+            x: Floats = np.bincount(cell[cell >= 0], point.x[cell >= 0], m << m).astype(float)
+            seen = np.flatnonzero(x)
+            key = members, seen.tobytes() + np.round(x[seen], 5).tobytes()
+            if key in self._none:
+                continue
+            w = program.weights(x)
+            violation = program.violation(w, x)
+            if violation > LEAST:
+                found.append((violation, members, w))
+            else:
+                self._none.add(key)
+        found.sort(key=lambda f: (-f[0], f[1]))
+        return [_over(program, child, parents, members, w) for _, members, w in found[:most]]
+
+
+def _over(program: Local, child: Whole, parents: Flags, members: Sequence[int], w: Floats) -> Cut:
+    """The cut over all columns."""
+    cell = _cells(child, parents, members)
+    value = np.where(cell >= 0, w[cell], 0.0)
+    columns = np.flatnonzero(value > 0)
+    return Cut(columns, value[columns], program.most(w))
 
 
 def _cells(child: Whole, parents: Flags, members: Sequence[int]) -> Whole:

@@ -29,7 +29,7 @@ def needed(n: int) -> float:
     >>> needed(20) / 2**20
     8.0
     """
-    return 8.0 * 2**n
+    return float(8 * 2**n)
 
 
 def best_of_all(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -33,9 +33,12 @@ class FamiliesSource:
         self.score = score.bind(by_name, self._gathered([_alone(v) for v in self.variables]))
         self._told = False
 
+    watch: Callable[[], None] = staticmethod(lambda: None)
+
     def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
         result = np.empty(len(families))
         for batch in self._batches(families):
+            self.watch()
             statistics = self._gathered([self._request(*families[i]) for i in batch])
             for i in batch:
                 result[i] = self._local(*families[i], statistics)

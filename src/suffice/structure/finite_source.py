@@ -10,7 +10,7 @@ Values are whole multiples of 1/scale (see `suffice.kernels.local_scores`), so t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,8 @@ class FiniteSource:
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.known = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self._slow = lambda: FamiliesSource(data, self.variables, score, threads)
+
+    watch: Callable[[], None] = staticmethod(lambda: None)
 
     def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
         result = np.empty(len(families))
@@ -177,11 +179,13 @@ class FiniteSource:
         values = np.empty(shape, np.int64)
         which = np.flatnonzero(by_rows)
         for part in self._parts(level.sets[which]):
+            self.watch()
             g = which[part]
             values[g] = self._counted(level.sets[g])
         which = np.flatnonzero(~by_rows)
         kept: list[npt.NDArray[np.int32]] = []
         for part in self._parts(level.sets[which]):
+            self.watch()
             g = which[part]
             full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
             values[g] = self._terms(level.sets[g], full, at)
@@ -281,7 +285,7 @@ class FiniteSource:
     def _parts(self, sets: Sets) -> list[slice]:
         """Ranges of sets whose tables fit into memory together."""
         cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
-        most = TABLES if self.bitmaps.held else 4 * TABLES
+        most = TABLES if self.bitmaps.held else 16 * TABLES
         cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
         return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
 

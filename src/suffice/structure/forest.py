@@ -42,11 +42,12 @@ def best_forest(weight: Array, required: npt.NDArray[np.bool_], tie: float, *, r
 
 
 def _symmetric(weight: Array, tie: float) -> bool:
-    one, other = weight[np.triu_indices(len(weight), 1)], weight.T[np.triu_indices(len(weight), 1)]
-    both = np.isfinite(one) & np.isfinite(other)
+    there = np.isfinite(weight)
+    both = there & there.T
     # Rounding may leave an edge that weighs hardly more than nothing in one direction only.
-    alone = np.where(np.isfinite(one), one, other)[np.isfinite(one) ^ np.isfinite(other)]
-    return bool((alone <= 2 * tie).all() and (np.abs(one[both] - other[both]) <= tie).all())
+    alone = weight[there & ~both]
+    apart = np.abs(np.where(both, weight, 0.0) - np.where(both, weight.T, 0.0))
+    return bool((alone <= 2 * tie).all() and (apart <= tie).all())
 
 
 def spanning_tree(weight: Array, tie: float, first: int = 0) -> Numbers:

@@ -280,7 +280,7 @@ class Found:
 
 def effective_rules(problem: Problem, method: Any) -> Rules:
     """The rules of the problem with the method's own maximum of parents."""
-    most = getattr(method, "max_parents", None)
+    most = method.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
     return problem.rules.capped(most if isinstance(most, int) else None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,8 @@ class GaussianSource:
         assert imagined is not None
         return seen + imagined.at(seen.keys)
 
+    watch: Callable[[], None] = staticmethod(lambda: None)
+
     def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
         result = np.empty(len(families))
         by_size: dict[int, list[int]] = {}
@@ -84,6 +86,7 @@ class GaussianSource:
         levels = lattice(rules)
         scores = []
         for level in levels:
+            self.watch()
             columns = [
                 self._scored(np.column_stack([np.delete(level.sets, j, axis=1), level.sets[:, j]]).astype(np.int32))
                 for j in range(level.size)

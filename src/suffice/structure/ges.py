@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.structure.classes import Class, as_parents, as_set, class_of, cliques, closed, is_clique, member, members
+from suffice.structure.classes import Class, Ordered, as_parents, as_set, class_of, cliques, closed, is_clique, member, members
 from suffice.structure.hill_climb import check_max_parents, check_number
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -85,7 +85,7 @@ class _State:
         start = [as_set(p) for p in self.parents]
         found = member(Class(start, [0] * problem.n))
         assert found is not None, "the required edges have no cycle"
-        settled = self._settled(class_of(*found))
+        settled = self._settled(class_of(*found), found)
         self.graph = Class(start, [0] * problem.n) if settled is None else settled[0]
         self.adjacent = self.graph.adjacent()
         self.total = self.scores.total(self.parents)
@@ -124,8 +124,8 @@ class _State:
             operator = _Operator(y, x, clique, gain)
             if (chosen is None or operator < chosen.operator) and (after := self._inserted(operator)) is not None:
                 best, chosen = max(best, gain), after
-        heap += aside
-        heapify(heap)
+        for entry in aside:
+            heappush(heap, entry)
         return chosen
 
     def backward(self) -> None:
@@ -215,19 +215,22 @@ class _State:
         found = member(graph)
         if found is None:
             return None
-        settled = self._settled(class_of(*found))
+        settled = self._settled(class_of(*found), found)
         if settled is None:
             return None
         total = self.total + o.gain if self.free else self.scores.total(settled[1])
         return None if total <= self.total + self.scores.tie(self.total) else _Step(o, *settled, total)
 
-    def _settled(self, graph: Class) -> tuple[Class, list[Parents]] | None:
-        """The class with every edge directed that the rules leave no choice, and a member that keeps them."""
-        directed = graph if self.free else self._directed(graph)
-        found = member(directed)
-        if found is None or not self.rules.permits(parents := as_parents(found[0])):
-            return None
-        return (directed, parents) if self.free or class_of(*found) == graph else None
+    def _settled(self, graph: Class, found: Ordered) -> tuple[Class, list[Parents]] | None:
+        """The class with every edge directed that the rules leave no choice, and a member that keeps them; `found` is one."""
+        if not self.free:
+            plain, graph = graph, self._directed(graph)
+            other = member(graph)
+            if other is None or class_of(*other) != plain:
+                return None
+            found = other
+        parents = as_parents(found[0])
+        return (graph, parents) if self.rules.permits(parents) else None
 
     def _directed(self, graph: Class) -> Class:
         arrows = [(x, y) for y, above in enumerate(graph.above) for x in members(above)]

@@ -85,8 +85,10 @@ def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:
 def climbed(problem: Problem, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
     """The parents in the graph that a climb within these rules ends at."""
     walk = Walk(problem, rules, rules.start() if start is None else start)
-    problem.progress.better("start", walk.total, list(walk.parents))
-    climb(problem, walk)
+    best = problem.progress.score
+    if best == -np.inf:
+        problem.progress.better("start", walk.total, list(walk.parents))
+    climb(problem, walk, above=best)
     return list(walk.parents)
 
 

@@ -6,7 +6,7 @@ bitmaps in memory, one matrix of moments, or statistics that were saved) is the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +34,8 @@ class Source(Protocol):
     """Where scores come from. A family that has no score (it cannot be estimated) has −inf."""
 
     weight: float
+    watch: Callable[[], None]
+    """Called between parts of long work; it may raise to stop it."""
 
     def families(self, families: Sequence[Family]) -> Array:
         """The scores of these families."""
@@ -69,11 +71,13 @@ class LocalScores:
         *,
         threads: int | None = None,
         memory_limit: float | None = None,
+        watch: Callable[[], None] = lambda: None,
     ) -> None:
         self.variables = tuple(sorted(variables, key=lambda v: v.name))
         self.names = tuple(v.name for v in self.variables)
         self.score = score
         self.source: Source = _source(data, self.variables, score, threads, memory_limit)
+        self.source.watch = watch
         self._known: dict[Family, float] = {}
 
     @property

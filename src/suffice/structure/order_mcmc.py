@@ -103,7 +103,10 @@ def order_mcmc(
         )
     rules = problem.rules.capped(max_parents)
     _refuse_too_large(rules, checked_limit(memory_limit))
-    table = _Table(problem.scores.parent_sets(rules, prune=False))
+    try:
+        table = _Table(problem.scores.parent_sets(rules, prune=False))
+    except OutOfTime:
+        raise _too_early() from None
     thin = 10 * problem.n if thin is None else thin
     burn_in = samples // 2 if burn_in is None else burn_in
     walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
@@ -211,7 +214,7 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
     except (OutOfTime, KeyboardInterrupt) as stop:
         done = min(len(w.sums) for w in walks)
         if done < 2:
-            raise FitError("the walk was stopped before it had enough samples") from stop
+            raise stop if isinstance(stop, KeyboardInterrupt) else _too_early() from None
         for w in walks:
             for kept in (w.orders, w.totals, w.sums, w.drawn, w.best):
                 del kept[done:]
@@ -219,6 +222,10 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
     finally:
         problem.progress.close()
     return True
+
+
+def _too_early() -> FitError:
+    return FitError("the time limit was over before there were enough samples")
 
 
 def _parts(samples: int) -> list[npt.NDArray[Any]]:
@@ -307,7 +314,11 @@ def _refuse_too_large(rules: Rules, limit: int) -> None:
 
 def _check(max_parents: int, samples: int, burn_in: int | None, thin: int | None, chains: int, seed: int, score: Any) -> None:
     named = ("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1), ("seed", seed, 0)
-    for name, value, least in (*named, ("burn_in", 0 if burn_in is None else burn_in, 0), ("thin", thin or 1, 1)):
+    for name, value, least in (
+        *named,
+        ("burn_in", 0 if burn_in is None else burn_in, 0),
+        ("thin", 1 if thin is None else thin, 1),
+    ):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if isinstance(score, (AIC, LogLikelihood)):

@@ -23,6 +23,9 @@ EVERYTHING = 500_000
 KICK = 4
 """Variables that are moved anywhere at the start of a round: two, and up to so many less one more, by experiment."""
 
+QUIET = 75
+"""Rounds without any change after which the search ends if three quarters of the chains agree on the best score."""
+
 
 @dataclass(frozen=True)
 class Orders:
@@ -30,12 +33,12 @@ class Orders:
     Scanagatta, Corani & Zaffalon 2017). The default of `search`.
 
     Every parent set of up to `max_parents` members is scored, and those that one of their subsets equals are dropped. A variable is
-    moved to its best place in the order until none gains; then a few are moved anywhere, and so on, for `rounds` rounds in each of
-    `chains` chains from random orders. Past some 60 variables the candidate parents are chosen first: the Markov blankets of a hill
+    moved to its best place in the order until none gains; then a few are moved anywhere, and so on, for up to `rounds` rounds in each of
+    `chains` chains from random orders (fewer, by default, if the chains agree). Past some 60 variables the candidate parents are chosen first: the Markov blankets of a hill
     climb and the strongest pairs, widened while that pays; the result is never worse than the hill climb's.
 
     >>> from suffice.structure.search import search
-    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
+    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 8, "wet": ["no", "no", "yes", "no"] * 8, "moon": ["new"] * 16 + ["full"] * 16}
     >>> search(rows, method=Orders()).dag
     Dag('moon; rain -> wet')
     """
@@ -53,6 +56,8 @@ class Orders:
 
     def run(self, problem: Problem) -> Outcome:
         rules = problem.rules.capped(self.max_parents)
+        start = rules.start()
+        problem.progress.better("start", problem.scores.total(start), start)
         if exhaustive(rules):
             sets = problem.scores.parent_sets(rules)
             parents = self.ordered(problem, sets, rules)
@@ -62,22 +67,27 @@ class Orders:
         return Outcome(self._widened(problem, rules))
 
     def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
-        """The best graph over orders; the first chain begins with `start`."""
+        """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
         rounds = self.rounds or (300 if sets.n <= 100 else max(20, 30_000 // sets.n))
-        chains = [_Chain(sets, _some_order(rules, [problem.seed, k], start if k == 0 else None), k) for k in range(self.chains)]
-        best, parents = -np.inf, rules.start()
+        chains = [_Chain(sets, _some_order(rules, [problem.seed, k], start), [problem.seed, k, 1]) for k in range(self.chains)]
+        best, parents, quiet = -np.inf, rules.start(), 0
         stretch = 25 if sets.n <= 100 else 1
         workers = min(n_threads(problem.threads), len(chains))
         with ThreadPoolExecutor(workers) as pool:
             for done in range(0, rounds, stretch):
                 steps: list[Callable[[], None]] = [lambda c=c: c.climb(min(stretch, rounds - done)) for c in chains]
+                before = [c.total for c in chains]
                 list(pool.map(lambda step: step(), steps))
+                quiet = quiet + stretch if before == [c.total for c in chains] else 0
                 top = max(chains, key=lambda c: c.total)
                 if top.total > best + problem.scores.tie(best) or best == -np.inf:
                     best, parents = top.total, top.parents
-                    if best > problem.progress.score:
+                    if best > problem.progress.score + problem.scores.tie(best):
                         problem.progress.better(f"order after {done + stretch} rounds", best, parents)
                 problem.progress.check(f"{done + stretch} of {rounds} rounds")
+                agree = sum(c.total >= best - problem.scores.tie(best) for c in chains)
+                if self.rounds is None and quiet >= QUIET and 4 * agree >= 3 * len(chains) > 3:
+                    break
         return parents
 
     def _widened(self, problem: Problem, rules: Rules) -> list[Parents]:
@@ -104,9 +114,9 @@ def exhaustive(rules: Rules) -> bool:
 class _Chain:
     """One chain: an order, and the state of its random numbers."""
 
-    def __init__(self, sets: ParentSets, order: npt.NDArray[np.int32], k: int) -> None:
+    def __init__(self, sets: ParentSets, order: npt.NDArray[np.int32], seed: list[int]) -> None:
         self.sets, self.order, self.total = sets, order, -np.inf
-        self._random = np.array([0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019 * (k + 1) & (2**64 - 1)], np.uint64)
+        self._random = np.random.default_rng(seed).integers(1, 2**63, 1).astype(np.uint64)
         self._chosen = np.zeros(sets.n, np.int64)
 
     def climb(self, rounds: int) -> None:

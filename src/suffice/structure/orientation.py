@@ -6,7 +6,7 @@ sets do; then the rules of Meek direct what the arrows leave no choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag
-from suffice.graphs.paths import reached
+from suffice.graphs.paths import find_cycle, reached
 from suffice.structure.rules import Rules
 
 Matrix = npt.NDArray[np.bool_]
 Arrow = tuple[int, int]
+
+MOST_REVERSED = 100
+"""Verdicts that are reversed for a graph that extends them all; past these the tests contradict each other throughout."""
 
 
 class Orientation(Protocol):
@@ -96,26 +99,94 @@ def triples(adjacent: Matrix) -> list[Triple]:
     return sorted(found, key=lambda t: (t.x, t.y, t.z))
 
 
-def directed(names: Sequence[str], adjacent: Matrix, rules: Rules, colliders: Sequence[Triple]) -> Cpdag:
-    """The class that edges, rules and colliders make; the colliders come with the surest first.
+class Verdict(NamedTuple):
+    """Whether a triple is a collider, the share of the separating sets that hold its middle, and how well they separate (log p)."""
 
-    What is required, or allowed in one direction only, is directed first. Then each collider that does not turn an arrow around,
-    does not close a cycle and leaves no node with more parents than it may have; one that does is passed over whole. Then Meek's
-    rules, for which any other triple is no collider. If what comes out has no member, the least sure colliders are given up, as
-    few as need be; where that does not help, none is.
+    triple: Triple
+    collider: bool
+    share: float
+    log_p: float
+
+
+def directed(names: Sequence[str], adjacent: Matrix, rules: Rules, verdicts: Sequence[Verdict]) -> Cpdag:
+    """The class that edges, rules and verdicts on the triples make.
+
+    What is required, or allowed in one direction only, is directed first. Then each collider, surest first (the smallest share, then
+    the largest p), that does not turn an arrow around, does not close a cycle and leaves no node with more parents than it may have;
+    one that does is passed over whole. Then Meek's rules, for which any other triple is no collider.
+
+    If what comes out has no member, verdicts contradict each other. Then the least sure that stand in the way are reversed: triples
+    on a directed cycle, or in a part without arrows that has a cycle without chords, become colliders. If that does not help, the
+    least sure colliders are given up, as few as need be; and if nothing helps, none is.
     """
     known = _known(adjacent, rules)
-    whole = _completed(names, adjacent, rules, known, colliders)
+    sure = sorted(verdicts, key=lambda v: (v.share, -v.log_p, v.triple))
+    colliders = [v.triple for v in sure if v.collider]
+    others = {v.triple: None for v in sure if not v.collider}
+
+    def of(chosen: Sequence[Triple]) -> Cpdag:
+        return _completed(names, adjacent, rules, known, chosen)
+
+    whole = of(colliders)
     if _has_member(whole):
         return whole
-    for n in range(len(colliders) - 1, -1, -1):
-        kept = list(colliders[:n])
-        if _has_member(_completed(names, adjacent, rules, known, kept)):
-            for one in colliders[n + 1 :]:
-                if _has_member(_completed(names, adjacent, rules, known, [*kept, one])):
+    return _reversed(names, of, colliders, others, whole) or _reduced(of, colliders) or whole
+
+
+def _reversed(
+    names: Sequence[str], of: Callable[[Sequence[Triple]], Cpdag], colliders: list[Triple], others: Iterable[Triple], cpdag: Cpdag
+) -> Cpdag | None:
+    """The first class that has a member when more and more of the triples in the way, least sure first, are made colliders."""
+    chosen, waiting = list(colliders), dict.fromkeys(others)
+    for _ in range(MOST_REVERSED):
+        inside = _in_the_way(names, cpdag)
+        one = next((t for t in waiting if inside(t)), None)
+        if one is None:
+            return None
+        del waiting[one]
+        chosen.append(one)
+        cpdag = of(chosen)
+        if _has_member(cpdag):
+            return cpdag
+    return None
+
+
+def _reduced(of: Callable[[Sequence[Triple]], Cpdag], colliders: Sequence[Triple]) -> Cpdag | None:
+    """The class without some of the least sure colliders, or None if none of those has a member."""
+    gone = 1
+    while gone < 2 * len(colliders):
+        kept = list(colliders[:-gone])
+        if _has_member(of(kept)):
+            for one in colliders[-gone:]:
+                if _has_member(of([*kept, one])):
                     kept.append(one)
-            return _completed(names, adjacent, rules, known, kept)
-    return whole
+            return of(kept)
+        gone *= 2
+    return None
+
+
+def _in_the_way(names: Sequence[str], cpdag: Cpdag) -> Callable[[Triple], bool]:
+    """Tells the triples on a directed cycle, or else those without arrows in parts that no arrows fit into."""
+    parents: dict[str, list[str]] = {name: [] for name in names}
+    for p, c in cpdag.directed:
+        parents[c].append(p)
+    cycle = find_cycle(parents)
+    if cycle:
+        around = {(a, b) for a, b in zip([cycle[-2], *cycle], cycle, strict=False)}
+        return lambda t: all((names[v], names[t.z]) in around or (names[t.z], names[v]) in around for v in (t.x, t.y))
+    near: dict[str, list[str]] = {name: [] for name in names}
+    for a, b in cpdag.undirected:
+        near[a].append(b)
+        near[b].append(a)
+    stuck: set[str] = set()
+    seen: set[str] = set()
+    for name in names:
+        if name not in seen:
+            part = reached([name], near)
+            seen |= part
+            if not _has_member(Cpdag([], [e for e in cpdag.undirected if e[0] in part])):
+                stuck |= part
+    return lambda t: names[t.z] in stuck and names[t.x] in near[names[t.z]] and names[t.y] in near[names[t.z]]
 
 
 def _known(adjacent: Matrix, rules: Rules) -> list[Arrow]:

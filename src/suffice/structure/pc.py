@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.hill_climb import check_number
 from suffice.structure.independence import IndependenceTest, suited
-from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Triple, directed, possible, triples
+from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.separation import Judge, Questions, census, judge_of, separated
@@ -91,12 +92,12 @@ class PC:
         judge = judge_of(problem, suited(problem.variables, self.test, adjusted=True))
         may = possible(problem.rules)
         skeleton = Skeleton.of(judge, may | may.T, problem.rules.required, self.alpha, self.max_condition, problem)
-        colliders, n_tests = self._colliders(judge, skeleton, problem)
-        cpdag = within_bounds(problem, skeleton, colliders)
+        verdicts, n_tests = self._verdicts(judge, skeleton, problem)
+        cpdag = within_bounds(problem, skeleton, verdicts)
         return Outcome([], cpdag=cpdag, details=skeleton.told(problem.names, n_tests))
 
-    def _colliders(self, judge: Judge, skeleton: Skeleton, problem: Problem) -> tuple[list[Triple], int]:
-        """The colliders, surest first, and the number of tests that took."""
+    def _verdicts(self, judge: Judge, skeleton: Skeleton, problem: Problem) -> tuple[list[Verdict], int]:
+        """Which triples are colliders, and the number of tests that took."""
         found = triples(skeleton.adjacent)
         ends = sorted({(t.x, t.y) for t in found})
         sets = {pair: (0, np.zeros(problem.n, np.int64)) for pair in ends}
@@ -112,12 +113,12 @@ class PC:
                 n, row = sets[pair]
                 row[list(given)] += 1
                 sets[pair] = n + 1, row
-        sure = []
+        verdicts = []
         for t in found:
-            n, row = sets[t.x, t.y]
-            if self.orient.collider(n, int(row[t.z])):
-                sure.append((row[t.z] / n, -skeleton.log_p[t.x, t.y], t))
-        return [t for _, _, t in sorted(sure)], n_tests
+            n, with_z = sets[t.x, t.y][0], int(sets[t.x, t.y][1][t.z])
+            share, log_p = with_z / n if n else 0.5, float(skeleton.log_p[t.x, t.y])
+            verdicts.append(Verdict(t, self.orient.collider(n, with_z), share, log_p))
+        return verdicts, n_tests
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Skeleton:
             k += 1
         return Skeleton(adjacent, given, log_p, n_tests, max(k - 1, 0))
 
-    @property
+    @cached_property
     def neighbours(self) -> list[npt.NDArray[np.int64]]:
         """Of each variable those it is joined with."""
         return [np.flatnonzero(row) for row in self.adjacent]
@@ -172,11 +173,11 @@ class Skeleton:
         return Separations(apart, strongest, self.n_tests + more_tests)
 
 
-def within_bounds(problem: Problem, skeleton: Skeleton, colliders: list[Triple]) -> Cpdag:
-    """The class of the edges and colliders, its weakest edges taken out while a node has more parents than it may have."""
+def within_bounds(problem: Problem, skeleton: Skeleton, verdicts: list[Verdict]) -> Cpdag:
+    """The class of the edges and verdicts, its weakest edges taken out while a node has more parents than it may have."""
     rules, adjacent, gone = problem.rules, skeleton.adjacent.copy(), []
     while True:
-        whole = [t for t in colliders if adjacent[t.x, t.z] and adjacent[t.y, t.z]]
+        whole = [v for v in verdicts if adjacent[v.triple.x, v.triple.z] and adjacent[v.triple.y, v.triple.z]]
         cpdag = directed(problem.names, adjacent, rules, whole)
         edge = _one_too_many(problem, rules, cpdag, skeleton.log_p)
         if edge is None:

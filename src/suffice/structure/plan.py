@@ -86,7 +86,7 @@ class Plan:
     def of(problem: Problem, method: Any) -> Plan:
         """The cost of a method on a problem, without looking at any rows but to count them."""
         kind = next((KINDS[c.__name__] for c in type(method).__mro__ if c.__name__ in KINDS), _climbing)
-        most = getattr(method, "max_parents", None)
+        most = method.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
         rules = problem.rules.capped(most if isinstance(most, int) else None)
         work = kind(problem, rules, method)
         data = problem.data
@@ -193,7 +193,7 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, then every set of variables once (dynamic programming) or branches of unknown number."""
     work, n = _enumerated(problem, rules, method), rules.n
-    if n > 27:
+    if n > 27 or (problem.memory_limit is not None and 2.0 ** (n + 3) > problem.memory_limit):
         return Work(work.families, work.tables, at_least=True)
     return Work(work.families, work.tables, bytes=2.0 ** (n + 3), seconds=TRANSITIONS * n * 2.0**n)
 

@@ -19,13 +19,15 @@ class Outcome(NamedTuple):
     """What a method of search returns: each node's parents by number.
 
     `bound`: no graph that keeps the rules scores more, None where nothing is known; `dag` and `cpdag` instead of `parents` where
-    the method learns an equivalence class without a score (PC); `details`: what else it has to tell (the tests of PC).
+    the method learns an equivalence class without a score (PC); `details`: what else it has to tell (the tests of PC);
+    `finished`: False when it was stopped and took its best so far itself.
     """
 
     parents: list[Parents]
     bound: float | None = None
     cpdag: Any = None
     details: Any = None
+    finished: bool = True
 
 
 @dataclass
@@ -54,7 +56,14 @@ class Problem:
     @cached_property
     def scores(self) -> LocalScores:
         """The local scores of this data under this score."""
-        return LocalScores(self.data, self.variables, self.score, threads=self.threads, memory_limit=self.memory_limit)
+        return LocalScores(
+            self.data,
+            self.variables,
+            self.score,
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+            watch=lambda: self.progress.check("scoring parent sets"),
+        )
 
     def dag(self, parents: list[Parents]) -> Dag:
         """The graph of these parents, by name."""

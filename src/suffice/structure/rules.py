@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+
+from suffice.errors import FitError
 
 Parents = tuple[int, ...]
 
@@ -24,6 +26,7 @@ class Rules:
     allowed: npt.NDArray[np.bool_]
     required: npt.NDArray[np.bool_]
     max_parents: npt.NDArray[np.int64]
+    names: tuple[str, ...] = ()
 
     @staticmethod
     def free(n: int, max_parents: int | None = None) -> Rules:
@@ -39,11 +42,19 @@ class Rules:
         """The same rules with at most so many parents."""
         if max_parents is None:
             return self
-        return Rules(self.allowed, self.required, np.minimum(self.max_parents, max_parents))
+        needed = self.required.sum(1)
+        if needed.max(initial=0) > max_parents:
+            child = int(np.argmax(needed))
+            name = repr(self.names[child]) if self.names else f"node {child}"
+            raise FitError(
+                f"the constraints require {needed[child]} parents of {name}, and the method allows at most {max_parents}: "
+                "raise its max_parents"
+            )
+        return replace(self, max_parents=np.minimum(self.max_parents, max_parents))
 
     def within(self, candidates: npt.NDArray[np.bool_]) -> Rules:
         """The same rules with these candidate parents only, and what is required."""
-        return Rules((self.allowed & candidates) | self.required, self.required, self.max_parents)
+        return replace(self, allowed=(self.allowed & candidates) | self.required)
 
     def start(self) -> list[Parents]:
         """The graph of the required edges only."""

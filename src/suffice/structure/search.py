@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 from suffice.engines.data import Data
@@ -70,10 +71,10 @@ def search(
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `dry_run=True` only foretells the
     cost. `progress` shows the best score so far on standard error: by default on a terminal, after a second.
 
-    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
+    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 8, "wet": ["no", "no", "yes", "no"] * 8, "moon": ["new"] * 16 + ["full"] * 16}
     >>> found = search(rows)
-    >>> found.dag, round(found.score, 2), found.proved
-    (Dag('moon; rain -> wet'), -72.53, True)
+    >>> found.dag, round(found.score, 2)
+    (Dag('moon; rain -> wet'), -62.38)
     """
     chosen: Method = _checked_method(method)
     problem = problem_of(
@@ -102,7 +103,7 @@ def search(
         outcome, finished = Outcome(problem.progress.best), False
     finally:
         problem.progress.close()
-    return Found.of(problem, chosen, outcome, finished)
+    return Found.of(problem, chosen, outcome, finished and outcome.finished)
 
 
 def problem_of(
@@ -130,7 +131,7 @@ def problem_of(
         rows,
         variables,
         _checked_score(score),
-        (constraints or Constraints()).rules(variables),
+        replace((constraints or Constraints()).rules(variables), names=tuple(v.name for v in variables)),
         seed,
         threads,
         None if memory_limit is None else float(checked_limit(memory_limit)),

@@ -28,6 +28,12 @@ Ints = npt.NDArray[Any]
 IN_MEMORY = 2**30
 """Bytes of codes that are held in memory, where no other limit is given."""
 
+STATES = 16
+"""States up to which a column has bitmaps: they take no more than twice the memory of its codes."""
+
+WORDS = 512
+"""Words of a bitmap in one block: the bitmaps of a table's cells then stay in the nearest caches."""
+
 CELLS = 2**24
 """Cells of tables that are asked for in one scan."""
 
@@ -177,14 +183,30 @@ class RowJudge:
         self.pearson, self.adjusted = bool(test.pearson), bool(test.adjusted)
         n = np.arange(codes.shape[1] + 1, dtype=np.float64)
         self.logs = n * np.log(np.maximum(n, 1.0))
+        self.bits, self.at = _bitmaps(codes, self.sizes)
 
     def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
         from suffice.kernels.independence import table_tests
 
         result = np.empty(len(owner))
-        arrays = self.codes, self.sizes, self.logs, pairs, owner, sets
+        arrays = self.codes, self.bits, self.at, self.sizes, self.logs, pairs, owner, sets
         table_tests(*arrays, sets.shape[1], self.pearson, self.adjusted, float(enough), result)
         return result
+
+
+def _bitmaps(codes: npt.NDArray[np.uint8], sizes: Ints) -> tuple[npt.NDArray[np.uint64], Ints]:
+    """The bitmaps of the columns with few states, in blocks of rows, and the place of each column's first."""
+    from suffice.kernels.bitmaps import set_bits
+
+    few = sizes <= STATES
+    at = np.where(few, np.cumsum(sizes * few) - sizes * few, -1)
+    n_words = min(WORDS, -(-codes.shape[1] // 256) * 4)
+    rows = 64 * n_words
+    bits = np.zeros((-(-codes.shape[1] // rows), int((sizes * few).sum()), n_words), np.uint64)
+    for b, block in enumerate(bits):
+        for v in np.flatnonzero(few):
+            set_bits(codes[v, b * rows : (b + 1) * rows], int(at[v]), block)
+    return bits, at
 
 
 class CorrelationJudge:

@@ -1,0 +1,188 @@
+"""Constraints that are not about single edges, kept by any method: it is run again under stricter rules until they hold.
+
+Where a pair is not adjacent that must be, the graphs are split in two; where there is a path that must not be, by the first of
+its edges that is absent. The most promising part is searched first. With a method that proves its results, the result is proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import FitError
+from suffice.iteration import OutOfTime, Progress
+from suffice.structure.found import effective_rules
+from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.rules import Parents, Rules
+
+Pair = tuple[int, int]
+
+
+@dataclass(order=True)
+class Part:
+    """Some of the graphs, with the best of them that the method found; `worst` is minus what they may score at most."""
+
+    worst: float
+    number: int
+    rules: Rules = field(compare=False)
+    parents: list[Parents] = field(compare=False)
+    score: float = field(compare=False)
+    known: bool = field(compare=False)
+    """Whether the method gave a bound; else `worst` is minus the score."""
+
+
+def branched(method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> Outcome:
+    """What the method finds among the graphs in which these pairs are adjacent, and these (a, b) have no path from a to b."""
+    search = _Branching(method, problem, adjacent, not_ancestor)
+    finished = True
+    try:
+        search.run()
+    except (OutOfTime, KeyboardInterrupt):
+        if search.best is None:
+            raise
+        finished = False
+    if search.best is None:
+        raise FitError(f"{type(method).__name__} found no graph that keeps the constraints")
+    return Outcome(search.best, search.bound if search.known else None, finished=finished)
+
+
+class _Branching:
+    def __init__(self, method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> None:
+        self.method, self.problem, self.adjacent, self.not_ancestor = method, problem, adjacent, not_ancestor
+        self.best: list[Parents] | None = None
+        self.score = -np.inf
+        self.known = True
+        self._open: list[Part] = []
+        self._number = 0
+
+    @property
+    def bound(self) -> float:
+        """No graph that keeps the constraints scores more, if all parts have bounds."""
+        return max([self.score, *(-part.worst for part in self._open)])
+
+    def run(self) -> None:
+        self._search(effective_rules(self.problem, self.method), np.inf)
+        while self._open and -self._open[0].worst > self.score + self.problem.scores.tie(self.score) / 4:
+            part = heappop(self._open)
+            heappush(self._open, part)  # until it is split its bound counts
+            stricter = self._split(part)
+            if not stricter:  # nothing is broken: what the part may still hold, the method did not find
+                self._open.remove(part)
+                continue
+            heappop(self._open)
+            self._search_all(stricter, part)
+
+    def _search_all(self, stricter: list[Rules], part: Part) -> None:
+        for k, rules in enumerate(stricter):
+            try:
+                self._search(rules, -part.worst)
+            except (OutOfTime, KeyboardInterrupt):
+                for other in stricter[k:]:  # not searched, but not forgotten
+                    heappush(self._open, replace(part, rules=other))
+                raise
+
+    def _search(self, rules: Rules, most: float) -> None:
+        """Run the method under some rules."""
+        outer = self.problem
+        outer.progress.check(f"{self._number} branches")
+        inner: Progress[list[Parents]] = Progress(
+            outer.progress.what, None if np.isinf(outer.progress.left) else outer.progress.left, outer.progress.show
+        )
+        problem = replace(outer, rules=rules, progress=inner)
+        problem.__dict__["scores"] = outer.scores
+        try:
+            outcome = self.method.run(problem)
+        except FitError:
+            if self._number == 0:
+                raise
+            return  # no graph is left, or none that the method can begin with
+        finally:
+            inner.close()
+        if outcome.cpdag is not None:
+            raise FitError(f"{type(self.method).__name__} has no score, and cannot keep constraints on adjacency and ancestors")
+        self._take(rules, outcome, most)
+        if not outcome.finished:
+            raise OutOfTime
+
+    def _take(self, rules: Rules, outcome: Outcome, most: float) -> None:
+        score = self.problem.scores.total(outcome.parents)
+        bound = score if outcome.bound is None else min(most, outcome.bound)
+        self.known &= outcome.bound is not None
+        self._number += 1
+        part = Part(-bound, self._number, rules, outcome.parents, score, outcome.bound is not None)
+        heappush(self._open, part)
+        if score > self.score and self._broken(outcome.parents) is None:
+            self.best, self.score = outcome.parents, score
+            self.problem.progress.better("constraints kept", score, outcome.parents)
+
+    def _broken(self, parents: list[Parents]) -> tuple[str, Any] | None:
+        """A constraint that the graph does not keep."""
+        for a, b in self.adjacent:
+            if a not in parents[b] and b not in parents[a]:
+                return "adjacent", (a, b)
+        for a, b in self.not_ancestor:
+            path = _path(parents, a, b)
+            if path:
+                return "path", path
+        return None
+
+    def _split(self, part: Part) -> list[Rules]:
+        """Stricter rules, one of which every graph keeps that keeps the constraints."""
+        broken = self._broken(part.parents)
+        if broken is None:
+            return []
+        kind, where = broken
+        if kind == "adjacent":
+            a, b = where
+            choices = [([(a, b)], None), ([(b, a)], None)]
+        else:
+            choices = [(where[:k], edge) for k, edge in enumerate(where)]
+        return [r for r in (_stricter(part.rules, needed, absent) for needed, absent in choices) if r is not None]
+
+
+def _path(parents: list[Parents], a: int, b: int) -> list[Pair]:
+    """The edges of a shortest path from a to b, by number where there are several; none if there is no path.
+
+    >>> _path([(), (0,), (0, 1), (2,)], 0, 3)
+    [(0, 2), (2, 3)]
+    """
+    after: dict[int, int] = {}
+    reached = [b]
+    for x in reached:
+        for p in parents[x]:
+            if p not in after and p != b:
+                after[p] = x
+                reached.append(p)
+    path = []
+    while a in after:
+        path.append((a, after[a]))
+        a = after[a]
+    return path
+
+
+def _stricter(rules: Rules, needed: list[Pair], absent: Pair | None) -> Rules | None:
+    """The rules with edges (parent, child) that must be there, and one that must not; None if no graph can keep them.
+
+    >>> _stricter(Rules.free(2), [(0, 1)], None).start()
+    [(), (0,)]
+    >>> _stricter(Rules.free(2), [(0, 1), (1, 0)], None) is None
+    True
+    """
+    allowed, required = rules.allowed.copy(), rules.required.copy()
+    for parent, child in needed:
+        if not allowed[child, parent]:
+            return None
+        required[child, parent] = True
+        allowed[parent, child] = False
+    if absent is not None:
+        parent, child = absent
+        allowed[child, parent] = False
+    if (required & ~allowed).any() or (required.sum(1) > rules.max_parents).any():
+        return None
+    waiting = required.copy()
+    for _ in range(rules.n):
+        waiting[:, ~waiting.any(1)] = False  # whoever needs nobody is placed
+    return None if waiting.any() else Rules(allowed, required, rules.max_parents)

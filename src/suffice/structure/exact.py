@@ -1,0 +1,139 @@
+"""Exact search: the best graph of all, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from suffice.engines.gather import available_memory
+from suffice.errors import FitError
+from suffice.iteration import OutOfTime
+from suffice.structure.branch_and_cut import BranchAndCut
+from suffice.structure.candidates import n_families
+from suffice.structure.dynamic_programming import MOST, best_of_all, needed
+from suffice.structure.hill_climb import check_max_parents
+from suffice.structure.orders import Orders
+from suffice.structure.parent_sets import ParentSets
+from suffice.structure.problem import Outcome, Problem
+from suffice.structure.rules import Parents
+
+FEW = 8
+"""Variables up to which any number of parents is allowed unless something else is said."""
+
+AT_MOST = 100_000_000
+"""Families that are scored at most: past that the table of parent sets alone takes hours."""
+
+A_SUBSET = 8e-9
+"""Seconds for each subset and each of its variables, one thread."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The best graph of all, proved, with at most `max_parents` parents; by default any number up to 8 variables, else 3.
+
+    Up to 27 variables, and while 8 · 2^n bytes are at hand, by dynamic programming over all subsets of the variables (Silander &
+    Myllymäki 2006, UAI, pp. 445–452). With more by branch and cut on HiGHS (Bartlett & Cussens 2017, Artificial Intelligence 244,
+    pp. 258–271), which begins with what `Orders` finds, and stops as soon as no graph can score more than `gap` of the score
+    above the best. When the time is over, or on Ctrl-C, the best graph so far comes with the bound so far: `found.gap`.
+
+    >>> from suffice.structure.search import search
+    >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
+    >>> found = search(rows, method=Exact())
+    >>> found.dag, found.proved
+    (Dag('moon; rain -> wet'), True)
+    """
+
+    max_parents: int | None = None
+    gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_max_parents(self.max_parents)
+        if not isinstance(self.gap, (int, float)) or isinstance(self.gap, bool) or not 0 <= self.gap < 1:
+            raise FitError(f"gap is a share of the score, from 0 to below 1, not {self.gap!r}")
+
+    def most_parents(self, n: int) -> int:
+        """The parents that a variable may have when there are n variables.
+
+        >>> Exact().most_parents(8), Exact().most_parents(9), Exact(max_parents=2).most_parents(8)
+        (7, 3, 2)
+        """
+        if self.max_parents is not None:
+            return self.max_parents
+        return max(n - 1, 0) if n <= FEW else 3
+
+    def run(self, problem: Problem) -> Outcome:
+        """Score every parent set that the rules allow, then search among them."""
+        rules = problem.rules.capped(self.most_parents(problem.n))
+        if n_families(rules) > AT_MOST:
+            raise FitError(
+                f"an exact search would have to score {n_families(rules):,} families; allow fewer parents (max_parents) or give "
+                "each variable a list of candidates, or use Orders()"
+            )
+        sets = problem.scores.parent_sets(rules)
+        try:
+            return _by_subsets(problem, sets) if _countable(problem) else _by_branches(problem, sets, self.gap)
+        except (OutOfTime, KeyboardInterrupt):
+            if problem.progress.best is None:
+                raise
+            return Outcome(problem.progress.best, _loosest(sets), finished=False)
+
+
+def _countable(problem: Problem) -> bool:
+    """Whether there is room and time for all subsets."""
+    free = available_memory() / 2 if problem.memory_limit is None else problem.memory_limit
+    few = problem.n <= MOST and needed(problem.n) <= free
+    return few and A_SUBSET * problem.n * 2.0**problem.n < problem.progress.left
+
+
+def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
+    """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
+    if problem.n > 20:
+        _start(problem, sets)
+    tie = problem.scores.tie(_loosest(sets)) / 4
+    parents = best_of_all(sets, tie=tie, threads=problem.threads, check=lambda: problem.progress.check("all subsets"))
+    score = problem.scores.total(parents)
+    _report(problem, "all subsets", score, parents)
+    return Outcome(parents, score)
+
+
+def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
+    """Branch and cut from the best of a search over orders."""
+    start = _start(problem, sets)
+    tree = BranchAndCut(
+        sets,
+        start,
+        tie=problem.scores.tie(_total(sets, start)),
+        gap=gap,
+        left=lambda: _left(problem, tree),
+        better=lambda score, parents: _report(problem, "branch and cut", score, parents),
+    )
+    finished = True
+    try:
+        tree.run()
+    except (OutOfTime, KeyboardInterrupt):
+        finished = False
+    score = problem.scores.total(tree.parents)
+    return Outcome(tree.parents, score if tree.proved else max(tree.bound, score), finished=finished)
+
+
+def _start(problem: Problem, sets: ParentSets) -> list[Parents]:
+    """The best graph of a search over orders, as it reports it."""
+    return Orders().ordered(problem, sets, problem.rules)
+
+
+def _left(problem: Problem, tree: BranchAndCut) -> float:
+    problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
+    return problem.progress.left
+
+
+def _loosest(sets: ParentSets) -> float:
+    """Each child with its best set, cycles or not."""
+    return float(sets.score[sets.first[:-1]].sum())
+
+
+def _total(sets: ParentSets, parents: list[Parents]) -> float:
+    return sum(dict(sets.of_child(i))[p] for i, p in enumerate(parents))
+
+
+def _report(problem: Problem, what: str, score: float, parents: list[Parents]) -> None:
+    if score > problem.progress.score:
+        problem.progress.better(what, score, parents)
