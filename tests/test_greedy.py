@@ -264,7 +264,7 @@ def test_one_column_constant_columns_and_copies() -> None:
 
 
 def test_the_best_so_far_is_reported_before_time_runs_out() -> None:
-    rows = random_net(2, 6).sample(300, seed=0)
+    rows = random_net(25, 6).sample(2000, seed=0)
 
     class Hurried(Progress[Any]):
         def better(self, what: str, score: float, best: Any) -> None:

@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AIC": "scores",
+    "Adjacent": "structure.constraints",
     "BDe": "models.bde",
     "BDeu": "families.priors",
     "BDs": "families.priors",
@@ -24,6 +25,10 @@ _HOME = {
     "BIC": "scores",
     "BayesNet": "models.bayes_net",
     "Bins": "variables",
+    "Candidates": "structure.constraints",
+    "ChiSquared": "structure.independence",
+    "ChowLiu": "structure.chow_liu",
+    "Constraints": "structure.constraints",
     "Count": "variables",
     "Counts": "statistics",
     "Cpdag": "graphs",
@@ -31,31 +36,56 @@ _HOME = {
     "Data": "engines.data",
     "Dirichlet": "families.priors",
     "Evidence": "scores",
+    "Exact": "structure.exact",
     "Finite": "variables",
+    "FisherZ": "structure.independence",
+    "Forbid": "structure.constraints",
+    "Found": "structure.found",
+    "GES": "structure.ges",
+    "GSquared": "structure.independence",
     "Gaussian": "families.conditional_gaussian",
     "Graph": "graphs",
+    "HillClimb": "structure.hill_climb",
     "K2": "families.priors",
+    "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
+    "MMHC": "structure.mmhc",
+    "MaxParents": "structure.constraints",
     "Mean": "families.family",
     "Mode": "families.family",
     "Moments": "statistics",
+    "MutualInformation": "structure.independence",
     "NormalInverseGamma": "families.priors",
     "NormalWishart": "families.priors",
+    "NotAncestor": "structure.constraints",
+    "Orders": "structure.orders",
+    "PC": "structure.pc",
     "Real": "variables",
     "Request": "statistics",
+    "Require": "structure.constraints",
     "Statistics": "statistics",
     "SufficeError": "errors",
     "SufficeNote": "errors",
+    "TAN": "structure.chow_liu",
+    "Tabu": "structure.tabu",
+    "Tiers": "structure.constraints",
+    "bootstrap": "recipes.bootstrap",
     "compare": "graphs",
+    "cross_validate": "recipes.cross_validate",
     "entropy": "models.divergence",
     "fit": "learning.fit",
     "gather": "families.gathering",
+    "independence_test": "structure.independence",
     "kl": "models.divergence",
+    "learn": "recipes.learn",
     "load": "formats",
     "n_dags": "graphs",
+    "order_mcmc": "structure.order_mcmc",
     "read": "formats",
+    "read_tiers": "structure.constraints",
     "scan": "engines.scan",
     "score": "learning.fit",
+    "search": "structure.search",
     "shd": "graphs",
     "write": "formats",
 }
@@ -63,13 +93,22 @@ _HOME = {
 __all__ = [
     "AIC",
     "BIC",
+    "GES",
     "K2",
+    "MMHC",
+    "PC",
+    "TAN",
+    "Adjacent",
     "BDe",
     "BDeu",
     "BDs",
     "BGe",
     "BayesNet",
     "Bins",
+    "Candidates",
+    "ChiSquared",
+    "ChowLiu",
+    "Constraints",
     "Count",
     "Counts",
     "Cpdag",
@@ -77,30 +116,51 @@ __all__ = [
     "Data",
     "Dirichlet",
     "Evidence",
+    "Exact",
     "Finite",
+    "FisherZ",
+    "Forbid",
+    "Found",
+    "GSquared",
     "Gaussian",
     "Graph",
+    "HillClimb",
+    "LocalScores",
     "LogLikelihood",
+    "MaxParents",
     "Mean",
     "Mode",
     "Moments",
+    "MutualInformation",
     "NormalInverseGamma",
     "NormalWishart",
+    "NotAncestor",
+    "Orders",
     "Real",
     "Request",
+    "Require",
     "Statistics",
     "SufficeError",
     "SufficeNote",
+    "Tabu",
+    "Tiers",
+    "bootstrap",
     "compare",
+    "cross_validate",
     "entropy",
     "fit",
     "gather",
+    "independence_test",
     "kl",
+    "learn",
     "load",
     "n_dags",
+    "order_mcmc",
     "read",
+    "read_tiers",
     "scan",
     "score",
+    "search",
     "shd",
     "write",
 ]
@@ -119,8 +179,35 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
     from suffice.models.bde import BDe
     from suffice.models.divergence import entropy, kl
+    from suffice.recipes.bootstrap import bootstrap
+    from suffice.recipes.cross_validate import cross_validate
+    from suffice.recipes.learn import learn
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.statistics import Counts, Moments, Request, Statistics
+    from suffice.structure.chow_liu import TAN, ChowLiu
+    from suffice.structure.constraints import (
+        Adjacent,
+        Candidates,
+        Constraints,
+        Forbid,
+        MaxParents,
+        NotAncestor,
+        Require,
+        Tiers,
+        read_tiers,
+    )
+    from suffice.structure.exact import Exact
+    from suffice.structure.found import Found
+    from suffice.structure.ges import GES
+    from suffice.structure.hill_climb import HillClimb
+    from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
+    from suffice.structure.local_scores import LocalScores
+    from suffice.structure.mmhc import MMHC
+    from suffice.structure.order_mcmc import order_mcmc
+    from suffice.structure.orders import Orders
+    from suffice.structure.pc import PC
+    from suffice.structure.search import search
+    from suffice.structure.tabu import Tabu
     from suffice.variables import Bins, Count, Finite, Real
 
 

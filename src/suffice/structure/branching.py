@@ -23,15 +23,15 @@ Pair = tuple[int, int]
 
 @dataclass(order=True)
 class Part:
-    """Some of the graphs, with the best of them that the method found; `worst` is minus what they may score at most."""
+    """Some of the graphs, with the best of them that the method found; `worst` is minus what they may score at most.
+
+    From a method without bounds it is minus the score of what it found.
+    """
 
     worst: float
     number: int
     rules: Rules = field(compare=False)
     parents: list[Parents] = field(compare=False)
-    score: float = field(compare=False)
-    known: bool = field(compare=False)
-    """Whether the method gave a bound; else `worst` is minus the score."""
 
 
 def branched(method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> Outcome:
@@ -56,24 +56,24 @@ class _Branching:
         self.score = -np.inf
         self.known = True
         self._open: list[Part] = []
+        self._left = -np.inf  # the largest bound of a part that is done
         self._number = 0
 
     @property
     def bound(self) -> float:
         """No graph that keeps the constraints scores more, if all parts have bounds."""
-        return max([self.score, *(-part.worst for part in self._open)])
+        return max([self.score, self._left, *(-part.worst for part in self._open)])
 
     def run(self) -> None:
         self._search(effective_rules(self.problem, self.method), np.inf)
-        while self._open and -self._open[0].worst > self.score + self.problem.scores.tie(self.score) / 4:
+        while self._open and (self.best is None or -self._open[0].worst > self.score + self.problem.scores.tie(self.score) / 4):
             part = heappop(self._open)
-            heappush(self._open, part)  # until it is split its bound counts
-            stricter = self._split(part)
-            if not stricter:  # nothing is broken: what the part may still hold, the method did not find
-                self._open.remove(part)
-                continue
-            heappop(self._open)
-            self._search_all(stricter, part)
+            if (
+                self._broken(part.parents) is None
+            ):  # its graph keeps the constraints; what else it may hold, the method did not find
+                self._left = max(self._left, -part.worst)
+            else:
+                self._search_all(self._split(part), part)
 
     def _search_all(self, stricter: list[Rules], part: Part) -> None:
         for k, rules in enumerate(stricter):
@@ -112,8 +112,7 @@ class _Branching:
         bound = score if outcome.bound is None else min(most, outcome.bound)
         self.known &= outcome.bound is not None
         self._number += 1
-        part = Part(-bound, self._number, rules, outcome.parents, score, outcome.bound is not None)
-        heappush(self._open, part)
+        heappush(self._open, Part(-bound, self._number, rules, outcome.parents))
         if score > self.score and self._broken(outcome.parents) is None:
             self.best, self.score = outcome.parents, score
             self.problem.progress.better("constraints kept", score, outcome.parents)
@@ -132,8 +131,7 @@ class _Branching:
     def _split(self, part: Part) -> list[Rules]:
         """Stricter rules, one of which every graph keeps that keeps the constraints."""
         broken = self._broken(part.parents)
-        if broken is None:
-            return []
+        assert broken is not None
         kind, where = broken
         if kind == "adjacent":
             a, b = where
@@ -185,4 +183,4 @@ def _stricter(rules: Rules, needed: list[Pair], absent: Pair | None) -> Rules | 
     waiting = required.copy()
     for _ in range(rules.n):
         waiting[:, ~waiting.any(1)] = False  # whoever needs nobody is placed
-    return None if waiting.any() else Rules(allowed, required, rules.max_parents)
+    return None if waiting.any() else replace(rules, allowed=allowed, required=required)

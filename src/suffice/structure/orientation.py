@@ -100,7 +100,7 @@ def triples(adjacent: Matrix) -> list[Triple]:
 
 
 class Verdict(NamedTuple):
-    """Whether a triple is a collider, the share of the separating sets that hold its middle, and how well they separate (log p)."""
+    """Whether a triple is a collider, the share of the separating sets that hold its middle, and how well they do it (log p)."""
 
     triple: Triple
     collider: bool
@@ -111,13 +111,13 @@ class Verdict(NamedTuple):
 def directed(names: Sequence[str], adjacent: Matrix, rules: Rules, verdicts: Sequence[Verdict]) -> Cpdag:
     """The class that edges, rules and verdicts on the triples make.
 
-    What is required, or allowed in one direction only, is directed first. Then each collider, surest first (the smallest share, then
-    the largest p), that does not turn an arrow around, does not close a cycle and leaves no node with more parents than it may have;
-    one that does is passed over whole. Then Meek's rules, for which any other triple is no collider.
+    What is required, or allowed in one direction only, is directed first. Then each collider, surest first (the smallest share,
+    then the largest p), that does not turn an arrow around, does not close a cycle and leaves no node with more parents than it
+    may have; one that does is passed over whole. Then Meek's rules, for which any other triple is no collider.
 
-    If what comes out has no member, verdicts contradict each other. Then the least sure that stand in the way are reversed: triples
-    on a directed cycle, or in a part without arrows that has a cycle without chords, become colliders. If that does not help, the
-    least sure colliders are given up, as few as need be; and if nothing helps, none is.
+    If what comes out has no member, verdicts contradict each other. Then the least sure that stand in the way are reversed:
+    triples on a directed cycle, or in a part without arrows that has a cycle without chords, become colliders. If that does not
+    help, the least sure colliders are given up, as few as need be; and if nothing helps, none is.
     """
     known = _known(adjacent, rules)
     sure = sorted(verdicts, key=lambda v: (v.share, -v.log_p, v.triple))

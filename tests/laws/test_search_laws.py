@@ -1,0 +1,144 @@
+"""Laws of structure search, every method listed once.
+
+The order of columns, rows and states, and the number of threads, permute nothing but themselves; constraints are kept; the score
+that is reported is that of the graph; the default and the exact search find the best of all graphs where these can be listed.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from tests.oracles import random_net
+
+METHODS: dict[str, Any] = {
+    "orders": sf.Orders(),
+    "hill climb": sf.HillClimb(),
+    "hill climb, restarts": sf.HillClimb(max_parents=2, restarts=3),
+    "tabu": sf.Tabu(),
+    "ges": sf.GES(),
+    "exact": sf.Exact(),
+    "chow-liu": sf.ChowLiu(),
+    "tan": sf.TAN("n2"),
+    "pc": sf.PC(),
+
+}
+SCORED = {name: m for name, m in METHODS.items() if name != "pc"}
+N_PERMUTATIONS = 20
+
+
+def finite(seed: int, n_nodes: int = 6, n: int = 400) -> dict[str, np.ndarray]:
+    """Rows of a random network, with a copied and a constant column."""
+    table = random_net(seed, n_nodes).sample(n, seed=seed)
+    rows = {name: np.array(table[name].to_pylist()) for name in table.column_names}
+    return {**rows, "twin": rows["n1"], "same": np.full(n, "only")}
+
+
+def real(seed: int, n_nodes: int = 6, n: int = 300) -> dict[str, np.ndarray]:
+    """Rows of a random linear Gaussian network."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, n_nodes))
+    for i in range(1, n_nodes):
+        x[:, i] += x[:, :i] @ (rng.choice([0.0, 0.7, -1.2], i))
+    return {f"n{i}": x[:, i] for i in range(n_nodes)}
+
+
+def permuted(rows: dict[str, np.ndarray], rng: np.random.Generator) -> sf.Data:
+    """The same rows, columns and states in another order."""
+    order = rng.permutation(len(next(iter(rows.values()))))
+    names = [str(n) for n in rng.permutation(list(rows))]
+    states = {n: sorted(set(rows[n].tolist())) for n in names if rows[n].dtype.kind == "U"}
+    variables = {n: sf.Finite(n, [str(s) for s in rng.permutation(s)]) for n, s in states.items()}
+    return sf.scan({n: rows[n][order].tolist() for n in names}, variables=variables)
+
+
+def same(a: sf.Found, b: sf.Found) -> None:
+    assert a.cpdag == b.cpdag
+    assert a.dag == b.dag
+    assert a.score == b.score or a.score == pytest.approx(b.score, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_the_order_of_columns_rows_and_states_does_not_matter(method):
+    rows = finite(3)
+    first = sf.search(sf.scan(rows), method=method)
+    for k in range(N_PERMUTATIONS):
+        same(sf.search(permuted(rows, np.random.default_rng(k)), method=method, threads=1 + k % 3), first)
+
+
+@pytest.mark.parametrize("name", [n for n in METHODS if n != "tan"])
+def test_nor_does_it_for_real_columns(name):
+    rows = real(1)
+    score = None if name == "pc" else sf.Evidence(sf.BGe())
+    first = sf.search(sf.scan(rows), score, METHODS[name])
+    for k in range(N_PERMUTATIONS):
+        same(sf.search(permuted(rows, np.random.default_rng(k)), score, METHODS[name], threads=1 + k % 3), first)
+
+
+@pytest.mark.parametrize("name", ["orders", "hill climb", "tabu", "exact", "chow-liu"])
+def test_nor_does_it_for_mixed_columns(name):
+    rows = {**{n: c for n, c in finite(5, 3, 200).items() if n.startswith("n")}, **{f"x{n}": c for n, c in real(2, 2, 200).items()}}
+    rows["xn1"] = rows["xn1"] + (rows["n0"] == rows["n0"][0])
+    first = sf.search(sf.scan(rows), method=METHODS[name])
+    for k in range(5):
+        same(sf.search(permuted(rows, np.random.default_rng(k)), method=METHODS[name], threads=1 + k % 3), first)
+    assert all(not a.startswith("x") or b.startswith("x") for a, b in first.dag.edges)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", METHODS)
+def test_constraints_are_kept(name, seed):
+    rng = np.random.default_rng(seed)
+    rows = {n: c for n, c in finite(seed + 10, 6).items() if n.startswith("n")}
+    order = [str(n) for n in rng.permutation(sorted(rows))]
+    if name == "tan":  # its class is above all others
+        order = ["n2", *[n for n in order if n != "n2"]]
+    required = (order[0], order[3])
+    constraints = sf.Forbid((order[1], order[2]), (order[2], order[1])) + sf.Require(required)
+    constraints += sf.Tiers(order[:3], order[3:])
+    if name not in ("tan", "pc"):
+        constraints += sf.MaxParents(2) + sf.Candidates({order[4]: order[:2]})
+    found = sf.search(sf.scan(rows), method=METHODS[name], constraints=constraints)
+    assert constraints.check(found.dag) == []
+    assert required in found.dag.edges
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_the_score_is_that_of_the_graph(name):
+    rows = finite(7)
+    data = sf.scan(rows)
+    scores = [sf.BIC(), sf.Evidence(sf.BDeu(1))] + ([] if name == "ges" else [sf.Evidence(sf.K2())])
+    for score in scores:
+        found = sf.search(data, score, METHODS[name])
+        assert found.score == pytest.approx(sf.score(found.dag, data, score), rel=1e-10)
+        assert sum(found.scores_by_node().values()) == pytest.approx(found.score, rel=1e-10)
+
+
+def dags(names: list[str]) -> list[sf.Dag]:
+    """Every graph on these nodes."""
+    pairs = list(combinations(names, 2))
+    found: dict[frozenset[tuple[str, str]], sf.Dag] = {}
+    for order in permutations(names):
+        place = {n: i for i, n in enumerate(order)}
+        directed = [(a, b) if place[a] < place[b] else (b, a) for a, b in pairs]
+        for k in range(2 ** len(pairs)):
+            edges = frozenset(e for i, e in enumerate(directed) if k >> i & 1)
+            if edges not in found:
+                found[edges] = sf.Dag(sorted(edges), nodes=names)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("kind", ["finite", "real"])
+def test_the_best_of_all_graphs_is_found(kind):
+    rows = {n: c for n, c in finite(21, 4, 150).items() if n.startswith("n")} if kind == "finite" else real(4, 4, 60)
+    data = sf.scan(rows)
+    for score in (sf.BIC(), sf.Evidence(sf.BDeu(1) if kind == "finite" else sf.BGe())):
+        best = max(sf.score(dag, data, score) for dag in dags(sorted(rows)))
+        for method in (sf.Orders(), sf.Exact()):
+            found = sf.search(data, score, method)
+            assert found.score == pytest.approx(best, rel=1e-10)
+        assert found.proved
