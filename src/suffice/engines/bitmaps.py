@@ -97,6 +97,7 @@ class Bitmaps:
         self.n_rows = data.n_rows
         self.sizes = np.array([v.n_states for v in variables], np.int64)
         self.narrow = self.sizes <= BITS
+        self.all_narrow = bool(self.narrow.all())
         self.first = np.concatenate([[0], np.cumsum(np.where(self.narrow, self.sizes, 0))]).astype(np.int64)
         self.workers = n_threads(threads)
         # Of few rows one block; else words enough for the rows, in blocks that stay in the cache.
@@ -128,6 +129,12 @@ class Bitmaps:
                 for i, g in enumerate(which):
                     out[groups.offsets[g] : groups.offsets[g + 1]] = mine[part.offsets[i] : part.offsets[i + 1]]
         return out, groups.offsets
+
+    def few(self, q: int, ext: npt.NDArray[np.int32]) -> bool:
+        """Whether tables of q cells with each of some columns are so little work that one call by one thread does it best."""
+        if not self.held or 2 * q > FULL or not self.all_narrow:
+            return False
+        return self.workers == 1 or 0.005 * q * self.n_rows * int(self.sizes[ext].sum()) < SHARED
 
     def extended(self, prefix: Sequence[int], ext: npt.NDArray[np.int32]) -> tuple[Counts32, Ints]:
         """The tables of one set of columns with each of some others: flat counts and offsets."""
@@ -226,14 +233,15 @@ class Bitmaps:
 
     def _blocks(self) -> Iterator[npt.NDArray[np.uint64]]:
         if self.held:
-            yield self._all
+            yield self.all
         else:
             rows = 64 * self.n_words * 8
             for batch in watched(self.data.batches(rows), "counting rows", -(-self.n_rows // rows)):
                 yield self._encoded(batch.columns, batch.n_rows)
 
     @cached_property
-    def _all(self) -> npt.NDArray[np.uint64]:
+    def all(self) -> npt.NDArray[np.uint64]:
+        """All bitmaps, [block, state, word]: first[v] + s is state s of column v."""
         whole = np.zeros((-(-self.n_rows // (64 * self.n_words)), int(self.first[-1]), self.n_words), np.uint64)
         step = 64 * self.n_words
         tasks = ((lambda b=b, batch=batch: self._fill(whole[b], batch)) for b, batch in enumerate(self.data.batches(step)))

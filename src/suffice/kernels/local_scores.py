@@ -16,6 +16,7 @@ import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels.bitmaps import count_groups
 
 _ints = nb.int64[::1]
 _counts = nb.int32[::1]
@@ -77,7 +78,7 @@ def family_terms(
     tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, known: Any, scale: float, out: Any
 ) -> None:
     """The log-likelihood or log-evidence of a child from its table [outer, child, inner]."""
-    for g in range(len(at)):
+    for g in range(len(out)):
         table = tables[at[g] :]
         o, r, n = outer[g], size[g], inner[g]
         configurations = o * n
@@ -102,6 +103,69 @@ def family_terms(
                 if rows > 0:
                     total -= term(rows, a * r, known, scale)
         out[g] = total
+
+
+@kernel(
+    nb.void(
+        *(nb.uint64[:, :, ::1], _ints, _ints, nb.int32[:, ::1], nb.int32[::1]),
+        *(nb.int64, nb.float64, nb.float64, _ints, nb.float64, nb.float64[::1], nb.float64[::1]),
+    )
+)
+def toggle_scores(
+    bits: Any,
+    first: Any,
+    sizes: Any,
+    prefix: Any,
+    ext: Any,
+    kind: int,
+    alpha: float,
+    price: float,
+    known: Any,
+    scale: float,
+    added: Any,
+    taken: Any,
+) -> None:
+    """The scores of a child with one more parent, each of `ext`, and with one less; prefix[0] is its parents and then itself.
+
+    All in one call: of few rows, calls are what costs.
+    """
+    m = prefix.shape[1] - 1
+    r = sizes[prefix[0, m]]
+    room, q = np.int64(0), np.int64(1)
+    for k in range(m + 1):
+        q *= sizes[prefix[0, k]]
+        room += q
+    q //= r
+    n = len(ext)
+    at = np.zeros(n + 1, np.int64)
+    for x in range(n):
+        at[x + 1] = at[x] + q * r * sizes[ext[x]]
+    tables = np.zeros(at[n], np.int32)
+    count_groups(bits, first, sizes, prefix, np.array([0, n]), ext, at, 1, room, tables)
+    outer, size, inner, values = np.full(n, q), np.full(n, r), np.empty(n, np.int64), np.empty(n, np.int64)
+    for x in range(n):
+        inner[x] = sizes[ext[x]]
+    family_terms(tables, at, outer, size, inner, kind, alpha, known, scale, values[:n])
+    for x in range(n):
+        added[x] = values[x] / scale - price * (r - 1.0) * (q * inner[x])
+    if len(taken) == 0:
+        return
+    whole = np.zeros(q * r, np.int32)
+    for c in range(q * r):
+        for s in range(inner[0]):
+            whole[c] += tables[c * inner[0] + s]
+    low, zero, one = np.int64(1), np.zeros(1, np.int64), np.ones(1, np.int64)
+    for k in range(m):
+        e = sizes[prefix[0, k]]
+        high = q // (low * e) * r
+        table = np.zeros(low * high, np.int32)
+        for a in range(low):
+            for s in range(e):
+                for b in range(high):
+                    table[a * high + b] += whole[(a * e + s) * high + b]
+        family_terms(table, zero, np.full(1, q // e), np.full(1, r), one, kind, alpha, known, scale, values[:1])
+        taken[k] = values[0] / scale - price * (r - 1.0) * (q // e)
+        low *= e
 
 
 @kernel(

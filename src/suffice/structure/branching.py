@@ -105,7 +105,7 @@ class _Branching:
             raise FitError(f"{type(self.method).__name__} has no score, and cannot keep constraints on adjacency and ancestors")
         self._take(rules, outcome, most)
         if not outcome.finished:
-            raise OutOfTime
+            raise OutOfTime if outer.progress.left <= 0 else KeyboardInterrupt
 
     def _take(self, rules: Rules, outcome: Outcome, most: float) -> None:
         score = self.problem.scores.total(outcome.parents)

@@ -79,20 +79,33 @@ class FiniteSource:
         r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
         if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
             return self.families([(child, tuple(sorted({*parents} ^ {c}))) for c in candidates])
-        tables, at = self.bitmaps.extended((*parents, child), new)
-        cells = q * self.sizes[new]
-        added = self._of_tables(tables, at, np.full(len(new), q), r, self.sizes[new]) - self.price * (r - 1.0) * cells
+        added, taken = self._toggled((*parents, child), new, bool(there))
         if not there:
-            return np.asarray(added)
+            return added
+        place = {int(c): score for c, score in zip(new, added, strict=True)}
+        place.update(zip(parents, taken, strict=True))
+        return np.array([place[c] for c in candidates])
+
+    def _toggled(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
+        """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each of the others."""
+        sizes, m = self.sizes, len(prefix) - 1
+        r, q = int(sizes[prefix[-1]]), math.prod(int(sizes[p]) for p in prefix[:-1])
+        if self.bitmaps.few(q * r, new):
+            from suffice.kernels.local_scores import toggle_scores
+
+            added, taken = np.empty(len(new)), np.empty(m if less else 0)
+            rest = (self.kind, self.alpha, self.price, self.known, self.scale)
+            toggle_scores(self.bitmaps.all, self.bitmaps.first, sizes, np.array([prefix], np.int32), new, *rest, added, taken)
+            return added, taken
+        tables, at = self.bitmaps.extended(prefix, new)
+        added = self._of_tables(tables, at, np.full(len(new), q), r, sizes[new]) - self.price * (r - 1.0) * (q * sizes[new])
         # Without one of the parents: the same table, summed over it.
-        whole = tables[: at[1]].reshape(*self.sizes[list(parents)], r, -1).sum(-1)
-        smaller = [whole.sum(parents.index(p), dtype=np.int32).ravel() for p in there]
-        starts = np.cumsum([0, *map(len, smaller)])
-        fewer = np.array([q // int(self.sizes[p]) for p in there])
-        taken = self._of_tables(np.concatenate(smaller), starts, fewer, r, np.ones(len(there), np.int64))
-        taken -= self.price * (r - 1.0) * fewer
-        scores = iter(added), iter(taken)
-        return np.array([next(scores[c in there]) for c in candidates])
+        whole = tables[: at[1]].reshape(*sizes[list(prefix)], -1).sum(-1)
+        smaller = [whole.sum(k, dtype=np.int32).ravel() for k in range(m if less else 0)] or [np.zeros(0, np.int32)]
+        fewer = np.array([q // int(sizes[p]) for p in prefix[:-1]] if less else [], np.int64)
+        starts = np.cumsum([0, *map(len, smaller)])[: len(fewer) + 1]
+        taken = self._of_tables(np.concatenate(smaller), starts, fewer, r, np.ones(len(fewer), np.int64))
+        return added, taken - self.price * (r - 1.0) * fewer
 
     def _of_tables(self, tables: npt.NDArray[np.int32], at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
         """The likelihoods or evidences of a child from tables [outer, child, inner]."""
@@ -100,7 +113,7 @@ class FiniteSource:
 
         values = np.empty(len(outer), np.int64)
         size = np.full(len(outer), r)
-        family_terms(tables, at[:-1], outer, size, inner, self.kind, self.alpha, self.known, self.scale, values)
+        family_terms(tables, at, outer, size, inner, self.kind, self.alpha, self.known, self.scale, values)
         return values / self.scale
 
     def pairs(self) -> tuple[Array, Array]:
