@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.iteration import OutOfTime, Progress
-from suffice.structure.classes import Class, as_parents, as_set, class_of, cliques, closed, member
+from suffice.structure.classes import Class, as_parents, as_set, class_of, cliques, closed, member, members
 from suffice.structure.ges import GES
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.problem import Problem
@@ -146,6 +146,64 @@ def test_ges_finds_the_class_of_a_network(seed: int) -> None:
     truth = [tuple(sorted(problem.names.index(p) for p in dag.parents(x))) for x in problem.names]
     found = problem.dag(parents)
     assert found.cpdag() == dag.cpdag() or problem.scores.total(parents) >= problem.scores.total(truth)
+
+
+def all_members(graph: Class) -> list[list[int]]:
+    """Every directed graph of a class, by trying all directions."""
+    lines = [(a, b) for a, around in enumerate(graph.beside) for b in members(around) if a < b]
+    found = []
+    for turned in itertools.product((False, True), repeat=len(lines)):
+        above = list(graph.above)
+        for (a, b), turn in zip(lines, turned, strict=True):
+            above[a if turn else b] |= 1 << (b if turn else a)
+        one = member(Class(above, [0] * len(above)))
+        if one is not None and class_of(*one) == graph:
+            found.append(one[0])
+    return found
+
+
+def classes_next_to(graph: Class, add: bool) -> list[list[int]]:
+    """A member of each class with a member that has one edge more, or less, than some member of this class."""
+    found = []
+    for parents in all_members(graph):
+        for y, x in itertools.permutations(range(len(parents)), 2):
+            if bool(parents[y] >> x & 1) != add and not parents[x] >> y & 1:
+                other = [p ^ (1 << x) if i == y else p for i, p in enumerate(parents)]
+                if member(Class(other, [0] * len(other))) is not None:
+                    found.append(other)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_step_of_ges_is_the_best_of_all_neighbouring_classes(seed: int) -> None:
+    problem, parents = solved(random_net(seed + 40, 5).sample(300, seed=seed), GES(), sf.AIC())
+    problem.progress = watched = Watched()
+    GES().run(problem)
+    trace, graphs = watched.trace, watched.graphs
+    for k, step in enumerate(trace):
+        found = member(Class([as_set(p) for p in graphs[k]], [0] * 5))
+        assert found is not None
+        graph = class_of(*found)
+        after = trace[k + 1 : k + 2]
+        add = any(s.what.startswith("insert") for s in after)
+        best = max((problem.scores.total(as_parents(g)) for g in classes_next_to(graph, add)), default=-np.inf)
+        if after:
+            assert after[0].score == pytest.approx(best, abs=1e-6)
+        else:
+            assert best <= step.score + 1e-6
+    assert graphs[-1] == parents
+
+
+class Watched(Progress[Any]):
+    """Keeps every graph that was reported."""
+
+    def __init__(self) -> None:
+        super().__init__("searching")
+        self.graphs: list[list[Parents]] = []
+
+    def better(self, what: str, score: float, best: Any) -> None:
+        self.graphs.append(best)
+        super().better(what, score, best)
 
 
 def test_ges_needs_a_score_that_is_the_same_in_both_directions() -> None:

@@ -6,7 +6,7 @@ otherwise they are made again, block by block, in each scan, and the counts are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.gather import available_memory
-from suffice.engines.parallel import n_threads
+from suffice.engines.parallel import in_order, n_threads
 from suffice.engines.progress import watched
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.variables import Finite
@@ -30,6 +30,9 @@ WORDS = 512
 
 BITS = 128
 """States up to which a column has bitmaps; tables with a column of more are counted row by row."""
+
+PACKED = 6
+"""States up to which packing the comparisons of a column with each is quicker than setting single bits."""
 
 CORE = 1024
 """Cells, the last state of each column left out, up to which a core table is counted by bitmaps: by measurement."""
@@ -112,6 +115,10 @@ class Bitmaps:
 
     def full(self, sets: npt.NDArray[np.int32]) -> tuple[Counts32, Ints]:
         """The tables of these sets of columns, all of the same number, each in the order given: flat counts and offsets."""
+        if sets.shape[1] == 1 and self.all_narrow:
+            every, at = self.singles()
+            tables = [every[at[v] : at[v + 1]] for v in sets[:, 0]]
+            return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
         cells = self.cells(sets)
         by_rows = ~self.narrow[sets].all(1) | (cells - cells // self.sizes[sets[:, -1]] > FULL) | (sets.shape[1] == 1)
         groups = Groups.of(sets, cells)
@@ -157,6 +164,17 @@ class Bitmaps:
         out = self._zeros(int(groups.offsets[-1]))
         self._count(groups, 0, out)
         return out, groups.offsets
+
+    def singles(self) -> tuple[Counts32, Ints]:
+        """The number of rows of each state of each column: flat counts and offsets."""
+        if not self.all_narrow:
+            return self.scanned(np.arange(len(self.names), dtype=np.int32)[:, None])
+        from suffice.kernels.bitmaps import count_states
+
+        out = np.zeros(int(self.first[-1]), np.int32)
+        for blocks in self._blocks():
+            count_states(blocks, out)
+        return out, self.first
 
     def scanned(self, sets: npt.NDArray[np.int32]) -> tuple[Counts32, Ints]:
         """The full tables of these sets, counted row by row."""
@@ -244,30 +262,33 @@ class Bitmaps:
         """All bitmaps, [block, state, word]: first[v] + s is state s of column v."""
         whole = np.zeros((-(-self.n_rows // (64 * self.n_words)), int(self.first[-1]), self.n_words), np.uint64)
         step = 64 * self.n_words
-        tasks = ((lambda b=b, batch=batch: self._fill(whole[b], batch)) for b, batch in enumerate(self.data.batches(step)))
-        from suffice.engines.parallel import in_order
-
+        tasks = ((lambda b=b, c=c.columns: self._fill(whole[b], c, 0)) for b, c in enumerate(self.data.batches(step)))
         for _ in in_order(tasks, self.workers if self.n_rows > 2**16 else 1):
             pass
         return whole
 
-    def _fill(self, bits: npt.NDArray[np.uint64], batch: Any) -> None:
+    def _fill(self, bits: npt.NDArray[np.uint64], columns: Mapping[str, npt.NDArray[Any]], start: int) -> None:
+        """The bitmaps of one block, from row `start` of the columns on."""
         from suffice.kernels.bitmaps import set_bits
 
+        bytes_of = bits.view(np.uint8)
         for v, name in enumerate(self.names):
-            if self.narrow[v]:
-                set_bits(np.ascontiguousarray(batch.columns[name], np.uint8), int(self.first[v]), bits)
+            codes = columns[name][start : start + 64 * self.n_words]
+            if self.sizes[v] <= PACKED:
+                for s in range(int(self.sizes[v])):
+                    packed = np.packbits(codes == s, bitorder="little")
+                    bytes_of[self.first[v] + s, : len(packed)] = packed
+            elif self.narrow[v]:
+                codes = np.ascontiguousarray(codes, np.uint8)
+                codes.flags.writeable = False
+                set_bits(codes, int(self.first[v]), bits)
 
-    def _encoded(self, columns: Any, n_rows: int) -> npt.NDArray[np.uint64]:
-        from suffice.kernels.bitmaps import set_bits
-
+    def _encoded(self, columns: Mapping[str, npt.NDArray[Any]], n_rows: int) -> npt.NDArray[np.uint64]:
+        """The bitmaps of some rows."""
         step = 64 * self.n_words
         bits = np.zeros((-(-n_rows // step), int(self.first[-1]), self.n_words), np.uint64)
-        for v, name in enumerate(self.names):
-            if self.narrow[v]:
-                codes = np.ascontiguousarray(columns[name], np.uint8)
-                for b in range(len(bits)):
-                    set_bits(codes[b * step : (b + 1) * step], int(self.first[v]), bits[b])
+        for b in range(len(bits)):
+            self._fill(bits[b], columns, b * step)
         return bits
 
     def _zeros(self, n_cells: int) -> Counts32:

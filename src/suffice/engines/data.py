@@ -257,8 +257,8 @@ class Data:
 
     def _batch(self, start: int, stop: int) -> Batch:
         store = self._store
-        weight = None if store.weight is None else store.rows(store.weight, start, stop)
-        return Batch({n: store.rows(store.read[n].column, start, stop) for n in self.columns}, weight, start)
+        weight = None if store.weight is None else store.view(store.weight, start, stop)
+        return Batch({n: store.view(store.read[n].column, start, stop) for n in self.columns}, weight, start)
 
     def require_complete(self, names: Iterable[str]) -> None:
         """Refuse missing cells in these columns, with their number in each."""

@@ -173,6 +173,12 @@ class Store:
         column.read(start, stop, out)
         return out
 
+    def view(self, column: Column, start: int, stop: int) -> Array:
+        """Some rows of a column, not to be written to; of a column in memory without a copy."""
+        out = column.array[start:stop] if isinstance(column, Held) else self.rows(column, start, stop)
+        out.flags.writeable = False
+        return out
+
     def _sampled(self, column: Column) -> Array:
         """The rows by which cuts are found: the same of every column."""
         n = self.n_rows or 0

@@ -34,7 +34,7 @@ def popcount(context: Any, word: Any) -> Any:
     return nb.uint64(nb.uint64), generate
 
 
-@kernel(nb.void(nb.uint8[::1], nb.int64, nb.uint64[:, ::1]))
+@kernel(nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.uint64[:, ::1]))
 def set_bits(codes: Any, first: int, bits: Any) -> None:
     """Set the bits of one column of a block."""
     n_words = bits.shape[1]
@@ -42,6 +42,19 @@ def set_bits(codes: Any, first: int, bits: Any) -> None:
         start = 64 * w
         for k in range(min(64, len(codes) - start)):
             bits[first + codes[start + k], w] |= np.uint64(1) << np.uint64(k)
+
+
+@kernel(nb.void(_bits, nb.int32[::1]))
+def count_states(bits: Any, out: Any) -> None:
+    """Add the rows of all blocks to the number of rows of each state."""
+    n_blocks, n_states, n_words = bits.shape
+    for b in range(n_blocks):
+        for s in range(n_states):
+            row = bits[b, s]
+            n = np.int64(0)
+            for w in range(n_words):
+                n += np.int64(popcount(row[w]))
+            out[s] += np.int32(n)
 
 
 @kernel(nb.void(_bits, _ints, _ints, *_groups, nb.int64, nb.int64, nb.int32[::1]))

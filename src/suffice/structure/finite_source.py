@@ -185,7 +185,7 @@ class FiniteSource:
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         """The terms of the sets of one level (kinds 0, 1) or of their families [set, child], and their tables for the next."""
         if level.size == 1:
-            tables, offsets = self.bitmaps.scanned(level.sets)
+            tables, offsets = self.bitmaps.singles()
             return self._terms(level.sets, tables, offsets), tables, offsets
         by_rows = self.bitmaps.by_rows(level.sets)
         shape = len(level) if self.kind <= 1 else level.sets.shape

@@ -38,9 +38,18 @@ class Separations:
     separated: Mapping[Pair, Separation] = field(repr=False)
     """The pairs without an edge, but for those that the rules keep apart."""
     strongest: Mapping[Pair, float] = field(repr=False)
-    """The pairs with an edge that was tested, and the largest p-value of all its tests: no set separates it better."""
+    """The pairs that no set separates, and the largest p-value of all their tests."""
     n_tests: int
     """How many tests were made."""
+
+    def of(self, a: str, b: str) -> tuple[tuple[str, ...] | None, float | None]:
+        """What separates two variables, if anything does, and its p-value, or else the largest; None for a pair never tested.
+
+        >>> Separations({("a", "b"): Separation(("c",), 0.4)}, {("a", "c"): 0.001}, 3).of("b", "a")
+        (('c',), 0.4)
+        """
+        pair = min(a, b), max(a, b)
+        return self.separated.get(pair, (None, self.strongest.get(pair)))
 
     def __repr__(self) -> str:
         return f"Separations({self.n_tests:,} tests: {len(self.separated):,} pairs separated, {len(self.strongest):,} joined)"
