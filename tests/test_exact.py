@@ -17,7 +17,7 @@ from suffice.structure import branch_and_cut, exact
 from suffice.structure.branch_and_cut import BranchAndCut
 from suffice.structure.branching import branched
 from suffice.structure.constraints import Forbid, Require
-from suffice.structure.cuts import Fraction, Local, LocalCuts, cluster_cut, clusters
+from suffice.structure.cuts import Fraction, Local, cluster_cut, clusters, local_cuts
 from suffice.structure.dynamic_programming import best_of_all
 from suffice.structure.exact import Exact
 from suffice.structure.orders import Orders
@@ -187,7 +187,7 @@ def test_cuts_keep_every_acyclic_graph(seed: int) -> None:
     seen = np.flatnonzero(x > 1e-9)
     point = Fraction(child[seen], flags[seen], x[seen])
     cuts = [cluster_cut(child, flags, c, k) for k in (1, 2) for c in clusters(point, k, 20)]
-    cuts += [c for m in (4, 5) for c in LocalCuts().cuts(point, child, flags, m, 10)]
+    cuts += [c for m in (4, 5) for c in local_cuts(point, child, flags, m, 10)]
     assert cuts
     assert all(cut.values @ x[cut.columns] > cut.most + 1e-4 for cut in cuts)
     rows = [{p: r for r, p in enumerate(sets.parents) if child[r] == i} for i in range(sets.n)]

@@ -19,9 +19,6 @@ from suffice.kernels.bitmaps import popcount
 ROWS = 4096
 """Rows whose cells are computed at once: they stay in the first-level cache."""
 
-SMALL = 1024
-"""Cells up to which a table is counted in four copies, so that equal cells in neighbouring rows do not wait for each other."""
-
 BITS = 512
 """Cells up to which a table is counted by bitmaps: a cell costs 0.002 ns a row, a scan of the rows 1 to 2 ns, by measurement."""
 
@@ -183,9 +180,7 @@ def strata(codes: Any, sizes: Any, given: Any, k: int, labels: Any) -> int:
 def tabulate(codes: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, size: int, table: Any) -> None:
     """Count the table of the first k of `given` and a pair; pair[i] < block is row i's cell in the table of the pair alone."""
     index = np.empty(ROWS, np.uint32)
-    lanes = 4 if size <= SMALL else 1
-    table[: lanes * size] = 0
-    one, two, three, four = table[:size], table[size:], table[2 * size :], table[3 * size :]
+    table[:size] = 0
     for start in range(0, len(pair), ROWS):
         m = min(ROWS, len(pair) - start)
         index[:m] = 0
@@ -194,22 +189,7 @@ def tabulate(codes: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, 
             for i in range(m):
                 index[i] = index[i] * states + np.uint32(column[i])
         for i in range(m):
-            index[i] = index[i] * np.uint32(block) + np.uint32(pair[start + i])
-        if lanes == 1:
-            for i in range(m):
-                table[index[i]] += 1
-            continue
-        quads = m // 4 * 4
-        for i in range(0, quads, 4):
-            one[index[i]] += 1
-            two[index[i + 1]] += 1
-            three[index[i + 2]] += 1
-            four[index[i + 3]] += 1
-        for i in range(quads, m):
-            one[index[i]] += 1
-    if lanes == 4:
-        for i in range(size):
-            one[i] += two[i] + three[i] + four[i]
+            table[index[i] * np.uint32(block) + np.uint32(pair[start + i])] += 1
 
 
 @kernel(
@@ -397,7 +377,7 @@ def table_tests(
     Where `table` has no room for all configurations of a set, those that occur are numbered, and tabulated one after the other.
     """
     n_rows, widest = codes.shape[1], sizes.max()
-    table = np.empty(max(4 * SMALL, widest * widest, min(8 * n_rows, 2**22)), np.int32)
+    table = np.empty(max(2**12, widest * widest, min(8 * n_rows, 2**22)), np.int32)
     pair, margins = np.empty(n_rows, np.uint16), np.empty((2, widest), np.int64)
     labels, ends, cells = np.empty(0, np.uint32), np.empty(0, np.int32), np.empty(0, np.uint16)
     pair_bits = np.empty((len(bits), PAIR, bits.shape[2]), np.uint64)

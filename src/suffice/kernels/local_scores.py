@@ -53,7 +53,7 @@ def term(c: int, a: float, known: Any, scale: float) -> int:
     """What a cell of c rows adds to a set's term: c ln c if a is 0, else ln Γ(a + c) − ln Γ(a)."""
     if a == 0.0:
         return known[c] if c < len(known) else np.int64(round(c * math.log(c) * scale))
-    return np.int64(round(rising(a, c) * scale))
+    return np.int64(round(rising(a, float(c)) * scale))
 
 
 @kernel(nb.void(_counts, _ints, nb.float64[::1], _ints, nb.float64, _ints))
@@ -69,7 +69,7 @@ def set_terms(tables: Any, at: Any, alpha: Any, known: Any, scale: float, out: A
         else:
             for i in range(at[g], at[g + 1]):
                 if tables[i] > 0:
-                    total += np.int64(round(rising(alpha[g], tables[i]) * scale))
+                    total += np.int64(round(rising(alpha[g], float(tables[i])) * scale))
         out[g] = total
 
 
@@ -141,7 +141,7 @@ def toggle_scores(
     for x in range(n):
         at[x + 1] = at[x] + q * r * sizes[ext[x]]
     tables = np.zeros(at[n], np.int32)
-    count_groups(bits, first, sizes, prefix, np.array([0, n]), ext, at, 1, room, tables)
+    count_groups(bits, first, sizes, prefix, np.array([0, n]), ext, at, np.int64(1), room, tables)
     outer, size, inner, values = np.full(n, q), np.full(n, r), np.empty(n, np.int64), np.empty(n, np.int64)
     for x in range(n):
         inner[x] = sizes[ext[x]]

@@ -54,7 +54,7 @@ def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any
     """ln Σ exp(score) over the sets of a child among `before` that hold a parent; it is to be added to `level`."""
     cell = child * (len(first) - 1) + parent
     at, stop = have[cell], have[cell + 1]
-    while at < stop and not inside(masks, having[at], before):
+    while at < stop and not inside(masks, np.int64(having[at]), before):
         at += 1
     if at == stop:
         return -np.inf
@@ -62,7 +62,7 @@ def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any
     enough = max(level, top) - NEGLIGIBLE - np.log(stop - at)
     at += 1
     while at < stop and score[having[at]] > enough:
-        if inside(masks, having[at], before):
+        if inside(masks, np.int64(having[at]), before):
             total += np.exp(score[having[at]] - top)
         at += 1
     return top + np.log(total)
@@ -104,13 +104,13 @@ def rescore(first: Any, score: Any, masks: Any, order: Any, own: Any) -> None:
     before = np.empty(masks.shape[1], np.uint64)
     for k in range(len(order)):
         fill(before, order, k)
-        own[k] = local(first, score, masks, before, order[k])
+        own[k] = local(first, score, masks, before, np.int64(order[k]))
 
 
 @kernel(nb.boolean(*_table, _order, _floats, nb.int64, nb.float64))
 def swap(first: Any, score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, place: int, uniform: float) -> Any:
     """Swap two neighbours by the rule of Metropolis; whether it was done."""
-    u, v = order[place], order[place + 1]
+    u, v = np.int64(order[place]), np.int64(order[place + 1])
     before = np.empty(masks.shape[1], np.uint64)
     fill(before, order, place)
     of_v = changed(first, score, masks, have, having, before, v, u, own[place + 1], False)
@@ -169,7 +169,7 @@ def relocate(
     With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
     """
     n = len(order)
-    v = order[start]
+    v = np.int64(order[start])
     for k in range(start, n - 1):
         order[k] = order[k + 1]
     by_place(first, score, masks, member_first, members, order, v, work)
@@ -178,7 +178,7 @@ def relocate(
     fill(before, order, 0)
     ahead = 0.0
     for k in range(n - 1):
-        u = order[k]
+        u = np.int64(order[k])
         known = own[k] if k < start else own[k + 1]
         other = changed(first, score, masks, have, having, before, u, v, known, k < start)
         without[k], with_v[k] = (known, other) if k < start else (other, known)
@@ -300,7 +300,7 @@ def edges(
     for s in range(len(orders)):
         for k in range(n):
             fill(before, orders[s], k)
-            child = orders[s, k]
+            child = np.int64(orders[s, k])
             total = local(first, score, masks, before, child)
             row, stop = first[child], first[child + 1]
             while not inside(masks, row, before):

@@ -139,9 +139,9 @@ def climb_orders(
         if turn > 0:
             now[:] = order
             x = shuffled(x)
-            for _ in range(2 + int(x % np.uint64(kick))):
+            for _ in range(2 + np.int64(x % np.uint64(kick))):
                 x = shuffled(x)
-                at, to = int(x % np.uint64(n)), int((x >> np.uint64(32)) % np.uint64(n))
+                at, to = np.int64(x % np.uint64(n)), np.int64((x >> np.uint64(32)) % np.uint64(n))
                 move(now, at, to)
                 if order_score(first, score, masks, now, chosen) == -np.inf:
                     move(now, to, at)
@@ -151,7 +151,7 @@ def climb_orders(
         while True:
             gained = False
             x = shuffled(x)
-            shift = int(x % np.uint64(n))
+            shift = np.int64(x % np.uint64(n))
             for i in range(n):
                 v = (i + shift) % n
                 if idle[v]:

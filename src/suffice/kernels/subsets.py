@@ -138,3 +138,82 @@ def clusters(first: Any, child: Any, x: Any, first_with: Any, with_: Any, k: int
             for q in range(first_with[chosen], first_with[chosen + 1]):
                 shared[with_[q]] += sign
     return count
+
+
+@kernel(nb.void(nb.int64[:, ::1], nb.int64[::1], nb.boolean[:, ::1], nb.float64[::1], nb.int64, nb.float64, nb.boolean[::1]))
+def screen(members: Any, child: Any, parents: Any, x: Any, rounds: int, least: float, violated: Any) -> None:
+    """Say of each row of `members` whether the weights x of (child, parents), seen on these variables, are no mixture of graphs.
+
+    The nearest mixture is approached by steps towards the graph that has most of what is still missing (Frank & Wolfe 1956), found
+    by the recursion over subsets; a graph that has less of it than x shows that x is outside by more than `least`. What `rounds`
+    steps do not show is taken for inside.
+    """
+    m = members.shape[1]
+    size = 1 << m
+    full = size - 1
+    place = np.empty(parents.shape[1], np.int64)
+    seen = np.empty(m * size)
+    cell = np.empty(m * size, np.int64)
+    goal, mixed, lack, graph = np.empty(m * size), np.empty(m * size), np.empty(m * size), np.empty(m * size)
+    best, pick = np.empty((m, size)), np.empty((m, size), np.int64)
+    total, last = np.empty(size), np.empty(size, np.int64)
+    for row in range(len(members)):
+        violated[row] = False
+        place[:], seen[:] = -1, 0.0
+        for j in range(m):
+            place[members[row, j]] = j
+        for c in range(len(child)):
+            i, q = place[child[c]], 0
+            if i >= 0:
+                for j in range(m):
+                    q |= np.int64(parents[c, members[row, j]]) << j
+                if q:
+                    seen[i * size + q] += x[c]
+        d = 0
+        for c in range(m * size):
+            if seen[c] > 0:
+                cell[d], goal[d], mixed[d] = c, seen[c], 0.0
+                d += 1
+        for _ in range(rounds):
+            missing, has, most = 0.0, 0.0, 0.0
+            best[:], pick[:] = 0.0, -1
+            for c in range(d):
+                lack[c], graph[c] = goal[c] - mixed[c], 0.0
+                has += lack[c] * goal[c]
+                if lack[c] > 0:
+                    missing += lack[c]
+                    most = max(most, lack[c])
+                    best[cell[c] >> m, cell[c] & full], pick[cell[c] >> m, cell[c] & full] = lack[c], c
+            if missing < least:
+                break
+            for i in range(m):
+                for j in range(m):
+                    for q in range(size):
+                        less = q & ~(1 << j)
+                        if best[i, less] > best[i, q]:
+                            best[i, q], pick[i, q] = best[i, less], pick[i, less]
+            total[0] = 0.0
+            for q in range(1, size):
+                total[q] = -1.0
+                for i in range(m):
+                    less = q & ~(1 << i)
+                    if less != q and total[less] + best[i, less] > total[q]:
+                        total[q], last[q] = total[less] + best[i, less], i
+            if has - total[full] > least * most:
+                violated[row] = True
+                break
+            q = full
+            while q:
+                i = last[q]
+                q &= ~(1 << i)
+                if pick[i, q] >= 0:
+                    graph[pick[i, q]] = 1.0
+            along, square = 0.0, 0.0
+            for c in range(d):
+                along += lack[c] * (graph[c] - mixed[c])
+                square += (graph[c] - mixed[c]) ** 2
+            if square == 0.0:
+                break
+            step = min(1.0, max(0.0, along / square))
+            for c in range(d):
+                mixed[c] += step * (graph[c] - mixed[c])

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.structure.cuts import Cut, Flags, Floats, Fraction, LocalCuts, Whole, cluster_cut, clusters
+from suffice.structure.cuts import Cut, Flags, Floats, Fraction, Whole, cluster_cut, clusters, local_cuts
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents
 
@@ -185,7 +185,6 @@ class BranchAndCut:
         self._done = -np.inf  # the largest bound among what was set aside
         self._open: list[Node] = []
         self._n_pushed = 0
-        self._local = LocalCuts()
         self.n_nodes = 0
 
     def run(self) -> None:
@@ -260,7 +259,7 @@ class BranchAndCut:
         for size, tries in LOCAL if root else LOCAL[:-1]:
             if len(found) >= 10 or size > point.n or self.left() <= 0:
                 break
-            found += self._local.cuts(point, child, parents, size, tries)
+            found += local_cuts(point, child, parents, size, tries)
         return found
 
     def _round(self, point: Fraction) -> None:

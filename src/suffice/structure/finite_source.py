@@ -52,6 +52,7 @@ class FiniteSource:
         self.sizes = self.bitmaps.sizes
         self.weight = data.weight
         self.kind, self.alpha, self.price = form
+        self.room = int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
         n = max(self.weight, 2.0)
         self.scale = 2.0 ** np.floor(62 - np.log2(n * (np.log(n) + 30.0)))
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
@@ -298,7 +299,7 @@ class FiniteSource:
     def _parts(self, sets: Sets) -> list[slice]:
         """Ranges of sets whose tables fit into memory together."""
         cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
-        most = TABLES if self.bitmaps.held else 16 * TABLES
+        most = TABLES if self.bitmaps.held else self.room
         cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
         return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ from suffice.structure.independence import IndependenceTest, suited
 from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.separation import Judge, Questions, census, judge_of, separated
+from suffice.structure.separation import Census, Judge, Questions, census, judge_of, separated
 
 Matrix = npt.NDArray[np.bool_]
 Pair = tuple[str, str]
@@ -46,7 +47,7 @@ class Separations:
         """What separates two variables, if anything does, and its p-value, or else the largest; None for a pair never tested.
 
         >>> Separations({("a", "b"): Separation(("c",), 0.4)}, {("a", "c"): 0.001}, 3).of("b", "a")
-        (('c',), 0.4)
+        Separation(given=('c',), p_value=0.4)
         """
         pair = min(a, b), max(a, b)
         return self.separated.get(pair, (None, self.strongest.get(pair)))
@@ -109,22 +110,20 @@ class PC:
         """Which triples are colliders, and the number of tests that took."""
         found = triples(skeleton.adjacent)
         ends = sorted({(t.x, t.y) for t in found})
-        sets = {pair: (0, np.zeros(problem.n, np.int64)) for pair in ends}
-        n_tests = 0
+        counted = Census(np.zeros(len(ends), np.int64), Counter(), 0)
         if self.orient.all_sets and ends:
             asked = Questions.of(ends, skeleton.neighbours)
             counted = census(judge, asked, skeleton.largest, self.alpha, problem.n, problem.progress)
-            n_tests = counted.n_tests
-            sets = {pair: (int(k), row) for pair, k, row in zip(ends, counted.n_sets, counted.n_with, strict=True)}
+        n_sets, n_with, n_tests = counted
+        place = {pair: e for e, pair in enumerate(ends)}
         for pair, given in skeleton.given.items():
-            near = (set(skeleton.neighbours[v].tolist()) for v in pair)
-            if pair in sets and not (self.orient.all_sets and any(set(given) <= s for s in near)):
-                n, row = sets[pair]
-                row[list(given)] += 1
-                sets[pair] = n + 1, row
+            if pair in place and not (self.orient.all_sets and any(skeleton.adjacent[v, list(given)].all() for v in pair)):
+                n_sets[place[pair]] += 1  # the set that was found first is not among those of the last neighbours
+                n_with.update((place[pair], z) for z in given)
         verdicts = []
         for t in found:
-            n, with_z = sets[t.x, t.y][0], int(sets[t.x, t.y][1][t.z])
+            e = place[t.x, t.y]
+            n, with_z = int(n_sets[e]), n_with[e, t.z]
             share, log_p = with_z / n if n else 0.5, float(skeleton.log_p[t.x, t.y])
             verdicts.append(Verdict(t, self.orient.collider(n, with_z), share, log_p))
         return verdicts, n_tests

@@ -74,7 +74,7 @@ class Plan:
     cells: float
     """Cells of those tables."""
     bytes: float
-    """Memory for the rows in their encoded form, the tables and the scores."""
+    """Memory for the bitmaps of the rows, the tables and the scores, beside the data itself."""
     scans: float
     """Passes over the rows."""
     seconds: float
@@ -95,8 +95,14 @@ class Plan:
         n_real = sum(not isinstance(v, Finite) for v in problem.variables)
         cells = sum(n * _mean_product(sizes, k) for k, n in work.tables.items())
         scans, seconds = _counting(problem, rows, sizes, n_real, work, cells)
-        encoded = rows * (len(sizes) - n_real + 8 * n_real + float((sizes * (sizes > 1)).sum()) / 8)
-        memory = encoded + 8 * min(cells, CELLS_A_SCAN) + 16 * work.families + work.bytes
+        bits = rows * float((sizes * (sizes > 1)).sum()) / 8
+        limit = problem.memory_limit
+        held = limit is None or bits <= limit / 2
+        if not held:  # the bitmaps are made again in each scan, for as many tables as there is room
+            scans = max(scans, work.families / problem.n if work.at_least else cells / (limit or 1.0) * 16)
+            seconds += (scans - 1) * PER_CELL * rows * len(sizes)
+        tables = 4 * min(cells, CELLS_A_SCAN if limit is None else limit / 16)
+        memory = bits * held + tables + 16 * work.families + work.bytes
         return Plan(
             method=in_words(method),
             n_rows=rows,

@@ -6,6 +6,7 @@ three ways: tables counted from rows in memory, a matrix of correlations, or sta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -48,10 +49,10 @@ class Answers(NamedTuple):
 
 
 class Census(NamedTuple):
-    """Of each pair the number of sets that separate it, in how many of them each variable is, and the number of tests made."""
+    """Of each pair the number of sets that separate it, in how many of them a variable is, and the number of tests made."""
 
     n_sets: Ints
-    n_with: Ints
+    n_with: Counter[tuple[int, int]]
     n_tests: int
 
 
@@ -147,21 +148,26 @@ def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress
 
 def census(judge: Judge, questions: Questions, most: int, alpha: float, n: int, progress: Any) -> Census:
     """Count the sets of up to `most` members that separate each pair at level alpha, and in how many each of n variables is."""
-    n_sets, n_with, n_tests = np.zeros(len(questions), np.int64), np.zeros((len(questions), n), np.int64), 0
+    n_sets, n_with, n_tests = np.zeros(len(questions), np.int64), Counter[tuple[int, int]](), 0
 
-    def task(start: int, stop: int) -> int:
-        part, done, tested = questions.part(start, stop), np.zeros(stop - start, np.bool_), 0
+    def task(start: int, stop: int) -> tuple[Counter[tuple[int, int]], int]:
+        part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
+        seen, tested = Counter[tuple[int, int]](), 0
         for k in range(most + 1):
             for owner, sets in part.batches(k, done, judge.batch):
                 log_p = judge.log_p(part.pairs, owner, sets, np.inf)
                 hits = log_p > np.log(alpha)
-                n_sets[start:stop] += np.bincount(owner[hits], minlength=stop - start)
-                np.add.at(n_with, (start + owner[hits][:, None], sets[hits]), 1)
+                pairs = owner[hits].astype(np.int64)
+                n_sets[start:stop] += np.bincount(pairs, minlength=stop - start)
+                keys, counts = np.unique(pairs[:, None] * n + sets[hits], return_counts=True)
+                for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+                    seen[start + key // n, key % n] += count
                 tested += len(log_p)
-        return tested
+        return seen, tested
 
-    for tested in in_order(_tasks(task, len(questions), judge), judge.threads):
+    for seen, tested in in_order(_tasks(task, len(questions), judge), judge.threads):
         progress.check("tests that direct edges")
+        n_with.update(seen)
         n_tests += tested
     return Census(n_sets, n_with, n_tests)
 

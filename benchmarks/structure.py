@@ -1,0 +1,322 @@
+"""Structure learning: how often and how fast the optimum is found, and each method's time, beside pyAgrum and pgmpy.
+
+    python benchmarks/structure.py [optimum hill-climb pc chow-liu shd uncertainty large exact]
+
+All but the last two run by default: those take minutes. Every section runs in a process of its own. Ours is measured from data
+that is scanned already, a peer from rows that it has loaded already, integer-coded. A peer runs in a forked process, is stopped
+after a minute, and is then left out where there are more rows. pyAgrum runs with one thread and with two: the faster counts.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import suffice as sf
+from timing import SHARED, line, seconds
+
+CAP = 60.0
+"""Seconds that a peer gets for one run."""
+
+QUICK = 5.0
+"""Seconds up to which a peer's run is repeated: the first then only warms."""
+
+SEEDS = 10
+BDEU = sf.Evidence(sf.BDeu(1))
+Edge = tuple[str, str]
+
+
+class Run(NamedTuple):
+    """A peer's time, and the edges it found; None when it was stopped."""
+
+    seconds: float
+    edges: list[Edge] | None
+
+
+def measured(prepare: Callable[[], Any], work: Callable[[Any], list[Edge]]) -> Run:
+    """The median time of `work(prepare())`, less that of `prepare`, which is done anew for each run: peers keep their counts."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_runs, args=(theirs, prepare, work))
+    child.start()
+    theirs.close()
+    times, edges, ready = [], None, False
+    while ours.poll(CAP if ready else None):  # loading is not limited
+        try:
+            message = ours.recv()
+        except EOFError:
+            break
+        ready = message is None
+        if not ready:
+            took, edges = message
+            times.append(took)
+    stopped = child.is_alive() and ready
+    if stopped:
+        os.killpg(child.pid, signal.SIGKILL)  # with its own workers
+    child.join()
+    if not times and not stopped:
+        raise RuntimeError("the peer failed: see above")
+    return Run(statistics.median(times[1:] or times), edges) if times else Run(CAP, None)
+
+
+def _runs(results: Connection, prepare: Callable[[], Any], work: Callable[[Any], list[Edge]]) -> None:
+    os.setsid()
+    for _ in range(4):
+        ready = prepare()
+        results.send(None)
+        start = time.perf_counter()
+        edges = work(ready)
+        took = time.perf_counter() - start
+        results.send((took, edges))
+        if took > QUICK:
+            return
+
+
+def pyagrum(frame: pd.DataFrame, score: Any, max_parents: int | None = None, method: str = "climb") -> Run:
+    """Its greedy hill climb, or PC with G² and alpha 0.05: the faster of one thread and two."""
+
+    def prepare(threads: int) -> Any:
+        import pyagrum as gum
+
+        learner = gum.BNLearner(frame)
+        learner.setNumberOfThreads(threads)
+        if method == "PC":
+            learner.usePC()
+            learner.useG2Test()
+            learner.setPCAlpha(0.05)
+            return learner
+        learner.useGreedyHillClimbing()
+        learner.useScoreBDeu() if score == BDEU else learner.useScoreBIC()
+        if max_parents is not None:
+            learner.setMaxIndegree(max_parents)
+        return learner
+
+    def work(learner: Any) -> list[Edge]:
+        graph = learner.learnPDAG() if method == "PC" else learner.learnDAG()
+        return [(learner.nameFromId(a), learner.nameFromId(b)) for a, b in graph.arcs()]
+
+    runs = [measured(lambda t=t: prepare(t), work) for t in (1, 2)]
+    return min(runs, key=lambda r: (r.edges is None, r.seconds))
+
+
+def pgmpy(frame: pd.DataFrame, score: Any, max_parents: int | None = None) -> Run:
+    """Its hill climb, which has a tabu list."""
+
+    def prepare() -> Any:
+        from pgmpy.estimators import BDeu, HillClimbSearch
+
+        table = frame.astype("category")
+        return HillClimbSearch(table), BDeu(table, equivalent_sample_size=1) if score == BDEU else "bic-d"
+
+    def work(ready: Any) -> list[Edge]:
+        search, scoring = ready
+        return list(search.estimate(scoring_method=scoring, max_indegree=max_parents, show_progress=False).edges())
+
+    return measured(prepare, work)
+
+
+PEERS = {"pyAgrum": pyagrum, "pgmpy": pgmpy}
+
+
+def times(**runs: Run) -> dict[str, float]:
+    """The peers' times for `line`."""
+    return {name if r.edges is not None else f"{name}, stopped after": r.seconds for name, r in runs.items()}
+
+
+def each(what: Callable[[list[Edge]], float], **runs: Run) -> str:
+    """What is said of each peer's graph."""
+    return "".join(f", {peer} " + ("was stopped" if r.edges is None else f"{what(r.edges):.10g}") for peer, r in runs.items())
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def table(name: str) -> sf.Data:
+    """A shared table with its declared states, scanned."""
+    levels = json.loads((SHARED / "tables" / "levels.json").read_text())[name]
+    variables = {c: sf.Finite(c, s) if s else sf.Real for c, s in levels.items()}
+    return scanned(SHARED / "tables" / f"{name}.csv.gz", variables=variables)
+
+
+def scanned(rows: Any, **options: Any) -> sf.Data:
+    data = sf.scan(rows, **options)
+    _ = data.schema, data.missing
+    return data
+
+
+def coded(data: sf.Data) -> pd.DataFrame:
+    return pd.DataFrame({name: data.column(name).astype(int) for name in data.columns})
+
+
+def optimum() -> None:
+    """The default method on the tables whose optimum, of at most 3 parents, is known; hill climbs of the peers below it."""
+    for name, score, best, target in [
+        ("alarm", sf.BIC(), -218632.31567964845, 0.8),
+        ("insurance", sf.BIC(), -264708.85975077713, 0.5),
+        ("hailfinder", sf.BIC(), -990162.8050400699, 5.0),
+        ("alarm_10000_gobnilp", BDEU, -105226.51191678, 0.8),
+    ]:
+        data = table(name)
+        runs = {peer: run(coded(data), score, 3) for peer, run in PEERS.items()}
+        line(f"{name}, {score}: Orders, the default", seconds(lambda d=data, s=score: sf.search(d, s)), target, **times(**runs))
+        reached = [abs(sf.search(data, score, seed=k).score - best) < 1e-3 for k in range(SEEDS)]
+        print(f"  optimum {best:.3f} reached with seed 0 ({verdict(reached[0])}), with {sum(reached)} of {SEEDS} seeds")
+        climb = sf.search(data, score, sf.HillClimb(3)).score
+        theirs = each(lambda edges, d=data, s=score: sf.score(sf.Dag(edges, nodes=d.columns), d, s), **runs)
+        print(f"  hill climbs end at: ours {climb:.10g}{theirs}", flush=True)
+
+
+def hill_climb() -> None:
+    """Plain hill climbing by BIC, any number of parents."""
+    hailfinder = sf.read(SHARED / "networks" / "hailfinder.bif.gz")
+    stopped: set[str] = set()
+    for name, bn, n_rows, target in [
+        ("HAILFINDER", hailfinder, 10_000, 0.06),
+        ("ALARM", sf.load("alarm"), 10_000, 0.02),
+        ("ALARM", sf.load("alarm"), 100_000, 0.15),
+        ("ALARM", sf.load("alarm"), 1_000_000, 1.5),
+    ]:
+        data = scanned(bn.sample(n_rows, seed=0))
+        asked = [p for p in PEERS if p not in stopped or n_rows <= 10_000]
+        runs = {peer: PEERS[peer](coded(data), sf.BIC()) for peer in asked}
+        ours = seconds(lambda d=data: sf.search(d, method=sf.HillClimb()))
+        line(f"{name}, {n_rows:,} rows: HillClimb, BIC", ours, target, **times(**runs))
+        theirs = each(lambda edges, d=data: sf.score(sf.Dag(edges, nodes=d.columns), d), **runs)
+        left_out = "".join(f"; {p} left out: stopped with fewer rows" for p in PEERS if p not in asked)
+        print(f"  BIC: ours {sf.search(data, method=sf.HillClimb()).score:.10g}{theirs}{left_out}", flush=True)
+        stopped |= {p for p, r in runs.items() if r.edges is None}
+
+
+def pc() -> None:
+    """Everything in pc.py, and pyAgrum's PC."""
+    import pc
+
+    pc.main()
+    data = scanned(sf.load("alarm").sample(10_000, seed=0))
+    run = pyagrum(coded(data), None, method="PC")
+    line("ALARM, 10,000 rows: PC", seconds(lambda: sf.search(data, method=sf.PC())), 0.1, **times(pyAgrum=run))
+
+
+def chow_liu() -> None:
+    """Trees by mutual information, beside pgmpy's, which shares the work among processes."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((500, 100_000), np.int8)
+    above = [int(rng.integers(i)) if i else 0 for i in range(500)]
+    for i in range(500):
+        x[i] = (x[above[i]] if i else 0) ^ (rng.random(100_000) < (rng.uniform(0.1, 0.4) if i else 0.5))
+    names = [f"v{i:03d}" for i in range(500)]
+    truth = {frozenset((names[i], names[above[i]])) for i in range(1, 500)}
+    binary = scanned(dict(zip(names, x, strict=True)), integers=sf.Finite)
+    alarm = scanned(sf.load("alarm").sample(1_000_000, seed=0))
+    score = sf.LogLikelihood()
+    for what, data, target in [("500 binary variables, 100,000 rows", binary, 0.3), ("ALARM, 1,000,000 rows", alarm, 0.2)]:
+        run = measured(lambda d=data: coded(d), pgmpy_tree)
+        line(f"{what}: ChowLiu", seconds(lambda d=data: sf.search(d, score, sf.ChowLiu())), target, **times(pgmpy=run))
+        ours = {frozenset(e) for e in sf.search(data, score, sf.ChowLiu()).dag.edges}
+        true = f" {len(ours & truth)} in the true tree," if data is binary else ""
+        print(
+            f"  of {len(ours)} edges{true} also found by"
+            + each(lambda edges, o=ours: len(o & {*map(frozenset, edges)}), pgmpy=run)[1:]
+        )
+
+
+def pgmpy_tree(frame: pd.DataFrame) -> list[Edge]:
+    from pgmpy.estimators import TreeSearch
+
+    return list(TreeSearch(frame).estimate(show_progress=False).edges())
+
+
+def shd() -> None:
+    """Distance of the classes found on the alarm table to the class of the true network."""
+    data, truth = table("alarm"), sf.load("alarm").dag
+    names = json.loads((SHARED / "tables" / "names.json").read_text())["alarm"]
+
+    def distance(edges: Iterable[Edge]) -> int:
+        renamed = [(names.get(a, a), names.get(b, b)) for a, b in edges]
+        return sf.shd(sf.Dag(renamed, nodes=truth.nodes), truth)
+
+    ours, climb = (distance(sf.search(data, method=m).dag.edges) for m in (None, sf.HillClimb()))
+    theirs = each(distance, **{peer: run(coded(data), sf.BIC()) for peer, run in PEERS.items()})
+    print(f"alarm, 20,000 rows: distance to the true class: {ours} (target 5: {verdict(ours <= 5)})")
+    print(f"  hill climbs: ours {climb}{theirs}")
+
+
+def uncertainty() -> None:
+    """Everything in uncertainty.py."""
+    import uncertainty
+
+    uncertainty.main()
+
+
+def large() -> None:
+    """The default method on MUNIN; pyAgrum's hill climb, if it takes less than a minute."""
+    sf.search(sf.load("asia").sample(1_000, seed=0))
+    bn = sf.read(SHARED / "networks" / "munin.bif.gz")
+    data = scanned(bn.sample(5_000, seed=0))
+    start = time.perf_counter()
+    found = sf.search(data)
+    took = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    line(f"MUNIN, {len(data.columns):,} variables, 5,000 rows: Orders, the default", took, 600)
+    print(f"  peak memory of the process: {peak:.2f} GiB (target 4: {verdict(peak <= 4)})", flush=True)
+    start = time.perf_counter()
+    climb = sf.search(data, method=sf.HillClimb(max_parents=3))
+    line("MUNIN: HillClimb(max_parents=3)", time.perf_counter() - start, **times(pyAgrum=pyagrum(coded(data), sf.BIC(), 3)))
+    print(f"  BIC {found.score:.3f}, hill climb's {climb.score:.3f}: {verdict(found.score >= climb.score)}")
+
+
+def exact() -> None:
+    """Proofs. No peer here has an exact search of this size."""
+    adjacent = sf.Adjacent(("C", "F"))
+    for name, score, most, constraints, best in [
+        ("learning.test", BDEU, None, None, -24028.0947783535),
+        ("learning.test", BDEU, 1, None, -24933.77702265212),
+        ("learning.test", BDEU, None, adjacent, -24036.170710864524),
+        ("learning.test", BDEU, None, adjacent + sf.Forbid(("F", "E")), -24043.92054159024),
+        ("learning.test", BDEU, None, sf.NotAncestor(("A", "E"), ("B", "E")), -24035.844609079217),
+        ("gaussian.test", sf.Evidence(sf.BGe()), None, None, -53258.94161814058),
+        ("gaussian.test", sf.Evidence(sf.BGe()), 3, None, -54052.41081344564),
+        ("gaussian.test", sf.BIC(), None, None, -53221.34568733569),
+    ]:
+        found = sf.search(table(name), score, sf.Exact(max_parents=most), constraints)
+        right = verdict(found.proved and abs(found.score - best) < 1e-3)
+        print(f"{name}, {score}, {constraints or 'no constraints'}: {found.score:.6f}, proved in {found.seconds:.3g} s: {right}")
+    for name, gap, target in [("insurance", 0.0, 120), ("alarm", 0.005, 300)]:
+        data = table(name)
+        start = time.perf_counter()
+        found = sf.search(data, sf.BIC(), sf.Exact(max_parents=3, gap=gap), time_limit=target)
+        line(f"{name}: Exact, {'to the proof' if not gap else f'to a gap of {gap:.1%}'}", time.perf_counter() - start, target)
+        right = found.gap is not None and found.gap <= gap
+        print(f"  {found.score:.3f}, gap {found.gap:.4%}, proved {found.proved}: {verdict(right)}", flush=True)
+
+
+SECTIONS = {f.__name__.replace("_", "-"): f for f in (optimum, hill_climb, pc, chow_liu, shd, uncertainty, large, exact)}
+
+
+def main() -> None:
+    asked = sys.argv[1:] or [name for name in SECTIONS if name not in ("large", "exact")]
+    if unknown := [name for name in asked if name not in SECTIONS]:
+        sys.exit(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    if len(asked) == 1:
+        SECTIONS[asked[0]]()
+        return
+    for name in asked:
+        print(f"\n-- {name}", flush=True)
+        subprocess.run([sys.executable, __file__, name], check=True)
+
+
+if __name__ == "__main__":
+    main()
