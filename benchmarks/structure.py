@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -28,11 +29,8 @@ import pandas as pd
 import suffice as sf
 from timing import SHARED, line, seconds
 
-CAP = 60.0
-"""Seconds that a peer gets for one run."""
-
-QUICK = 5.0
-"""Seconds up to which a peer's run is repeated: the first then only warms."""
+CAP, QUICK = 60.0, 5.0
+"""Seconds that a peer gets for one run, and up to which its run is repeated; the first run then only warms."""
 
 SEEDS = 10
 BDEU = sf.Evidence(sf.BDeu(1))
@@ -46,10 +44,10 @@ class Run(NamedTuple):
     edges: list[Edge] | None
 
 
-def measured(prepare: Callable[[], Any], work: Callable[[Any], list[Edge]]) -> Run:
-    """The median time of `work(prepare())`, less that of `prepare`, which is done anew for each run: peers keep their counts."""
+def measured(prepare: Callable[[], Callable[[], Iterable[Edge]]]) -> Run:
+    """The median time of what `prepare` returns; it is called anew for each run, as peers keep their counts."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=_runs, args=(theirs, prepare, work))
+    child = multiprocessing.get_context("fork").Process(target=_runs, args=(theirs, prepare))
     child.start()
     theirs.close()
     times, edges, ready = [], None, False
@@ -57,27 +55,27 @@ def measured(prepare: Callable[[], Any], work: Callable[[Any], list[Edge]]) -> R
         try:
             message = ours.recv()
         except EOFError:
+            child.join()
+            if child.exitcode:
+                raise RuntimeError("the peer failed: see above") from None
             break
         ready = message is None
         if not ready:
             took, edges = message
             times.append(took)
-    stopped = child.is_alive() and ready
-    if stopped:
+    if child.is_alive():
         os.killpg(child.pid, signal.SIGKILL)  # with its own workers
-    child.join()
-    if not times and not stopped:
-        raise RuntimeError("the peer failed: see above")
+        child.join()
     return Run(statistics.median(times[1:] or times), edges) if times else Run(CAP, None)
 
 
-def _runs(results: Connection, prepare: Callable[[], Any], work: Callable[[Any], list[Edge]]) -> None:
+def _runs(results: Connection, prepare: Callable[[], Callable[[], Iterable[Edge]]]) -> None:
     os.setsid()
     for _ in range(4):
-        ready = prepare()
+        work = prepare()
         results.send(None)
         start = time.perf_counter()
-        edges = work(ready)
+        edges = list(work())
         took = time.perf_counter() - start
         results.send((took, edges))
         if took > QUICK:
@@ -87,44 +85,46 @@ def _runs(results: Connection, prepare: Callable[[], Any], work: Callable[[Any],
 def pyagrum(frame: pd.DataFrame, score: Any, max_parents: int | None = None, method: str = "climb") -> Run:
     """Its greedy hill climb, or PC with G² and alpha 0.05: the faster of one thread and two."""
 
-    def prepare(threads: int) -> Any:
+    def prepare(threads: int) -> Callable[[], Iterable[Edge]]:
         import pyagrum as gum
 
         learner = gum.BNLearner(frame)
         learner.setNumberOfThreads(threads)
+        names = learner.names()
         if method == "PC":
             learner.usePC()
             learner.useG2Test()
             learner.setPCAlpha(0.05)
-            return learner
+            return lambda: [(names[a], names[b]) for a, b in learner.learnPDAG().arcs()]
         learner.useGreedyHillClimbing()
         learner.useScoreBDeu() if score == BDEU else learner.useScoreBIC()
         if max_parents is not None:
             learner.setMaxIndegree(max_parents)
-        return learner
+        return lambda: [(names[a], names[b]) for a, b in learner.learnDAG().arcs()]
 
-    def work(learner: Any) -> list[Edge]:
-        graph = learner.learnPDAG() if method == "PC" else learner.learnDAG()
-        return [(learner.nameFromId(a), learner.nameFromId(b)) for a, b in graph.arcs()]
-
-    runs = [measured(lambda t=t: prepare(t), work) for t in (1, 2)]
+    runs = [measured(lambda t=t: prepare(t)) for t in (1, 2)]
     return min(runs, key=lambda r: (r.edges is None, r.seconds))
 
 
 def pgmpy(frame: pd.DataFrame, score: Any, max_parents: int | None = None) -> Run:
     """Its hill climb, which has a tabu list."""
 
-    def prepare() -> Any:
+    def prepare() -> Callable[[], Iterable[Edge]]:
         from pgmpy.estimators import BDeu, HillClimbSearch
 
         table = frame.astype("category")
-        return HillClimbSearch(table), BDeu(table, equivalent_sample_size=1) if score == BDEU else "bic-d"
+        scoring = BDeu(table, equivalent_sample_size=1) if score == BDEU else "bic-d"
+        search = HillClimbSearch(table)
+        return lambda: search.estimate(scoring_method=scoring, max_indegree=max_parents, show_progress=False).edges()
 
-    def work(ready: Any) -> list[Edge]:
-        search, scoring = ready
-        return list(search.estimate(scoring_method=scoring, max_indegree=max_parents, show_progress=False).edges())
+    return measured(prepare)
 
-    return measured(prepare, work)
+
+def pgmpy_tree(frame: pd.DataFrame) -> Callable[[], Iterable[Edge]]:
+    from pgmpy.estimators import TreeSearch
+
+    search = TreeSearch(frame)
+    return lambda: search.estimate(show_progress=False).edges()
 
 
 PEERS = {"pyAgrum": pyagrum, "pgmpy": pgmpy}
@@ -202,9 +202,7 @@ def hill_climb() -> None:
 
 def pc() -> None:
     """Everything in pc.py, and pyAgrum's PC."""
-    import pc
-
-    pc.main()
+    import_module("pc").main()
     data = scanned(sf.load("alarm").sample(10_000, seed=0))
     run = pyagrum(coded(data), None, method="PC")
     line("ALARM, 10,000 rows: PC", seconds(lambda: sf.search(data, method=sf.PC())), 0.1, **times(pyAgrum=run))
@@ -223,20 +221,12 @@ def chow_liu() -> None:
     alarm = scanned(sf.load("alarm").sample(1_000_000, seed=0))
     score = sf.LogLikelihood()
     for what, data, target in [("500 binary variables, 100,000 rows", binary, 0.3), ("ALARM, 1,000,000 rows", alarm, 0.2)]:
-        run = measured(lambda d=data: coded(d), pgmpy_tree)
+        run = measured(lambda d=data: pgmpy_tree(coded(d)))
         line(f"{what}: ChowLiu", seconds(lambda d=data: sf.search(d, score, sf.ChowLiu())), target, **times(pgmpy=run))
         ours = {frozenset(e) for e in sf.search(data, score, sf.ChowLiu()).dag.edges}
         true = f" {len(ours & truth)} in the true tree," if data is binary else ""
-        print(
-            f"  of {len(ours)} edges{true} also found by"
-            + each(lambda edges, o=ours: len(o & {*map(frozenset, edges)}), pgmpy=run)[1:]
-        )
-
-
-def pgmpy_tree(frame: pd.DataFrame) -> list[Edge]:
-    from pgmpy.estimators import TreeSearch
-
-    return list(TreeSearch(frame).estimate(show_progress=False).edges())
+        theirs = each(lambda edges, o=ours: len(o & {*map(frozenset, edges)}), pgmpy=run)
+        print(f"  of {len(ours)} edges{true} also found by{theirs[1:]}", flush=True)
 
 
 def shd() -> None:
@@ -252,13 +242,6 @@ def shd() -> None:
     theirs = each(distance, **{peer: run(coded(data), sf.BIC()) for peer, run in PEERS.items()})
     print(f"alarm, 20,000 rows: distance to the true class: {ours} (target 5: {verdict(ours <= 5)})")
     print(f"  hill climbs: ours {climb}{theirs}")
-
-
-def uncertainty() -> None:
-    """Everything in uncertainty.py."""
-    import uncertainty
-
-    uncertainty.main()
 
 
 def large() -> None:
@@ -293,17 +276,20 @@ def exact() -> None:
     ]:
         found = sf.search(table(name), score, sf.Exact(max_parents=most), constraints)
         right = verdict(found.proved and abs(found.score - best) < 1e-3)
-        print(f"{name}, {score}, {constraints or 'no constraints'}: {found.score:.6f}, proved in {found.seconds:.3g} s: {right}")
+        print(
+            f"{name}, {score}, {constraints or 'free'}: {found.score:.6f}, proved {found.proved}, {found.seconds:.3g} s: {right}"
+        )
     for name, gap, target in [("insurance", 0.0, 120), ("alarm", 0.005, 300)]:
         data = table(name)
         start = time.perf_counter()
         found = sf.search(data, sf.BIC(), sf.Exact(max_parents=3, gap=gap), time_limit=target)
         line(f"{name}: Exact, {'to the proof' if not gap else f'to a gap of {gap:.1%}'}", time.perf_counter() - start, target)
         right = found.gap is not None and found.gap <= gap
-        print(f"  {found.score:.3f}, gap {found.gap:.4%}, proved {found.proved}: {verdict(right)}", flush=True)
+        print(f"  {found.score:.3f}, gap {found.gap}, proved {found.proved}: {verdict(right)}", flush=True)
 
 
-SECTIONS = {f.__name__.replace("_", "-"): f for f in (optimum, hill_climb, pc, chow_liu, shd, uncertainty, large, exact)}
+SECTIONS = {f.__name__.replace("_", "-"): f for f in (optimum, hill_climb, pc, chow_liu, shd, large, exact)}
+SECTIONS["uncertainty"] = lambda: import_module("uncertainty").main()
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ _HOME = {
     "Candidates": "structure.constraints",
     "ChiSquared": "structure.independence",
     "ChowLiu": "structure.chow_liu",
+    "Conservative": "structure.orientation",
     "Constraints": "structure.constraints",
     "Count": "variables",
     "Counts": "statistics",
@@ -38,6 +39,7 @@ _HOME = {
     "Evidence": "scores",
     "Exact": "structure.exact",
     "Finite": "variables",
+    "FirstSepset": "structure.orientation",
     "FisherZ": "structure.independence",
     "Forbid": "structure.constraints",
     "Found": "structure.found",
@@ -50,6 +52,7 @@ _HOME = {
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
     "MMHC": "structure.mmhc",
+    "Majority": "structure.orientation",
     "MaxParents": "structure.constraints",
     "Mean": "families.family",
     "Mode": "families.family",
@@ -108,6 +111,7 @@ __all__ = [
     "Candidates",
     "ChiSquared",
     "ChowLiu",
+    "Conservative",
     "Constraints",
     "Count",
     "Counts",
@@ -118,6 +122,7 @@ __all__ = [
     "Evidence",
     "Exact",
     "Finite",
+    "FirstSepset",
     "FisherZ",
     "Forbid",
     "Found",
@@ -127,6 +132,7 @@ __all__ = [
     "HillClimb",
     "LocalScores",
     "LogLikelihood",
+    "Majority",
     "MaxParents",
     "Mean",
     "Mode",
@@ -205,6 +211,7 @@ if TYPE_CHECKING:
     from suffice.structure.mmhc import MMHC
     from suffice.structure.order_mcmc import order_mcmc
     from suffice.structure.orders import Orders
+    from suffice.structure.orientation import Conservative, FirstSepset, Majority
     from suffice.structure.pc import PC
     from suffice.structure.search import search
     from suffice.structure.tabu import Tabu

@@ -25,6 +25,7 @@ METHODS: dict[str, Any] = {
     "chow-liu": sf.ChowLiu(),
     "tan": sf.TAN("n2"),
     "pc": sf.PC(),
+    "mmhc": sf.MMHC(),
 
 }
 SCORED = {name: m for name, m in METHODS.items() if name != "pc"}

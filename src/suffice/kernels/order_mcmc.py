@@ -68,11 +68,11 @@ def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any
     return top + np.log(total)
 
 
-@kernel(nb.float64(*_table, _words, nb.int64, nb.int64, nb.float64, nb.boolean))
+@kernel(nb.float64(*_table, _words, nb.int64, nb.int64, nb.float64, nb.int64))
 def changed(
-    first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float, joins: bool
+    first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float, joins: int
 ) -> Any:
-    """The local score of a child, which was `level`, when `parent` joins the others `before` it, or leaves them.
+    """The local score of a child, which was `level`, when `parent` joins (1) the others `before` it, or leaves them (0).
 
     A difference loses digits; where more than half goes, what remains is summed anew.
     """
@@ -113,8 +113,8 @@ def swap(first: Any, score: Any, masks: Any, have: Any, having: Any, order: Any,
     u, v = np.int64(order[place]), np.int64(order[place + 1])
     before = np.empty(masks.shape[1], np.uint64)
     fill(before, order, place)
-    of_v = changed(first, score, masks, have, having, before, v, u, own[place + 1], False)
-    of_u = changed(first, score, masks, have, having, before, u, v, own[place], True)
+    of_v = changed(first, score, masks, have, having, before, v, u, own[place + 1], np.int64(0))
+    of_u = changed(first, score, masks, have, having, before, u, v, own[place], np.int64(1))
     gain = of_v - own[place + 1] + of_u - own[place]
     if not (gain >= 0.0 or uniform < np.exp(gain)):
         return False
@@ -174,13 +174,12 @@ def relocate(
         order[k] = order[k + 1]
     by_place(first, score, masks, member_first, members, order, v, work)
     of_v, without, with_v, total = work[0], work[1], work[2], work[3]
-    before = np.empty(masks.shape[1], np.uint64)
-    fill(before, order, 0)
+    before = np.zeros(masks.shape[1], np.uint64)
     ahead = 0.0
     for k in range(n - 1):
         u = np.int64(order[k])
         known = own[k] if k < start else own[k + 1]
-        other = changed(first, score, masks, have, having, before, u, v, known, k < start)
+        other = changed(first, score, masks, have, having, before, u, v, known, np.int64(k < start))
         without[k], with_v[k] = (known, other) if k < start else (other, known)
         total[k] = of_v[k] + ahead
         ahead += without[k]

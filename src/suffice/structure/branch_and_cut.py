@@ -29,6 +29,9 @@ PATIENCE = 6
 
 SHRINK = 0.03
 
+STRONG = 5
+"""Choices to branch on that are tried, before the best is taken."""
+
 LOCAL = ((4, 300), (5, 200), (6, 60))
 """Sizes of local cuts, and how many sets of variables are tried for each; a larger size only where smaller ones give little."""
 
@@ -100,7 +103,7 @@ class Relaxation:
         self.first = np.searchsorted(self.child, np.arange(self.n)).astype(np.int64)
         self._build()
 
-    def solve(self, open_columns: Flags, left: Callable[[], float]) -> Solved | None:
+    def solve(self, open_columns: Flags, left: Callable[[], float], *, aging: bool = True) -> Solved | None:
         """The relaxation over some columns; None if it has no solution."""
         if not np.logical_or.reduceat(open_columns, self.first).all():
             return None
@@ -112,7 +115,7 @@ class Relaxation:
             return None
         solution = self.lp.getSolution()
         weight = np.maximum(0.0, -np.array(solution.row_dual)[self.n :]) if solution.dual_valid else np.zeros(len(self.cuts))
-        self.age = np.where(weight > 0, 0, self.age + 1)
+        self.age = np.where(weight > 0, 0, self.age + aging)
         value = np.where(open_columns, self.score - self._transposed() @ weight, -np.inf)
         best = np.maximum.reduceat(value, self.first)
         bound = float(self.base.sum() + best.sum() + weight @ [c.most for c in self.cuts])
@@ -156,6 +159,22 @@ class Node:
     never: Flags = field(compare=False)
     always: Flags = field(compare=False)
     before: Flags = field(compare=False)
+
+    def with_(
+        self, never: tuple[int, int] | None = None, always: tuple[int, int] | None = None, before: tuple[int, int] | None = None
+    ) -> Node | None:
+        """A part of it: without an edge (child, parent), with one, or with one variable before another; None if there is none."""
+        part = Node(self.worst, self.number, self.never.copy(), self.always.copy(), self.before)
+        if never is not None:
+            part.never[never] = True
+        if always is not None:
+            part.always[always] = True
+        if before is not None:
+            a, b = before
+            earlier, later = self.before[:, a].copy(), self.before[b].copy()
+            earlier[a], later[b] = True, True
+            part.before = self.before | np.outer(earlier, later)
+        return None if part.before.diagonal().any() else part
 
     def admits(self, child: Whole, parents: Flags) -> Flags:
         """The columns that its graphs may have."""
@@ -248,7 +267,7 @@ class BranchAndCut:
                 break
             relaxation.forget()
             relaxation.add(cuts)
-        self._branch(node, bound, solved.point)
+        self._branch(node, bound, solved.point, fixed)
 
     def _cuts(self, point: Fraction, root: bool) -> list[Cut]:
         """Cuts that the point violates, cheap ones first."""
@@ -287,37 +306,44 @@ class BranchAndCut:
                 return row
         return None
 
-    def _branch(self, node: Node, bound: float, point: Fraction | None) -> None:
-        """Into two: which of two variables comes first, or an edge that is there or not."""
-        arcs = point.arcs if point is not None else np.full((self.sets.n, self.sets.n), 0.5)
-        undecided = ~(node.before | node.before.T) & ~np.eye(self.sets.n, dtype=bool)
-        both = np.where(undecided, np.minimum(arcs, arcs.T), 0.0)
-        i, j = map(int, np.unravel_index(np.argmax(both), both.shape))
-        if both[i, j] > 0.02:
-            for a, b in ((i, j), (j, i)):
-                self._push(node, bound, before=(a, b))
-            return
-        open_edge = ~node.never & ~node.always & ~node.before
-        doubt = np.where(open_edge & ~np.eye(self.sets.n, dtype=bool), np.minimum(arcs, 1.0 - arcs), -1.0)
-        i, j = map(int, np.unravel_index(np.argmax(doubt), doubt.shape))
-        if doubt[i, j] < 0:
+    def _branch(self, node: Node, bound: float, point: Fraction | None, fixed: Flags) -> None:
+        """Into two: which of two variables comes first, or an edge that is there or not; of a few choices, the one that helps most."""
+        best: tuple[float, list[Node]] | None = None
+        choices = self._choices(node, point)
+        for choice in choices:
+            parts = [part for part in (node.with_(**more) for more in choice) if part is not None]
+            gain = 1.0
+            for part in parts:
+                part.worst = -bound
+                if len(choices) > 1:
+                    admitted = part.admits(self.relaxation.child, self.relaxation.parents) & fixed
+                    solved = self.relaxation.solve(admitted, self.left, aging=False)
+                    part.worst = np.inf if solved is None else max(-bound, -solved.bound)
+                    gain *= max(1e-6, min(part.worst, -self.score) + bound)
+            if best is None or gain > best[0]:
+                best = gain, parts
+        if best is None:
             self._done = max(self._done, bound)
             return
-        self._push(node, bound, before=(j, i), always=(i, j))
-        self._push(node, bound, never=(i, j))
+        for part in best[1]:
+            if -part.worst > self.score + self.tolerance:
+                self._n_pushed += 1
+                part.number = self._n_pushed
+                heappush(self._open, part)
+            else:
+                self._done = max(self._done, -part.worst)
 
-    def _push(self, node: Node, bound: float, **more: tuple[int, int]) -> None:
-        never, always, before = node.never.copy(), node.always.copy(), node.before
-        if "never" in more:
-            never[more["never"]] = True
-        if "always" in more:
-            always[more["always"]] = True
-        if "before" in more:
-            a, b = more["before"]
-            earlier, later = before[:, a].copy(), before[b].copy()
-            earlier[a], later[b] = True, True
-            before = before | np.outer(earlier, later)
-            if before.diagonal().any():
-                return
-        self._n_pushed += 1
-        heappush(self._open, Node(-bound, self._n_pushed, never, always, before))
+    def _choices(self, node: Node, point: Fraction | None) -> list[list[dict[str, tuple[int, int]]]]:
+        """Pairs of variables with an edge both ways, each in part; or else the edge in most doubt."""
+        n = self.sets.n
+        arcs = point.arcs if point is not None else np.full((n, n), 0.5)
+        undecided = np.triu(~(node.before | node.before.T), 1)
+        both = np.where(undecided, np.minimum(arcs, arcs.T), 0.0)
+        order = np.argsort(-both, axis=None, kind="stable")[:STRONG]
+        pairs = [(int(k) // n, int(k) % n) for k in order if both.flat[k] > 0.02]
+        if pairs:
+            return [[{"before": (i, j)}, {"before": (j, i)}] for i, j in pairs]
+        open_edge = ~(node.never | node.always | node.before | np.eye(n, dtype=bool))
+        doubt = np.where(open_edge, np.minimum(arcs, 1.0 - arcs), -1.0)
+        i, j = map(int, np.unravel_index(np.argmax(doubt), doubt.shape))
+        return [] if doubt[i, j] < 0 else [[{"before": (j, i), "always": (i, j)}, {"never": (i, j)}]]
