@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, replace
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from suffice.errors import FitError, GraphError, TooLarge
 from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require
 from suffice.structure.found import Found
 from suffice.structure.orders import Orders
+from suffice.structure.pc import Separation, Separations
 from suffice.structure.plan import Plan, check
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.search import problem_of
@@ -276,7 +276,7 @@ def test_an_equivalence_class_without_a_score(five) -> None:
     assert "open" in repr(found.explain("c -> d"))
     assert "there is no edge between a and e" in repr(found.explain(("a", "e")))
     assert "2 edges" in repr(Found.of(p, Given(), Outcome([], cpdag=sf.Cpdag([("a", "b"), ("b", "c")])), True).explain("b"))
-    tests = SimpleNamespace(sepsets={(0, 4): (2, 3)}, p_values={(0, 1): 1e-5, (0, 4): 0.25})
+    tests = Separations({("a", "e"): Separation(("c", "d"), 0.25)}, {("a", "b"): 1e-5}, 9)
     recorded = replace(found, details=tests)
     assert "independent given c, d (p = 0.25)" in repr(recorded.explain("e -> a"))
     assert "the largest p = 1e-05" in repr(recorded.explain("b -> a"))

@@ -67,7 +67,9 @@ def test_bitmaps_agree_with_the_families(score):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10)
     for child, parents in ((0, ()), (1, (0, 3)), (5, (0, 1, 2, 3, 4)), (2, (4,))):
         others = [i for i in range(6) if i != child]
-        np.testing.assert_allclose(scores.source.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10)
+        np.testing.assert_allclose(
+            scores.source.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10
+        )
 
 
 def test_required_parents_are_in_every_set():

@@ -137,9 +137,7 @@ def learn(
     ] = None,
     restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
     alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
-    prior: Annotated[
-        str | None, typer.Option(help="for the parameters, as in fit; bdeu:1 unless all columns are numbers")
-    ] = None,
+    prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
     bootstrap: Annotated[
         int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
     ] = None,
@@ -159,6 +157,7 @@ def learn(
     """Learn a network's graph, and then its parameters, from data. Ctrl-C takes the best graph so far."""
     from suffice import cli_words as words
     from suffice.formats import writable
+    from suffice.recipes.learn import PRIOR, suitable
     from suffice.structure.search import search
 
     if out is not None:
@@ -190,7 +189,7 @@ def learn(
         facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
         print(json.dumps(facts, ensure_ascii=False))
     if out is not None:
-        _write_fitted(found, rows, words.usual_prior(found.problem.variables) if prior is None else chosen_prior, out)
+        _write_fitted(found, rows, suitable(PRIOR, found.problem.variables) if prior is None else chosen_prior, out)
 
 
 def _bootstrapped(rows: Any, how: Any, n: int, asked: dict[str, Any], *, quiet: bool) -> Any:

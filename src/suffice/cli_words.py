@@ -159,15 +159,6 @@ def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | N
     return Constraints(*parts) if parts else None
 
 
-def usual_prior(variables: Sequence[Any]) -> Any:
-    """The prior of learned tables; numbers are fitted without one.
-
-    >>> usual_prior([Finite("x", ["a", "b"]), Real("y")]), usual_prior([Real("y")])
-    (BDeu(ess=1), None)
-    """
-    return BDeu(1) if any(isinstance(v, Finite) for v in variables) else None
-
-
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:
     if word not in table:
         raise SufficeError(f"{what} is {' or '.join(table)}, not {word!r}")

@@ -26,7 +26,6 @@ METHODS: dict[str, Any] = {
     "tan": sf.TAN("n2"),
     "pc": sf.PC(),
     "mmhc": sf.MMHC(),
-
 }
 SCORED = {name: m for name, m in METHODS.items() if name != "pc"}
 N_PERMUTATIONS = 20
@@ -82,7 +81,10 @@ def test_nor_does_it_for_real_columns(name):
 
 @pytest.mark.parametrize("name", ["orders", "hill climb", "tabu", "exact", "chow-liu"])
 def test_nor_does_it_for_mixed_columns(name):
-    rows = {**{n: c for n, c in finite(5, 3, 200).items() if n.startswith("n")}, **{f"x{n}": c for n, c in real(2, 2, 200).items()}}
+    rows = {
+        **{n: c for n, c in finite(5, 3, 200).items() if n.startswith("n")},
+        **{f"x{n}": c for n, c in real(2, 2, 200).items()},
+    }
     rows["xn1"] = rows["xn1"] + (rows["n0"] == rows["n0"][0])
     first = sf.search(sf.scan(rows), method=METHODS[name])
     for k in range(5):

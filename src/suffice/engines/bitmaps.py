@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ class Bitmaps:
 
     def cells(self, sets: npt.NDArray[np.int32]) -> Ints:
         """The number of cells of each table."""
-        return np.prod(self.sizes[sets], axis=1, dtype=np.int64)
+        return np.asarray(np.prod(self.sizes[sets], axis=1), np.int64)
 
     def by_rows(self, sets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Which tables are cheaper to count row by row: those with many cells."""
@@ -204,9 +205,7 @@ class Bitmaps:
         for blocks in self._blocks():
 
             def job(part: Groups, blocks: Any = blocks) -> None:
-                count_groups(
-                    blocks, self.first, self.sizes, part.prefix, part.ext_first, part.ext, part.offsets, full, room, out
-                )
+                count_groups(blocks, self.first, self.sizes, part.prefix, part.ext_first, part.ext, part.offsets, full, room, out)
 
             self._shared(job, groups, weight, work)
 
@@ -238,7 +237,7 @@ class Bitmaps:
             reached = np.cumsum(weight) / float(weight.sum())
             cuts = np.searchsorted(reached, np.linspace(0, 1, 4 * self.workers + 1)[1:-1]) + 1
             ends = np.unique(np.concatenate([[0], cuts, [len(groups.prefix)]]).clip(0, len(groups.prefix)))
-            parts = [groups.part(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            parts = [groups.part(int(a), int(b)) for a, b in pairwise(ends)]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers)
         list(self._pool.map(job, [p for p in parts if len(p.ext)]))

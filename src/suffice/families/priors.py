@@ -109,8 +109,8 @@ class BDeu:
 class BDs:
     """`ess` imagined rows, spread evenly over the configurations of the parents that occur (Scutari 2016, PMLR 52, p. 438).
 
-    Where data is sparse BDeu wastes imagined rows on configurations that never occur. Which do depends on the data, so this is for
-    scores, `Evidence(BDs(1))`, not for `fit`. Not score equivalent.
+    Where data is sparse BDeu wastes imagined rows on configurations that never occur. Which do depends on the data, so this is
+    for scores, `Evidence(BDs(1))`, not for `fit`. Not score equivalent.
 
     >>> BDs(10)
     BDs(ess=10)
@@ -126,7 +126,7 @@ class BDs:
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         raise FitError(
-            "BDs imagines rows only where the data has some, which makes it a score, Evidence(BDs(1)), and no prior; fit with BDeu"
+            "BDs imagines rows only where the data has some: it is a score, Evidence(BDs(1)), and no prior; fit with BDeu"
         )
 
     def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Counts | None:

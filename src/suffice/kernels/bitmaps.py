@@ -24,7 +24,7 @@ _groups = (nb.int32[:, ::1], nb.int64[::1], nb.int32[::1], nb.int64[::1])
 _ints = nb.int64[::1]
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def popcount(context: Any, word: Any) -> Any:
     """The number of bits that are set."""
 
@@ -143,7 +143,9 @@ def scan_groups(codes: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, o
 
 
 @kernel(nb.void(nb.int32[:, ::1], _ints, nb.int32[::1], _ints, nb.int64[:, ::1], nb.int32[::1], _ints, nb.int32[::1], _ints))
-def expand(sets: Any, sizes: Any, core: Any, core_at: Any, sub: Any, smaller: Any, smaller_at: Any, out: Any, out_at: Any) -> None:
+def expand(
+    sets: Any, sizes: Any, core: Any, core_at: Any, sub: Any, smaller: Any, smaller_at: Any, out: Any, out_at: Any
+) -> None:
     """Full tables of sets from their core tables, and the full tables of the sets without their j-th member, sub[:, j]."""
     n_sets, m = sets.shape
     r = np.empty(m, np.int64)

@@ -450,7 +450,7 @@ def partial_tests(correlation: Any, weight: float, pairs: Any, owner: Any, sets:
                 continue
             while same < k and sets[i, same] == sets[i - 1, same]:
                 same += 1
-        r = partial_correlation(correlation, pairs[e, 0], pairs[e, 1], sets[i], k, same, factor, rest)
+        r = partial_correlation(correlation, np.int64(pairs[e, 0]), np.int64(pairs[e, 1]), sets[i], k, same, factor, rest)
         if weight - k - 3.0 <= 0.0:
             log_p[i] = 0.0
         elif abs(r) >= 1.0:

@@ -49,7 +49,7 @@ def rising(a: float, c: float) -> float:
 
 
 @kernel(nb.int64(nb.int64, nb.float64, nb.int64[::1], nb.float64))
-def term(c: int, a: float, known: Any, scale: float) -> int:
+def term(c: int, a: float, known: Any, scale: float) -> Any:
     """What a cell of c rows adds to a set's term: c ln c if a is 0, else ln Γ(a + c) − ln Γ(a)."""
     if a == 0.0:
         return known[c] if c < len(known) else np.int64(round(c * math.log(c) * scale))

@@ -156,12 +156,12 @@ def climb_orders(
                 v = (i + shift) % n
                 if idle[v]:
                     continue
-                at = 0
-                while now[at] != v:
-                    at += 1
+                here = 0
+                while now[here] != v:
+                    here += 1
                 idle[v] = True
-                if best_place(first, score, masks, now, chosen, at, tie, place) > 0.0:
-                    move(now, at, place[0])
+                if best_place(first, score, masks, now, chosen, here, tie, place) > 0.0:
+                    move(now, here, place[0])
                     old[:] = chosen
                     order_score(first, score, masks, now, chosen)
                     for u in range(n):

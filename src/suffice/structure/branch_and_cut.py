@@ -29,7 +29,7 @@ PATIENCE = 6
 
 SHRINK = 0.03
 
-STRONG = 5
+STRONG = 8
 """Choices to branch on that are tried, before the best is taken."""
 
 LOCAL = ((4, 300), (5, 200), (6, 60))

@@ -12,7 +12,7 @@ from suffice.structure.rules import Parents, Rules
 
 
 def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: int) -> Rules:
-    """The rules with fewer candidates: the Markov blankets of a graph, and the strongest pairs while at most `most` sets arise."""
+    """The rules with fewer candidates: the Markov blankets of a graph, and the strongest pairs while there is room for `most`."""
     blanket = markov_blankets(parents)
     single, pair = scores.pairs()
     gain = np.where(rules.allowed, pair - single[:, None], -np.inf)

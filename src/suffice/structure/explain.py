@@ -215,16 +215,8 @@ def _tested(found: Found, a: str, b: str) -> PairTested:
         a, b = b, a
     line = (min(a, b), max(a, b)) in lines
     direction = "the tests leave the direction open" if line else f"{written(a)} -> {written(b)}" if (a, b) in directed else ""
-    given, p_value = _test_record(found.details, found.names, a, b)
+    given, p_value = found.details.of(a, b) if found.details is not None else (None, None)
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
-
-
-def _test_record(details: Any, names: Sequence[str], a: str, b: str) -> tuple[tuple[str, ...] | None, float | None]:
-    """The separating set and the p-value of a pair, as far as the method kept them: `sepsets` and `p_values` by (i, j), i < j."""
-    i, j = sorted((names.index(a), names.index(b)))
-    given = getattr(details, "sepsets", {}).get((i, j))
-    p_value = getattr(details, "p_values", {}).get((i, j))
-    return None if given is None else tuple(names[k] for k in given), None if p_value is None else float(p_value)
 
 
 def _less(parents: Parents, parent: int) -> Parents:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class FiniteSource:
         self.scale = 2.0 ** np.floor(62 - np.log2(n * (np.log(n) + 30.0)))
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.known = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
-        self._slow = lambda: FamiliesSource(data, self.variables, score, threads)
+        self._given = data, score, threads
 
     watch: Callable[[], None] = staticmethod(lambda: None)
 
@@ -88,7 +89,7 @@ class FiniteSource:
         return np.array([place[c] for c in candidates])
 
     def _toggled(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
-        """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each of the others."""
+        """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each other."""
         sizes, m = self.sizes, len(prefix) - 1
         r, q = int(sizes[prefix[-1]]), math.prod(int(sizes[p]) for p in prefix[:-1])
         if self.bitmaps.few(q * r, new):
@@ -115,7 +116,7 @@ class FiniteSource:
         values = np.empty(len(outer), np.int64)
         size = np.full(len(outer), r)
         family_terms(tables, at, outer, size, inner, self.kind, self.alpha, self.known, self.scale, values)
-        return values / self.scale
+        return np.asarray(values / self.scale)
 
     def pairs(self) -> tuple[Array, Array]:
         n = len(self.sizes)
@@ -146,6 +147,11 @@ class FiniteSource:
             scores.append(np.ascontiguousarray(parts - self._penalty(level.sets)))
         return levels, scores
 
+    def _slow(self) -> FamiliesSource:
+        """For the few families whose tables are too large to be written down."""
+        data, score, threads = self._given
+        return FamiliesSource(data, self.variables, score, threads)
+
     def _nothing(self) -> int:
         """The term of the empty set: all rows in one cell."""
         from suffice.kernels.local_scores import term
@@ -159,16 +165,16 @@ class FiniteSource:
     def _worthwhile(self, levels: list[Level], rules: Rules) -> list[Level]:
         """The lattice without the sets whose every family is dominated whatever its table says.
 
-        A log-likelihood is at most 0, so that P is no better than no parents where the price of its parameters exceeds the loss of
-        the child alone (de Campos & Ji 2011, Journal of Machine Learning Research 12, p. 663).
+        A log-likelihood is at most 0, so that P is no better than no parents where the price of its parameters exceeds the loss
+        of the child alone (de Campos & Ji 2011, Journal of Machine Learning Research 12, p. 663).
         """
         alone = self._of_sets(levels[0].sets, np.zeros(len(levels[0]), np.int64))
         need = [np.ones(len(levels[0]), bool)]
         for level in levels[1:]:
-            hope = self._penalty(level.sets) < -alone[level.sets]
+            hope: Bools = np.asarray(self._penalty(level.sets) < -alone[level.sets])
             if rules.required.any():
                 hope |= rules.required.any(1)[level.sets]
-            need.append((hope & level.families(rules)).any(1))
+            need.append(np.asarray((hope & level.families(rules)).any(1)))
         for k in range(len(levels) - 1, 0, -1):
             need[k - 1][levels[k].sub[need[k]]] = True
         result = [levels[0]]
@@ -301,7 +307,7 @@ class FiniteSource:
         cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
         most = TABLES if self.bitmaps.held else self.room
         cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
-        return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+        return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 
     def _split(self, job: Any, n: int, work: int) -> None:
         """The job over ranges, in threads where it is worth it."""
@@ -312,6 +318,6 @@ class FiniteSource:
         from suffice.engines.parallel import in_order
 
         ends = np.linspace(0, n, 4 * workers + 1).astype(int)
-        tasks = ((lambda a=a, b=b: job(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True) if b > a)
+        tasks = ((lambda a=a, b=b: job(a, b)) for a, b in pairwise(ends) if b > a)
         for _ in in_order(tasks, workers):
             pass

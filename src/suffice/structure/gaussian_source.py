@@ -1,4 +1,4 @@
-"""Scores of real variables from one matrix of moments: every family is a corner of it, so that one scan answers a whole search."""
+"""Scores of real variables from one matrix of moments: every family is a corner of it; one scan answers a whole search."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Level:
 
     @property
     def size(self) -> int:
-        return self.sets.shape[1]
+        return int(self.sets.shape[1])
 
     def families(self, rules: Rules) -> npt.NDArray[np.bool_]:
         """Which members of which sets may be the child of all the others."""

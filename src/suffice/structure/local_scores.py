@@ -1,7 +1,7 @@
 """Local scores: (child, parents) → score, in batches, each computed once.
 
-Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the rows,
-bitmaps in memory, one matrix of moments, or statistics that were saved) is the business of a *source*, chosen here once.
+Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the
+rows, bitmaps in memory, one matrix of moments, or statistics that were saved) is the business of a *source*, chosen here once.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _form(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
     if type(score) in (LogLikelihood, AIC, BIC):
         return 0, 0.0, score.price(weight)
-    prior = score.prior if type(score) is Evidence else None
+    prior: Any = score.prior if type(score) is Evidence else None
     if type(prior) is BDeu:
         return 1, float(prior.ess), 0.0
     if type(prior) in (Dirichlet, K2):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,23 +27,26 @@ KICK = 4
 ALL_ORDERS = 16
 """Variables up to which the result is proved the best, by dynamic programming over all orders: a hundredth of a second."""
 
+FEW = 20
+"""Variables up to which threads cost more than they gain."""
+
 QUIET = 75
 """Rounds without any change after which the search ends if three quarters of the chains agree on the best score."""
 
 
 @dataclass(frozen=True)
 class Orders:
-    """Iterated local search over orders, on all parent sets worth having (Teyssier & Koller 2005; insertion moves after
-    Scanagatta, Corani & Zaffalon 2017). The default of `search`.
+    """Iterated local search over orders, on all parent sets worth having: the default of `search`.
 
-    Every parent set of up to `max_parents` members is scored, and those that one of their subsets equals are dropped. A variable is
-    moved to its best place in the order until none gains; then a few are moved anywhere, and so on, for up to `rounds` rounds in each of
-    `chains` chains from random orders (fewer, by default, if the chains agree). Past some 60 variables the candidate parents are chosen first: the Markov blankets of a hill
-    climb and the strongest pairs, widened while that pays; the result is never worse than the hill climb's. Up to 16 variables the
-    result is proved the best.
+    Teyssier & Koller 2005 (UAI, pp. 584–590), with the insertion moves of Scanagatta, Corani & Zaffalon 2017 (PMLR 73, p. 1).
+    Every parent set of up to `max_parents` members is scored, and those that one of their subsets equals are dropped. A variable
+    is moved to its best place in the order until none gains; then a few are moved anywhere, and so on, for up to `rounds` rounds
+    in each of `chains` chains from random orders (fewer, by default, if the chains agree). Up to 16 variables the result is
+    proved the best by looking at all orders. Past some 60 variables the candidate parents are chosen first: the Markov blankets
+    of a hill climb and the strongest pairs, widened while that pays; the result is never worse than the hill climb's.
 
     >>> from suffice.structure.search import search
-    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 8, "wet": ["no", "no", "yes", "no"] * 8, "moon": ["new"] * 16 + ["full"] * 16}
+    >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> search(rows, method=Orders()).dag
     Dag('moon; rain -> wet')
     """
@@ -87,12 +90,12 @@ class Orders:
         chains = [_Chain(sets, _some_order(rules, [problem.seed, k], start), [problem.seed, k, 1]) for k in range(self.chains)]
         best, parents, quiet = -np.inf, rules.start(), 0
         stretch = 25 if sets.n <= 100 else 1
-        workers = min(n_threads(problem.threads), len(chains))
+        workers = min(n_threads(problem.threads), len(chains)) if sets.n > FEW else 1
         with ThreadPoolExecutor(workers) as pool:
             for done in range(0, rounds, stretch):
-                steps: list[Callable[[], None]] = [lambda c=c: c.climb(min(stretch, rounds - done)) for c in chains]
                 before = [c.total for c in chains]
-                list(pool.map(lambda step: step(), steps))
+                climb = partial(_Chain.climb, rounds=min(stretch, rounds - done))
+                list((pool.map if workers > 1 else map)(climb, chains))
                 quiet = quiet + stretch if before == [c.total for c in chains] else 0
                 top = max(chains, key=lambda c: c.total)
                 if top.total > best + problem.scores.tie(best) or best == -np.inf:

@@ -81,9 +81,7 @@ def pruned(
     return ParentSets.of(rules.n, kept)
 
 
-def chosen(
-    rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True
-) -> ParentSets:
+def chosen(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
     """The same from a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
     from suffice.kernels.local_scores import prune as beats
 

@@ -64,17 +64,18 @@ def search(
 ) -> Found | Plan:
     """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
 
-    `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that identify rows (nearly as
-    many states as rows) are left out, with a note; a finite variable never gets a real parent. The result does not depend on the
-    order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says so.
+    `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that identify rows (nearly
+    as many states as rows) are left out, with a note; a finite variable never gets a real parent. The result does not depend on
+    the order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says so.
 
-    `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `dry_run=True` only foretells the
-    cost. `progress` shows the best score so far on standard error: by default on a terminal, after a second.
+    `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
+    the search takes beside the data. `dry_run=True` only foretells the cost. `progress` shows the best score so far on standard
+    error: by default on a terminal, after a second.
 
-    >>> rows = {"rain": ["no", "no", "yes", "yes"] * 8, "wet": ["no", "no", "yes", "no"] * 8, "moon": ["new"] * 16 + ["full"] * 16}
+    >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> found = search(rows)
-    >>> found.dag, round(found.score, 2)
-    (Dag('moon; rain -> wet'), -62.38)
+    >>> found.dag, round(found.score, 2), found.proved
+    (Dag('moon; rain -> wet'), -62.38, True)
     """
     chosen: Method = _checked_method(method)
     problem = problem_of(
