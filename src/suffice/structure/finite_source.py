@@ -169,11 +169,11 @@ class FiniteSource:
         of the child alone (de Campos & Ji 2011, Journal of Machine Learning Research 12, p. 663).
         """
         alone = self._of_sets(levels[0].sets, np.zeros(len(levels[0]), np.int64))
-        need = [np.ones(len(levels[0]), bool)]
+        need: list[Bools] = [np.ones(len(levels[0]), bool)]
         for level in levels[1:]:
-            hope: Bools = np.asarray(self._penalty(level.sets) < -alone[level.sets])
+            hope = np.less(self._penalty(level.sets), -alone[level.sets])
             if rules.required.any():
-                hope |= rules.required.any(1)[level.sets]
+                hope |= np.asarray(rules.required.any(1))[level.sets]
             need.append(np.asarray((hope & level.families(rules)).any(1)))
         for k in range(len(levels) - 1, 0, -1):
             need[k - 1][levels[k].sub[need[k]]] = True

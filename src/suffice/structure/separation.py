@@ -77,10 +77,10 @@ class Questions:
         always: Sequence[int] | None = None,
     ) -> Questions:
         """Each pool sorted; without `which` the pools of a pair are those of its two variables."""
-        chosen = np.array(pairs, np.int32).reshape(-1, 2)
+        chosen = np.ascontiguousarray(pairs, np.int32).reshape(-1, 2)
         return Questions(
             chosen,
-            chosen if which is None else np.array(which, np.int32).reshape(-1, 2),
+            chosen if which is None else np.ascontiguousarray(which, np.int32).reshape(-1, 2),
             np.full(len(chosen), -1, np.int32) if always is None else np.array(always, np.int32),
             np.cumsum([0, *map(len, pools)], dtype=np.int64),
             np.concatenate([np.zeros(0, np.int32), *(np.asarray(p, np.int32) for p in pools)]).astype(np.int32),
@@ -209,6 +209,8 @@ def _bitmaps(codes: npt.NDArray[np.uint8], sizes: Ints) -> tuple[npt.NDArray[np.
     n_words = min(WORDS, -(-codes.shape[1] // 256) * 4)
     rows = 64 * n_words
     bits = np.zeros((-(-codes.shape[1] // rows), int((sizes * few).sum()), n_words), np.uint64)
+    codes = codes.view()
+    codes.flags.writeable = False
     for b, block in enumerate(bits):
         for v in np.flatnonzero(few):
             set_bits(codes[v, b * rows : (b + 1) * rows], int(at[v]), block)
