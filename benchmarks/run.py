@@ -17,6 +17,8 @@ SCRIPTS = [
     "data_frames.py",
     "data_files.py",
     "learning_curve.py",
+    "structure.py",
+    "uncertainty.py",
 ]
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ from suffice.structure.rules import Parents
 AGE = 20
 """Rounds after which a cut that does nothing is forgotten."""
 
-PATIENCE = 6
+PATIENCE = 10
 """Rounds in which the gap must shrink by SHRINK of itself, or a node is branched on."""
 
-SHRINK = 0.03
+SHRINK = 0.02
 
-STRONG = 8
+STRONG = 6
 """Choices to branch on that are tried, before the best is taken."""
 
 LOCAL = ((4, 300), (5, 200), (6, 60))
