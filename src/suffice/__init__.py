@@ -85,7 +85,7 @@ _HOME = {
     "n_dags": "graphs",
     "order_mcmc": "structure.order_mcmc",
     "read": "formats",
-    "read_tiers": "structure.constraints",
+    "read_tiers": "structure.tiers_file",
     "scan": "engines.scan",
     "score": "learning.fit",
     "search": "structure.search",
@@ -200,7 +200,6 @@ if TYPE_CHECKING:
         NotAncestor,
         Require,
         Tiers,
-        read_tiers,
     )
     from suffice.structure.exact import Exact
     from suffice.structure.found import Found
@@ -215,6 +214,7 @@ if TYPE_CHECKING:
     from suffice.structure.pc import PC
     from suffice.structure.search import search
     from suffice.structure.tabu import Tabu
+    from suffice.structure.tiers_file import read_tiers
     from suffice.variables import Bins, Count, Finite, Real
 
 

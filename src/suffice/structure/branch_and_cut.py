@@ -24,15 +24,15 @@ from suffice.structure.rules import Parents
 AGE = 20
 """Rounds after which a cut that does nothing is forgotten."""
 
-PATIENCE = 10
+PATIENCE = 6
 """Rounds in which the gap must shrink by SHRINK of itself, or a node is branched on."""
 
-SHRINK = 0.02
+SHRINK = 0.03
 
 STRONG = 6
 """Choices to branch on that are tried, before the best is taken."""
 
-LOCAL = ((4, 300), (5, 200), (6, 60))
+LOCAL = ((4, 150), (5, 150), (6, 60))
 """Sizes of local cuts, and how many sets of variables are tried for each; a larger size only where smaller ones give little."""
 
 
