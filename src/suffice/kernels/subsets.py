@@ -144,9 +144,9 @@ def clusters(first: Any, child: Any, x: Any, first_with: Any, with_: Any, k: int
 def screen(members: Any, child: Any, parents: Any, x: Any, rounds: int, least: float, violated: Any) -> None:
     """Say of each row of `members` whether the weights x of (child, parents), seen on these variables, are no mixture of graphs.
 
-    The nearest mixture is approached by steps towards the graph that has most of what is still missing (Frank & Wolfe 1956), found
-    by the recursion over subsets; a graph that has less of it than x shows that x is outside by more than `least`. What `rounds`
-    steps do not show is taken for inside.
+    The nearest mixture is approached by steps towards the graph that has most of what is still missing (Frank & Wolfe 1956),
+    found by the recursion over subsets. If even that has less of it than x, then x is outside, by more than `least`; what
+    `rounds` steps do not show is taken for inside.
     """
     m = members.shape[1]
     size = 1 << m

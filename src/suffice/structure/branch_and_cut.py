@@ -32,7 +32,7 @@ SHRINK = 0.03
 STRONG = 6
 """Choices to branch on that are tried, before the best is taken."""
 
-LOCAL = ((4, 150), (5, 150), (6, 60))
+LOCAL = ((4, 300), (5, 200), (6, 60))
 """Sizes of local cuts, and how many sets of variables are tried for each; a larger size only where smaller ones give little."""
 
 
@@ -199,7 +199,7 @@ class BranchAndCut:
         self.sets, self.parents, self.better, self.left, self.gap = sets, start, better, left, gap
         known = [dict(sets.of_child(i)) for i in range(sets.n)]
         self.score = sum(known[i][p] for i, p in enumerate(start))
-        self.tolerance = tie / 4
+        self.tolerance = max(tie / 4, 1e-12 * (1.0 + abs(self.score)))
         self.bound = float(sets.score[sets.first[:-1]].sum())
         self._done = -np.inf  # the largest bound among what was set aside
         self._open: list[Node] = []
@@ -245,11 +245,7 @@ class BranchAndCut:
             self._tell(bound)
             if solved.point is not None:
                 self._round(solved.point)
-            if bound <= self.score + self.tolerance:
-                self._done = max(self._done, bound)
-                return
-            self._tell(bound)
-            if self._enough:
+            if bound <= self.score + self.tolerance or self._enough:
                 self._done = max(self._done, bound)
                 return
             worth = admitted & (solved.below <= solved.bound - self.score - self.tolerance)
@@ -307,7 +303,7 @@ class BranchAndCut:
         return None
 
     def _branch(self, node: Node, bound: float, point: Fraction | None, fixed: Flags) -> None:
-        """Into two: which of two variables comes first, or an edge that is there or not; of a few choices, the one that helps most."""
+        """Into two: which of two variables comes first, or an edge that is there or not; of a few choices the most helpful."""
         best: tuple[float, list[Node]] | None = None
         choices = self._choices(node, point)
         for choice in choices:

@@ -31,6 +31,9 @@ Bools = npt.NDArray[np.bool_]
 KNOWN = 2**17
 """Values of c ln c that are looked up."""
 
+SMALL = 2**12
+"""Counts up to which the terms of BDeu are looked up, for each number of cells."""
+
 DENSE = 2**22
 """Cells up to which a table is counted densely."""
 
@@ -234,12 +237,11 @@ class FiniteSource:
         from suffice.kernels.local_scores import family_terms, set_terms
 
         if self.kind <= 1:
-            cells = np.diff(at).astype(float)
-            alpha = np.zeros(len(sets)) if self.kind == 0 else self.alpha / cells
+            alpha, kinds, known = self._imagined(np.diff(at))
             values = np.empty(len(sets), np.int64)
 
             def job(low: int, high: int) -> None:
-                set_terms(tables, at[low : high + 1], alpha[low:high], self.known, self.scale, values[low:high])
+                set_terms(tables, at[low : high + 1], alpha, kinds[low:high], known, self.scale, values[low:high])
 
             self._split(job, len(sets), len(tables))
             return values
@@ -252,6 +254,18 @@ class FiniteSource:
             )
             values[:, j] = column
         return values
+
+    def _imagined(self, cells: Ints) -> tuple[Array, Ints, npt.NDArray[np.int64]]:
+        """The imagined rows in a cell of tables of so many cells: distinct numbers, which a table has, and terms of small counts."""
+        if self.kind == 0:
+            return np.zeros(1), np.zeros(len(cells), np.int64), self.known[None, :]
+        from suffice.kernels.local_scores import known_terms
+
+        sizes, kinds = np.unique(cells, return_inverse=True)
+        alpha = self.alpha / sizes
+        known = np.zeros((len(alpha), min(len(self.known), SMALL)), np.int64)
+        known_terms(alpha, self.scale, known)
+        return alpha, kinds.astype(np.int64), known
 
     def _counted(self, sets: Sets) -> Ints:
         """The terms of sets whose tables are counted row by row; huge ones as lists of the cells that occur."""

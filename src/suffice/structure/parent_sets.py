@@ -57,6 +57,10 @@ class ParentSets:
         bits = np.unpackbits(self.masks.view(np.uint8), axis=1, bitorder="little")
         return [tuple(map(int, np.flatnonzero(row))) for row in bits]
 
+    def members(self, row: int) -> Parents:
+        """The members of one set."""
+        return tuple(np.flatnonzero(np.unpackbits(self.masks[row].view(np.uint8), bitorder="little")).tolist())
+
     def of_child(self, child: int) -> list[tuple[Parents, float]]:
         """The sets of one child with their scores, best first."""
         rows = range(self.first[child], self.first[child + 1])
