@@ -58,7 +58,9 @@ class FiniteSource:
         self.kind, self.alpha, self.price = form
         self.room = int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
         n = max(self.weight, 2.0)
-        self.scale = 2.0 ** np.floor(62 - np.log2(n * (np.log(n) + 30.0)))
+        # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
+        largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
+        self.scale = 2.0 ** np.floor(61 - np.log2(n * largest))
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.known = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self._given = data, score, threads
