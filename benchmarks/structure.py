@@ -221,10 +221,9 @@ def chow_liu() -> None:
     for what, data, target in [("500 binary variables, 100,000 rows", binary, 0.3), ("ALARM, 1,000,000 rows", alarm, 0.2)]:
         run = measured(lambda d=data: pgmpy_tree(coded(d)))
         line(f"{what}: ChowLiu", seconds(lambda d=data: sf.search(d, score, sf.ChowLiu())), target, **times(pgmpy=run))
-        ours = {frozenset(e) for e in sf.search(data, score, sf.ChowLiu()).dag.edges}
-        true = f" {len(ours & truth)} in the true tree," if data is binary else ""
-        theirs = each(lambda edges, o=ours: len(o & {*map(frozenset, edges)}), pgmpy=run)
-        print(f"  of {len(ours)} edges{true} also found by{theirs[1:]}", flush=True)
+        if data is binary:
+            ours = {frozenset(e) for e in sf.search(data, score, sf.ChowLiu()).dag.edges}
+            print(f"  {len(ours & truth)} of {len(truth)} edges of the true tree found", flush=True)
 
 
 def shd() -> None:
@@ -295,8 +294,9 @@ def main() -> None:
         sys.exit(f"sections are {', '.join(SECTIONS)}")
     if len(asked) == 1:
         print(f"-- {asked[0]}", flush=True)
-    for name in asked:
-        SECTIONS[name]() if len(asked) == 1 else subprocess.run([sys.executable, __file__, name], check=True)
+        SECTIONS[asked[0]]()
+    for name in asked if len(asked) > 1 else []:
+        subprocess.run([sys.executable, __file__, name], check=True)
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def learn(
         typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
     ] = None,
     method: Annotated[str, typer.Option(help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc")] = "orders",
-    score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bge, or several priors: bdeu:1+bge")] = "bic",
+    score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge")] = "bic",
     max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
@@ -143,6 +143,9 @@ def learn(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="say of each edge why it is there")] = False,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="what the search may take beside the data: 2GB")
+    ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only foretell what the search would cost")] = False,
@@ -171,10 +174,10 @@ def learn(
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
     if dry_run:
-        plan = search(rows, method=how, dry_run=True, threads=threads, **asked)
+        plan = search(rows, method=how, dry_run=True, threads=threads, memory_limit=memory_limit, **asked)
         print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
         return
-    found = search(rows, method=how, time_limit=time_limit, threads=threads, **asked)
+    found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:
         _say("note: the search was stopped before its end; this is the best graph so far")
     if not as_json:

@@ -166,7 +166,8 @@ def screen(members: Any, child: Any, parents: Any, x: Any, rounds: int, least: f
             i, q = place[child[c]], 0
             if i >= 0:
                 for j in range(m):
-                    q |= np.int64(parents[c, members[row, j]]) << j
+                    if parents[c, members[row, j]]:
+                        q |= 1 << j
                 if q:
                     seen[i * size + q] += x[c]
         d = 0

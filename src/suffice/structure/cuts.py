@@ -164,7 +164,9 @@ def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int
     members = promising(point, m, tries)
     outside = np.empty(len(members), np.bool_)
     screen(members, point.child, point.parents, point.x, ROUNDS, LEAST, outside)
-    program = _local(m) if outside.any() else None
+    if not outside.any():
+        return []
+    program = _local(m)
     found: list[tuple[float, Whole, Floats]] = []
     for chosen in members[outside]:
         cell = _cells(point.child, point.parents, chosen)
