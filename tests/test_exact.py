@@ -22,7 +22,7 @@ from suffice.structure.dynamic_programming import best_of_all
 from suffice.structure.exact import Exact
 from suffice.structure.orders import Orders
 from suffice.structure.parent_sets import ParentSets, pruned
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.search import problem_of, search
 
@@ -259,6 +259,36 @@ def test_adjacency_and_ancestors_by_branching(seed: int) -> None:
     heuristic = branched(Orders(), problem, adjacent, not_ancestor)
     assert keeps(heuristic.parents)
     assert problem.scores.total(heuristic.parents) <= best + 1e-8
+
+
+class Stopped:
+    """Exact search that is stopped after some runs."""
+
+    def __init__(self, runs: int) -> None:
+        self.runs = runs
+
+    def run(self, problem: Problem) -> Outcome:
+        self.runs -= 1
+        if self.runs < 0:
+            raise OutOfTime
+        return Exact().run(problem)
+
+
+def test_branching_that_is_stopped_keeps_its_bound() -> None:
+    problem = problem_of(rows_of(3, 5), sf.Evidence(sf.BDeu(1)), None)
+    adjacent, not_ancestor = [(0, 4), (1, 3), (2, 4)], [(0, 3), (1, 2)]
+    whole = branched(Exact(), problem, adjacent, not_ancestor)
+    best, stopped = problem.scores.total(whole.parents), 0
+    assert whole.finished
+    for runs in range(1, 30):
+        try:
+            part = branched(Stopped(runs), problem, adjacent, not_ancestor)
+        except OutOfTime:
+            continue
+        assert part.bound is not None
+        assert problem.scores.total(part.parents) <= best + 1e-8 <= part.bound + 2e-8
+        stopped += not part.finished
+    assert stopped
 
 
 def test_a_search_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

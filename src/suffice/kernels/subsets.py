@@ -101,7 +101,10 @@ def clusters(first: Any, child: Any, x: Any, first_with: Any, with_: Any, k: int
     inside = np.zeros(n, np.bool_)
     until = np.zeros(n, np.int64)
     for seed in range(n):
-        shared[:], inside[:], until[:] = 0, False, 0
+        for s in range(len(child)):
+            shared[s] = 0
+        for j in range(n):
+            inside[j], until[j] = False, 0
         inside[seed], size, f = True, 1, 1.0
         for q in range(first_with[seed], first_with[seed + 1]):
             shared[with_[q]] += 1
@@ -125,7 +128,9 @@ def clusters(first: Any, child: Any, x: Any, first_with: Any, with_: Any, k: int
             if chosen < 0:
                 break
             if least > 1e-9 and f < k - 1e-3 and size > k:
-                found[count], below[count] = inside, k - f
+                for j in range(n):
+                    found[count, j] = inside[j]
+                below[count] = k - f
                 count += 1
                 if count == len(below):
                     return count
