@@ -146,7 +146,7 @@ class _Chain:
 
     @property
     def parents(self) -> list[Parents]:
-        return [self.sets.members(row) for row in self._chosen]
+        return [self.sets.members(int(row)) for row in self._chosen]
 
 
 def _some_order(rules: Rules, seed: list[int], start: list[Parents] | None) -> npt.NDArray[np.int32]:
