@@ -185,8 +185,8 @@ class Bitmaps:
         return out, groups.offsets
 
     def cells(self, sets: npt.NDArray[np.int32]) -> Ints:
-        """The number of cells of each table."""
-        return np.asarray(np.prod(self.sizes[sets], axis=1), np.int64)
+        """The number of cells of each table; beyond 2^62 that."""
+        return np.minimum(np.prod(self.sizes[sets].astype(float), axis=1), 2.0**62).astype(np.int64)
 
     def by_rows(self, sets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Which tables are cheaper to count row by row: those with many cells."""

@@ -258,7 +258,7 @@ class FiniteSource:
         return values
 
     def _imagined(self, cells: Ints) -> tuple[Array, Ints, npt.NDArray[np.int64]]:
-        """The imagined rows in each cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
+        """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
         if self.kind == 0:
             return np.zeros(1), np.zeros(len(cells), np.int64), self.known[None, :]
         from suffice.kernels.local_scores import known_terms
