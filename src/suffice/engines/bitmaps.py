@@ -186,7 +186,7 @@ class Bitmaps:
 
     def cells(self, sets: npt.NDArray[np.int32]) -> Ints:
         """The number of cells of each table; beyond 2^62 that."""
-        return np.minimum(np.prod(self.sizes[sets].astype(float), axis=1), 2.0**62).astype(np.int64)
+        return np.asarray(np.minimum(np.prod(self.sizes[sets].astype(float), axis=1), 2.0**62), np.int64)
 
     def by_rows(self, sets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Which tables are cheaper to count row by row: those with many cells."""
