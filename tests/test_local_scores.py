@@ -208,3 +208,16 @@ def test_the_lattice_holds_what_the_rules_need():
 def test_too_many_sets_are_refused_before_they_are_made():
     with pytest.raises(sf.SufficeError, match=r"sets of .* variables"):
         lattice(Rules.free(3000, 4))
+
+
+@pytest.mark.parametrize(
+    "prior", [sf.BDeu(1e20), sf.BDeu(1e-300), sf.Dirichlet(1e10), sf.Dirichlet(1e-100), sf.BDs(1e16)], ids=repr
+)
+def test_priors_of_any_strength(prior):
+    rng = np.random.default_rng(0)
+    data = sf.scan({f"v{j}": [f"s{k}" for k in rng.integers(0, 4, 200)] for j in range(3)})
+    score = sf.Evidence(prior)
+    scores = LocalScores(data, tuple(data.schema.values()), score)
+    assert isinstance(scores.source, FiniteSource)
+    for graph, dag in (([(), (), ()], "v0; v1; v2"), ([(), (0,), (0, 1)], "v0 -> v1; v0, v1 -> v2")):
+        assert scores.total(graph) == pytest.approx(sf.score(dag, data, score), rel=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import permutations, product
 from math import factorial
 from typing import Any
@@ -244,3 +245,14 @@ def test_diagnostics_tell_chains_apart() -> None:
         slow[:, t] = 0.9 * slow[:, t - 1] + rng.normal(size=2)
     assert 8000 * 0.1 / 1.9 * 0.6 < effective(slow) < 8000 * 0.1 / 1.9 * 1.6  # an AR(1) has n (1 − φ) / (1 + φ)
     assert r_hat(np.repeat([[1.0], [2.0]], 10, axis=1)) == np.inf
+
+
+def test_a_short_limit_keeps_what_was_sampled() -> None:
+    rows = sf.load("asia").sample(500, seed=0)
+    sf.order_mcmc(rows, samples=40)
+    start = time.perf_counter()
+    posterior = sf.order_mcmc(rows, samples=10**6, burn_in=0, time_limit=1.0)
+    assert not posterior.finished
+    assert time.perf_counter() - start < 20  # a hang, not a slow machine
+    with pytest.raises(sf.SufficeError, match="fewer samples"):
+        sf.order_mcmc(rows, samples=10**12)

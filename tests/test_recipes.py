@@ -359,3 +359,11 @@ def test_ctrl_c_keeps_the_folds_done() -> None:
     assert len(result.folds) == 2
     with pytest.raises(KeyboardInterrupt):
         cross_validate(sprinkler(50), Scripted(lambda k: interrupted(2), []), folds=5)
+
+
+def test_a_replicate_that_cannot_be_searched_is_named() -> None:
+    rows = {"a": [0.0] * 49 + [1.0], "b": np.random.default_rng(0).normal(size=50)}
+    with pytest.raises(sf.SufficeError, match=r"replicate .* of the bootstrap"):
+        sf.bootstrap(rows, n=20)
+    with pytest.raises(sf.SufficeError, match=r"fold .* of 5"):
+        sf.cross_validate(rows, folds=5)

@@ -187,3 +187,38 @@ def test_a_seed_gives_the_same_graph():
     rows = sf.load("alarm").sample(300, seed=3)
     method = sf.HillClimb(restarts=2)
     assert sf.search(rows, method=method, seed=5).dag == sf.search(rows, method=method, seed=5).dag
+
+
+def test_time_is_over_in_mixed_data():
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {f"x{i}": rng.standard_normal(200) for i in range(8)}
+    columns |= {f"c{i}": np.array(["u", "v"])[rng.integers(2, size=200)] for i in range(8)}
+    start = time.perf_counter()
+    found = sf.search(columns, time_limit=0.2)
+    assert not found.finished
+    assert time.perf_counter() - start < 15  # a hang, not a slow machine
+
+
+def test_a_constraint_on_an_identifier_says_so():
+    rows = {"id": [f"row {i}" for i in range(60)], "x": ["a", "b"] * 30, "y": ["a", "b"] * 30}
+    with pytest.raises(sf.SufficeError, match="'id', which is left out"):
+        sf.search(rows, constraints=sf.Forbid(("id", "x")))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+def test_threads_are_a_whole_number(threads):
+    with pytest.raises(sf.SufficeError, match="threads"):
+        sf.search({"x": ["a", "b"]}, threads=threads)
+
+
+def test_numbers_of_numpy_are_numbers():
+    rows = {"x": ["a", "b"] * 9, "y": ["a", "b"] * 9}
+    assert sf.search(rows, method=sf.Orders(np.int64(2)), seed=np.int64(3), threads=np.int64(1)).dag == sf.Dag("x -> y")
+
+
+def test_the_default_is_good_from_the_start():
+    """When time is short, the best so far is a hill climb's, not the empty graph."""
+    rows = sf.load("alarm").sample(20_000, seed=1)
+    sf.search(rows)
+    found = sf.search(rows, time_limit=0.05)
+    assert found.finished or found.dag.edges

@@ -194,3 +194,15 @@ def test_what_cannot_be_is_refused() -> None:
     for make in (lambda: ChowLiu(3), lambda: TAN(None)):  # type: ignore[arg-type]
         with pytest.raises(sf.SufficeError, match="name of a variable"):
             make()
+
+
+def test_a_forbidden_direction_of_a_worthless_edge_is_not_taken() -> None:
+    """The likelihood never prefers fewer edges; that must not turn edges round."""
+    columns = {"a": ["x"] * 40, "b": list("0110") * 10, "c": list("0011") * 10}
+    known = {n: sf.Finite(n, sorted(set(c))) for n, c in columns.items()}
+    data = sf.scan(columns, variables=known)
+    forbidden = sf.Forbid(("a", "b"))
+    for method in (sf.ChowLiu(), sf.TAN("c")):
+        assert forbidden.check(sf.search(data, sf.LogLikelihood(), method, forbidden).dag) == []
+    mixed = sf.scan({"z": ["k"] * 20, "x": [float(i % 7) for i in range(20)], "y": [float(i % 3) for i in range(20)]})
+    assert all(b != "z" for _, b in sf.search(mixed, sf.LogLikelihood(), sf.ChowLiu()).dag.edges)

@@ -1,5 +1,6 @@
 """`python -m suffice` is the command line."""
 
+import os
 import sys
 
 
@@ -10,7 +11,15 @@ def run() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
-    main()
+    try:
+        main()
+    except SystemExit as stop:
+        if not isinstance(stop.code, int) or stop.code == 0:
+            raise
+        # A refused file leaves Arrow's threads waiting for Python, which would abort them, and the command, on its way out.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(stop.code)
 
 
 if __name__ == "__main__":

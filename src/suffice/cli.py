@@ -155,6 +155,7 @@ def learn(
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,
+    without: Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data. Ctrl-C takes the best graph so far."""
@@ -173,6 +174,10 @@ def learn(
     declared = words.declarations(finite or [], real or [], bins or [])
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
+    if without:
+        rows = words.left_out(rows, without)
+    if bootstrap is not None and not hasattr(rows, "resample"):
+        raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
     if dry_run:
         plan = search(rows, method=how, dry_run=True, threads=threads, memory_limit=memory_limit, **asked)
         print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
@@ -185,7 +190,8 @@ def learn(
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
     if not as_json and told:
         print(*(f"\n{t}" for t in told), sep="\n")
-    strengths = None if bootstrap is None else _bootstrapped(rows, how, bootstrap, asked, quiet=as_json)
+    limits = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    strengths = None if bootstrap is None else _bootstrapped(rows, how, bootstrap, asked | limits, quiet=as_json)
     if as_json:
         facts = {**found.to_dict(), "score_name": repr(asked["score"])}
         facts |= {"explanations": [t.to_dict() for t in told]} if explain else {}

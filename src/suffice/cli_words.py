@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.engines.scan import scan
-from suffice.errors import SchemaError, SufficeError, listed
+from suffice.errors import SchemaError, SufficeError, listed, nearest
 from suffice.families.family import Mean, Mode
 from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, NormalInverseGamma
 from suffice.formats import NAMES, SUFFIXES, load, read
@@ -158,6 +158,17 @@ def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | N
     if max_parents is not None:
         parts.append(MaxParents(max_parents))
     return Constraints(*parts) if parts else None
+
+
+def left_out(data: Any, words: Sequence[str]) -> Any:
+    """The data without these columns."""
+    gone = [name.strip() for word in words for name in next(csv.reader([word], skipinitialspace=True), [])]
+    if not hasattr(data, "columns"):
+        raise SufficeError("--without leaves columns of rows out, and saved statistics have none")
+    for name in gone:
+        if name not in data.columns:
+            raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
+    return data.select([name for name in data.columns if name not in gone])
 
 
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:

@@ -97,5 +97,12 @@ class Evidence:
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
         rows = imagined(self.prior, child, parents, seen)
         if rows is None:
-            raise FitError(f"{self.prior} says nothing about {child.name!r}; add a prior that does: Evidence((BDeu(1), BGe()))")
+            raise FitError(
+                f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "
+                "BDeu for finite nodes, BGe or NormalInverseGamma for real ones, as in Evidence((BDeu(1), BGe())) or bdeu:1+bge"
+            )
         return family.log_evidence(child, seen, rows)
+
+
+def _names(prior: Any) -> str:
+    return ", ".join(type(p).__name__ for p in getattr(prior, "priors", (prior,)))

@@ -24,28 +24,33 @@ _counts = nb.int32[::1]
 
 @kernel(nb.float64(nb.float64, nb.float64))
 def rising(a: float, c: float) -> float:
-    """ln Γ(a + c) − ln Γ(a) for a > 0: Stirling's series past 12, up to which both are shifted by products."""
+    """ln Γ(a + c) − ln Γ(a) for a > 0: Stirling's series past 12, up to which both are shifted by products.
+
+    The difference of the leading terms is taken before they are rounded, or a large a would leave no digits.
+    """
     low, high = 1.0, 1.0
-    x, y = a, a + c
-    shift = 0.0
+    x, y, d = a, a + c, c
     if c < 9.0 and c == math.floor(c):
+        total = 0.0
         for k in range(int(c)):
             low *= a + k
-        return math.log(low)
+            if low > 1e250 or low < 1e-250:
+                total += math.log(low)
+                low = 1.0
+        return total + math.log(low)
     while x < 12.0:
         low *= x
         x += 1.0
-        if low > 1e200:
-            shift += math.log(low)
-            low = 1.0
+        d -= 1.0
     while y < 12.0:
         high *= y
         y += 1.0
+        d += 1.0
     u, v = 1.0 / (x * x), 1.0 / (y * y)
     tail_x = (1 / 12 - u * (1 / 360 - u * (1 / 1260 - u * (1 / 1680 - u * (1 / 1188))))) / x
     tail_y = (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v * (1 / 1188))))) / y
-    body = (y - 0.5) * math.log(y) - (x - 0.5) * math.log(x) - (y - x)
-    return body + tail_y - tail_x + math.log(low / high) + shift
+    body = (x - 0.5) * math.log1p(d / x) + d * math.log(y) - d
+    return body + tail_y - tail_x + math.log(low / high)
 
 
 @kernel(nb.int64(nb.int64, nb.float64, nb.int64[::1], nb.float64))

@@ -97,9 +97,11 @@ def _replicates(rows: Data, asked: tuple[Any, ...], n: int, options: dict[str, A
             yield found
     except (OutOfTime, KeyboardInterrupt):
         return
-    except FitError:
+    except FitError as error:
         if watch.left > 0:  # else the search had no time left to find anything
-            raise
+            raise FitError(
+                f"replicate {k + 1} of the bootstrap: {error} (a resample may lack what is rare in the data)"
+            ) from None
     finally:
         watch.close()
 

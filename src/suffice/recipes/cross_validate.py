@@ -74,6 +74,7 @@ def cross_validate(
     how = suitable(prior, rows.schema.values())
     watch: Progress[Any] = Progress("cross-validation", None, progress)
     done: list[Fold] = []
+    stopped = 0
     try:
         for train, test in rows.split(int(folds), seed):
             watch.check(f"fold {len(done) + 1} of {folds}")
@@ -92,15 +93,20 @@ def cross_validate(
                 )
                 if not found.finished and (time_limit is None or found.seconds < time_limit):
                     raise KeyboardInterrupt
+                stopped += not found.finished
                 graph = found.dag
             bn = fit(graph, train, prior=how, estimate=estimate)
             done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
+    except FitError as error:
+        raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
     except KeyboardInterrupt:
         if len(done) < 2:
             raise
         note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
     finally:
         watch.close()
+    if stopped:
+        note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
     return CrossValidation(tuple(done), int(folds), watch.seconds)
 
 

@@ -11,7 +11,7 @@ from suffice.structure.local_scores import LocalScores
 from suffice.structure.rules import Parents, Rules
 
 
-def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: int) -> Rules:
+def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: float) -> Rules:
     """The rules with fewer candidates: the Markov blankets of a graph, and the strongest pairs while there is room for `most`."""
     blanket = markov_blankets(parents)
     single, pair = scores.pairs()

@@ -216,12 +216,18 @@ class Constraints:
                 broken.append(f"{shown(a)} must not be an ancestor of {shown(b)}, but there is the path {chain(path)}")
         return broken
 
-    def _refuse_unknown(self, known: Iterable[str]) -> None:
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the constraints speak of."""
         names = {name for t in self.tiers for tier in t.tiers for name in tier}
         names.update(*self.forbidden, *self.required, *self.adjacent, *self.not_ancestor)
         names.update(name for name, _ in self.max_parents_of)
         names.update(child for child, _ in self.candidates)
         names.update(*(parents for _, parents in self.candidates))
+        return frozenset(names)
+
+    def _refuse_unknown(self, known: Iterable[str]) -> None:
+        names = self.names
         if not names <= set(known):
             name = min(names - set(known))
             hint = nearest(name[:100], sorted(k for k in known if len(k) <= 100))

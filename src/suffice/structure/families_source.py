@@ -20,7 +20,10 @@ from suffice.variables import Finite, Variable
 Array = npt.NDArray[np.float64]
 
 CELLS = 2**24
-"""Cells of tables that are asked for in one scan."""
+"""Cells of tables that are asked for in one scan,"""
+
+FAMILIES = 2**12
+"""and families."""
 
 
 class FamiliesSource:
@@ -40,7 +43,9 @@ class FamiliesSource:
         for batch in self._batches(families):
             self.watch()
             statistics = self._gathered([self._request(*families[i]) for i in batch])
-            for i in batch:
+            for k, i in enumerate(batch):
+                if k % 256 == 255:
+                    self.watch()
                 result[i] = self._local(*families[i], statistics)
         return result
 
@@ -100,7 +105,7 @@ class FamiliesSource:
             members = [self.variables[v] for v in (child, *parents)]
             size = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
             size *= sum(not isinstance(v, Finite) for v in members) ** 2 + 1
-            if batch and cells + size > CELLS:
+            if batch and (cells + size > CELLS or len(batch) == FAMILIES):
                 yield batch
                 batch, cells = [], 0.0
             batch.append(i)

@@ -29,7 +29,9 @@ def best_forest(weight: Array, required: npt.NDArray[np.bool_], tie: float, *, r
     """
     worth = np.where(weight > tie, weight, -np.inf)
     np.fill_diagonal(worth, -np.inf)
-    if not required.any() and _symmetric(worth, tie):
+    one_way = np.isfinite(weight) != np.isfinite(weight).T
+    np.fill_diagonal(one_way, False)
+    if not required.any() and not one_way.any() and _symmetric(worth, tie):
         tree = spanning_tree(np.maximum(worth, worth.T), tie, max(root, 0))
         return tree if root == NONE else rooted(tree, root)
     bound = required.any(1)

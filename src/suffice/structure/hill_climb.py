@@ -108,5 +108,5 @@ def check_max_parents(value: int | None) -> None:
 
 def check_number(name: str, value: object, least: int) -> None:
     """Refuse an option that is no whole number of at least so much."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -153,7 +153,12 @@ def independence_test(
     2
     """
     rows = data if isinstance(data, Statistics) else scan(data)
-    names = (x, y, *((given,) if isinstance(given, str) else given))
+    try:
+        names = (x, y, *((given,) if isinstance(given, str) else given))
+    except TypeError:
+        raise FitError(f"given is the name of a variable or a list of names, not {given!r}") from None
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise FitError(f"a variable is named by text, not by {wrong[0]!r}")
     known = rows.variables if isinstance(rows, Statistics) else rows.schema
     for name in names:
         if name not in known:

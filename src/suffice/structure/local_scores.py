@@ -29,6 +29,9 @@ Family = tuple[int, Parents]
 TIE = 1e-9
 """Gains within TIE · (1 + |score|) are equal."""
 
+SLOW = 30_000
+"""Families that are scored within some seconds where each has statistics of its own."""
+
 
 class Source(Protocol):
     """Where scores come from. A family that has no score (it cannot be estimated) has −inf."""
@@ -119,6 +122,11 @@ class LocalScores:
     def total(self, parents: Sequence[Parents]) -> float:
         """The score of a graph."""
         return float(self.families(enumerate(parents)).sum())
+
+    @property
+    def most_families(self) -> float:
+        """How many families are scored within some seconds."""
+        return SLOW if isinstance(self.source, FamiliesSource) else float("inf")
 
     def tie(self, score: float) -> float:
         """The difference below which gains at this score are equal."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.gather import available_memory
 from suffice.engines.options import checked_limit
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
@@ -33,6 +34,9 @@ from suffice.structure.search import problem_of
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+AT_ONCE = 50_000
+"""Moves of a chain between two looks at the clock."""
 
 BATCHES = 20
 """Parts into which a chain is cut: for the Monte Carlo error, and to look at the clock in between."""
@@ -109,6 +113,9 @@ def order_mcmc(
         raise _too_early() from None
     thin = 10 * problem.n if thin is None else thin
     burn_in = samples // 2 if burn_in is None else burn_in
+    need = 24.0 * (samples * chains) * problem.n + 8.0 * problem.n**2 * chains * max(BATCHES, samples * thin / AT_ONCE)
+    if need > (available_memory() / 2 if memory_limit is None else checked_limit(memory_limit)):
+        raise TooLarge(f"{samples:,} samples of {chains} chains would take {bytes_in_words(need)}: ask for fewer samples")
     walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
     finished = _walked(walks, problem, samples, burn_in)
     posterior = _posterior(problem, table, walks, correct, finished)
@@ -205,7 +212,8 @@ def _random_order(rules: Rules, rng: np.random.Generator) -> npt.NDArray[np.int3
 
 def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: int) -> bool:
     """Let all chains walk, batch by batch; whether they came to the end."""
-    sizes = [(len(part), keep) for total, keep in ((burn_in, False), (samples, True)) for part in _parts(total)]
+    thin = walks[0].thin
+    sizes = [(size, keep) for total, keep in ((burn_in, False), (samples, True)) for size in _parts(total, thin)]
     try:
         for done, (size, keep) in enumerate(sizes):
             for _ in in_order([partial(w.walk, size, keep) for w in walks], problem.threads):
@@ -218,7 +226,7 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
         for w in walks:
             for kept in (w.orders, w.totals, w.sums, w.drawn, w.best):
                 del kept[done:]
-        return done == len(_parts(samples))
+        return done == len(_parts(samples, thin))
     finally:
         problem.progress.close()
     return True
@@ -228,8 +236,11 @@ def _too_early() -> FitError:
     return FitError("the time limit was over before there were enough samples")
 
 
-def _parts(samples: int) -> list[npt.NDArray[Any]]:
-    return [part for part in np.array_split(np.arange(samples), BATCHES) if len(part)]
+def _parts(samples: int, thin: int) -> list[int]:
+    """The samples of each part: at least `BATCHES` parts, and none of more than `AT_ONCE` moves."""
+    n = max(min(BATCHES, samples), -(-samples * thin // AT_ONCE))
+    n = max(1, min(n, samples))
+    return [samples // n + (k < samples % n) for k in range(n)] if samples else []
 
 
 def _posterior(problem: Problem, table: _Table, walks: Sequence[_Chain], correct: bool, finished: bool) -> OrderPosterior:

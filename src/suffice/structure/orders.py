@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.parallel import n_threads
-from suffice.errors import FitError
 from suffice.structure.candidates import n_families, restricted
 from suffice.structure.dynamic_programming import best_of_all
-from suffice.structure.hill_climb import check_max_parents, climbed
+from suffice.structure.hill_climb import check_max_parents, check_number, climbed
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -24,6 +23,9 @@ EVERYTHING = 500_000
 KICK = 4
 """Variables that are moved anywhere at the start of a round: two, and up to so many less one more, by experiment."""
 
+QUICK = 20_000
+"""Families from which on a hill climb is made first."""
+
 ALL_ORDERS = 16
 """Variables up to which the result is proved the best, by dynamic programming over all orders: a hundredth of a second."""
 
@@ -31,7 +33,7 @@ FEW = 20
 """Variables up to which threads cost more than they gain."""
 
 QUIET = 75
-"""Rounds without any change after which the search ends if three quarters of the chains agree on the best score."""
+"""Rounds without any change after which the search ends if all chains agree on the best score."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,20 @@ class Orders:
         check_max_parents(self.max_parents)
         for name in ("rounds", "chains"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise FitError(f"{name} must be a whole number of at least 1, not {value!r}")
+            if value is not None:
+                check_number(name, value, 1)
 
     def run(self, problem: Problem) -> Outcome:
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
-        if exhaustive(rules):
-            sets = problem.scores.parent_sets(rules)
-            return self._proved(problem, sets, self.ordered(problem, sets, rules))
-        return Outcome(self._widened(problem, rules))
+        quick = start if n_families(rules) < QUICK else climbed(problem, rules)  # something to return, should time be short
+        if not exhaustive(rules, problem.scores.most_families):
+            return Outcome(self._widened(problem, rules, quick))
+        sets = problem.scores.parent_sets(rules)
+        parents = self.ordered(problem, sets, rules)
+        best = max(parents, quick, key=problem.scores.total)
+        return self._proved(problem, sets, best)
 
     def _proved(self, problem: Problem, sets: ParentSets, parents: list[Parents]) -> Outcome:
         """With few variables every order is looked at as well; with more, only whether each child has its best set."""
@@ -104,16 +109,15 @@ class Orders:
                         problem.progress.better(f"order after {done + stretch} rounds", best, parents)
                 problem.progress.check(f"{done + stretch} of {rounds} rounds")
                 agree = sum(c.total >= best - problem.scores.tie(best) for c in chains)
-                if self.rounds is None and quiet >= QUIET and 4 * agree >= 3 * len(chains) > 3:
+                if self.rounds is None and quiet >= QUIET and agree == len(chains) > 1:
                     break
         return parents
 
-    def _widened(self, problem: Problem, rules: Rules) -> list[Parents]:
+    def _widened(self, problem: Problem, rules: Rules, parents: list[Parents]) -> list[Parents]:
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
-        parents = climbed(problem, rules)
         best = problem.scores.total(parents)
         while True:
-            narrowed = restricted(problem.scores, rules, parents, EVERYTHING)
+            narrowed = restricted(problem.scores, rules, parents, min(EVERYTHING, problem.scores.most_families))
             found = self.ordered(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found
@@ -124,9 +128,9 @@ class Orders:
             best, parents = total, found
 
 
-def exhaustive(rules: Rules) -> bool:
-    """Whether every parent set that the rules allow is to be scored."""
-    return n_families(rules) <= EVERYTHING * (1 + int(rules.max_parents.max(initial=0)))
+def exhaustive(rules: Rules, most: float) -> bool:
+    """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
+    return n_families(rules) <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
 
 
 class _Chain:

@@ -113,7 +113,9 @@ class PC:
         counted = Census(np.zeros(len(ends), np.int64), Counter(), 0)
         if self.orient.all_sets and ends:
             asked = Questions.of(ends, skeleton.neighbours)
-            counted = census(judge, asked, skeleton.largest, self.alpha, problem.n, problem.progress)
+            # The ends of a triple are not each other's neighbours, so that all of an end's neighbours may separate them.
+            most = skeleton.largest + 1 if self.max_condition is None else min(skeleton.largest + 1, self.max_condition)
+            counted = census(judge, asked, most, self.alpha, problem.n, problem.progress)
         n_sets, n_with, n_tests = counted
         place = {pair: e for e, pair in enumerate(ends)}
         for pair, given in skeleton.given.items():

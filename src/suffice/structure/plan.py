@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from suffice.display import html_table, text_table
+from suffice.engines.data import Data
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Statistics
+from suffice.structure.local_scores import SLOW
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 from suffice.variables import Finite
@@ -23,6 +25,8 @@ PER_ROW_TABLE = 8e-10
 """Seconds a row and table by scans."""
 PER_TABLE = 1e-6
 """Seconds a table, however few the rows: its cells are put together and scored."""
+PER_FAMILY = 3e-4
+"""Seconds a family that has statistics of its own."""
 PER_GAUSSIAN = 1e-6
 """Seconds a family of real variables, once their moments are known."""
 BIT_CELLS = 256
@@ -146,7 +150,7 @@ def check(plan: Plan, memory_limit: float | None) -> None:
     if memory_limit is not None and plan.bytes > memory_limit:
         raise TooLarge(
             f"the search would take about {bytes_in_words(plan.bytes)} of memory ({_count(plan.families)} families), and "
-            f"may take {bytes_in_words(memory_limit)}; allow fewer parents (max_parents), use HillClimb(), or raise memory_limit"
+            f"may take {bytes_in_words(memory_limit)}; allow fewer parents (max_parents) or more memory (memory_limit)"
         )
 
 
@@ -189,11 +193,17 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     n = rules.n
     rounds = (getattr(method, "rounds", None) or (300 if n <= 100 else max(20, 30_000 // n))) * getattr(method, "chains", 1)
     seconds = PER_ORDER * rounds * n**2
-    if exhaustive(rules):
+    if exhaustive(rules, SLOW if _one_by_one(problem) else inf):
         return replace(_enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + EVERYTHING}
     return Work(climb.families + size * EVERYTHING, tables, at_least=True, seconds=seconds)
+
+
+def _one_by_one(problem: Problem) -> bool:
+    """Whether each family needs statistics of its own, because finite and real variables are mixed, or rows weigh differently."""
+    mixed = len({isinstance(v, Finite) for v in problem.variables}) > 1
+    return mixed or (isinstance(problem.data, Data) and problem.data.weighted and not problem.data.whole_weights)
 
 
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
@@ -250,8 +260,8 @@ def _counting(
     scans = max(1.0, float(np.ceil(cells / CELLS_A_SCAN)))
     if n_real == len(sizes):
         return 1.0, rows * len(sizes) ** 2 * PER_ROW_TABLE / 4 + PER_GAUSSIAN * work.families
-    if n_real or problem.data.weighted:
-        return scans, sum(work.tables.values()) * (rows * PER_ROW_TABLE + 20 * PER_TABLE)
+    if _one_by_one(problem):
+        return scans, work.families * (rows * PER_ROW_TABLE + PER_FAMILY)
     seconds = START + rows * len(sizes) * PER_CELL
     for k, n in work.tables.items():
         core = _mean_product(np.maximum(sizes - 1, 1) if work.by_difference else sizes, k)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
@@ -104,6 +105,7 @@ def search(
         outcome, finished = Outcome(problem.progress.best), False
     finally:
         problem.progress.close()
+    problem.progress.time_limit = None  # what follows is short, and must come to its end
     return Found.of(problem, chosen, outcome, finished and outcome.finished)
 
 
@@ -122,12 +124,16 @@ def problem_of(
     """The problem in numbers; what is wrong with it is said here."""
     if constraints is not None and not isinstance(constraints, Constraints):
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise FitError(f"a seed is a whole number of at least 0, not {seed!r}")
-    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+    seed = _whole(seed, "a seed", 0)
+    threads = None if threads is None else _whole(threads, "threads", 1)
+    if time_limit is not None and (
+        isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0
+    ):
         raise FitError(f"time_limit is a number of seconds above 0, not {time_limit!r}")
     rows = data if isinstance(data, Statistics) else scan(data)
     variables = _variables(rows)
+    if constraints is not None:
+        _refuse_left_out(constraints, rows)
     return Problem(
         rows,
         variables,
@@ -170,6 +176,26 @@ def _variables(data: Data | Statistics) -> tuple[Variable, ...]:
     if not variables:
         raise DataError("there are no columns to learn a graph from")
     return variables
+
+
+def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
+    """A constraint on a column that is left out is a mistake that should be explained."""
+    for name in data.identifiers if isinstance(data, Data) else ():
+        if name in constraints.names:
+            raise FitError(
+                f"the constraints name {name!r}, which is left out of the search, as nearly every row has a state of its own; "
+                f"declare its states to keep it: variables={{{name!r}: [...]}}"
+            )
+
+
+def _whole(value: Any, what: str, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise FitError(f"{what} is a whole number of at least {least}, not {value!r}")
+    return number
 
 
 def _refuse_missing(data: Data) -> None:
