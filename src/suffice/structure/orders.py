@@ -32,7 +32,10 @@ ALL_ORDERS = 16
 FEW = 20
 """Variables up to which threads cost more than they gain."""
 
-QUIET = 75
+MOST_ROUNDS = 400
+"""Rounds of a chain unless something else is said; past 100 variables fewer."""
+
+QUIET = 150
 """Rounds without any change after which the search ends if all chains agree on the best score."""
 
 
@@ -91,7 +94,7 @@ class Orders:
 
     def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
-        rounds = self.rounds or (300 if sets.n <= 100 else max(20, 30_000 // sets.n))
+        rounds = self.rounds or (MOST_ROUNDS if sets.n <= 100 else max(20, 30_000 // sets.n))
         chains = [_Chain(sets, _some_order(rules, [problem.seed, k], start), [problem.seed, k, 1]) for k in range(self.chains)]
         best, parents, quiet = -np.inf, rules.start(), 0
         stretch = 25 if sets.n <= 100 else 1

@@ -188,16 +188,17 @@ def _enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
 
 def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, or, where they are too many, a climb and then as many sets as may be."""
-    from suffice.structure.orders import EVERYTHING, exhaustive
+    from suffice.structure.orders import EVERYTHING, MOST_ROUNDS, exhaustive
 
     n = rules.n
-    rounds = (getattr(method, "rounds", None) or (300 if n <= 100 else max(20, 30_000 // n))) * getattr(method, "chains", 1)
+    rounds = (getattr(method, "rounds", None) or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))) * getattr(method, "chains", 1)
     seconds = PER_ORDER * rounds * n**2
     if exhaustive(rules, SLOW if _one_by_one(problem) else inf):
         return replace(_enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
-    tables = climb.tables | {size: climb.tables.get(size, 0.0) + EVERYTHING}
-    return Work(climb.families + size * EVERYTHING, tables, at_least=True, seconds=seconds)
+    most = min(EVERYTHING, SLOW) if _one_by_one(problem) else EVERYTHING
+    tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
+    return Work(climb.families + most, tables, at_least=True, seconds=seconds)
 
 
 def _one_by_one(problem: Problem) -> bool:
