@@ -191,8 +191,8 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     from suffice.structure.orders import EVERYTHING, MOST_ROUNDS, exhaustive
 
     n = rules.n
-    rounds = (getattr(method, "rounds", None) or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))) * getattr(method, "chains", 1)
-    seconds = PER_ORDER * rounds * n**2
+    rounds = method.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
+    seconds = PER_ORDER * rounds * method.chains * n**2
     if exhaustive(rules, SLOW if _one_by_one(problem) else inf):
         return replace(_enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
