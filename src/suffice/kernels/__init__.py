@@ -81,7 +81,7 @@ def _listen() -> None:
             say = _listener
             if say is not None and happening.data["dispatcher"].py_func.__module__.startswith("suffice."):
                 _listener = None
-                say("compiling kernels (once, a few seconds) ...")
+                say("compiling kernels (once, some seconds) ...")
 
         def on_end(self, happening: Any) -> None:
             pass

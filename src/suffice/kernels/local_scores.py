@@ -154,20 +154,24 @@ def toggle_scores(
     for x in range(n):
         at[x + 1] = at[x] + q * r * sizes[ext[x]]
     tables = np.zeros(at[n], np.int32)
-    count_groups(bits, first, sizes, prefix, np.array([0, n]), ext, at, np.int64(1), room, tables)
-    outer, size, inner, values = np.full(n, q), np.full(n, r), np.empty(n, np.int64), np.empty(n, np.int64)
+    ends = np.zeros(2, np.int64)
+    ends[1] = n
+    count_groups(bits, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
+    outer, size = np.empty(n, np.int64), np.empty(n, np.int64)
+    inner, values = np.empty(n, np.int64), np.empty(n, np.int64)
     for x in range(n):
-        inner[x] = sizes[ext[x]]
+        outer[x], size[x], inner[x] = q, r, sizes[ext[x]]
     family_terms(tables, at, outer, size, inner, kind, alpha, known, scale, values[:n])
     for x in range(n):
         added[x] = values[x] / scale - price * (r - 1.0) * (q * inner[x])
     if len(taken) == 0:
         return
     whole = np.zeros(q * r, np.int32)
+    extent = inner[0]
     for c in range(q * r):
-        for s in range(inner[0]):
-            whole[c] += tables[c * inner[0] + s]
-    low, zero, one = np.int64(1), np.zeros(1, np.int64), np.ones(1, np.int64)
+        for s in range(extent):
+            whole[c] += tables[c * extent + s]
+    low, zero = np.int64(1), np.zeros(1, np.int64)
     for k in range(m):
         e = sizes[prefix[0, k]]
         high = q // (low * e) * r
@@ -176,7 +180,8 @@ def toggle_scores(
             for s in range(e):
                 for b in range(high):
                     table[a * high + b] += whole[(a * e + s) * high + b]
-        family_terms(table, zero, np.full(1, q // e), np.full(1, r), one, kind, alpha, known, scale, values[:1])
+        outer[0], inner[0] = q // e, 1
+        family_terms(table, zero, outer, size, inner, kind, alpha, known, scale, values[:1])
         taken[k] = values[0] / scale - price * (r - 1.0) * (q // e)
         low *= e
 

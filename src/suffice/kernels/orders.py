@@ -66,7 +66,9 @@ def best_place(first: Any, score: Any, masks: Any, order: Any, chosen: Any, at: 
     mine = score[chosen[v]]
     best, place[0] = 0.0, at
 
-    before = start.copy()
+    before = np.zeros(n_words, np.uint64)
+    for w in range(n_words):
+        before[w] = start[w]
     row, passed = chosen[v], 0.0
     for k in range(at - 1, -1, -1):
         # u, with v before it, may now use v; v may no longer use u.
@@ -83,7 +85,8 @@ def best_place(first: Any, score: Any, masks: Any, order: Any, chosen: Any, at: 
         if gain > best + tie:
             best, place[0] = gain, k
 
-    before[:] = start
+    for w in range(n_words):
+        before[w] = start[w]
     row, passed = chosen[v], 0.0
     for k in range(at + 1, n):
         # u loses v; v may now use u.
@@ -127,17 +130,21 @@ def climb_orders(
 ) -> float:
     """Iterated local search from `order`, which becomes the best order found; returns its score.
 
+    Arrays are copied by loops: one assignment to a slice would take seconds to compile.
+
     Each round moves some variables anywhere, up to `kick`, and then single variables to their best places until none gains; its
     result is kept if it is no worse. Round 0 only climbs. `random` is the state of the generator.
     """
     n = len(order)
-    now, place = order.copy(), np.zeros(1, np.int64)
+    now, place = np.zeros(n, np.int32), np.zeros(1, np.int64)
     old, idle = np.empty(n, np.int64), np.zeros(n, nb.boolean)
     x = random[0]
     best = -np.inf
     for turn in range(rounds + 1):
+        for i in range(n):
+            now[i] = order[i]
+            idle[i] = False
         if turn > 0:
-            now[:] = order
             x = shuffled(x)
             for _ in range(2 + np.int64(x % np.uint64(kick))):
                 x = shuffled(x)
@@ -146,7 +153,6 @@ def climb_orders(
                 if order_score(first, score, masks, now, chosen) == -np.inf:
                     move(now, to, at)
         order_score(first, score, masks, now, chosen)
-        idle[:] = False
         looked_again = False
         while True:
             gained = False
@@ -162,7 +168,8 @@ def climb_orders(
                 idle[v] = True
                 if best_place(first, score, masks, now, chosen, here, tie, place) > 0.0:
                     move(now, here, place[0])
-                    old[:] = chosen
+                    for u in range(n):
+                        old[u] = chosen[u]
                     order_score(first, score, masks, now, chosen)
                     for u in range(n):
                         if old[u] != chosen[u]:
@@ -176,11 +183,13 @@ def climb_orders(
             else:
                 # Variables whose sets did not change may gain all the same: look at all of them once more.
                 looked_again = True
-                idle[:] = False
+                for u in range(n):
+                    idle[u] = False
         total = order_score(first, score, masks, now, chosen)
         if total >= best:
             best = total
-            order[:] = now
+            for i in range(n):
+                order[i] = now[i]
     random[0] = x
     order_score(first, score, masks, order, chosen)
     return best
