@@ -168,7 +168,7 @@ class _Chain:
     def __post_init__(self) -> None:
         from suffice.kernels.order_mcmc import rescore
 
-        self.order = _random_order(self.rules, self.rng)
+        self.order = self.rules.some_order(self.rng)
         self.own = np.empty(len(self.order))
         rescore(*self.table.arrays, self.order, self.own)
         if not np.isfinite(self.own).all():
@@ -195,19 +195,6 @@ class _Chain:
         self.sums.append(out)
         self.drawn.append(drawn)
         self.best.append(best[np.argmax(self.table.sets.score[best].sum(axis=1))])
-
-
-def _random_order(rules: Rules, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-    """A random order in which required parents come before their children."""
-    missing, order = rules.required.sum(axis=1), []
-    rank = rng.permutation(rules.n)
-    left = set(range(rules.n))
-    while left:
-        v = min((v for v in left if missing[v] == 0), key=rank.__getitem__)
-        left.remove(v)
-        order.append(v)
-        missing = missing - rules.required[:, v]
-    return np.array(order, np.int32)
 
 
 def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: int) -> bool:

@@ -95,7 +95,10 @@ class Orders:
     def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
         rounds = self.rounds or (MOST_ROUNDS if sets.n <= 100 else max(20, 30_000 // sets.n))
-        chains = [_Chain(sets, _some_order(rules, [problem.seed, k], start), [problem.seed, k, 1]) for k in range(self.chains)]
+        chains = [
+            _Chain(sets, rules.some_order(np.random.default_rng([problem.seed, k]), start), [problem.seed, k, 1])
+            for k in range(self.chains)
+        ]
         best, parents, quiet = -np.inf, rules.start(), 0
         stretch = 25 if sets.n <= 100 else 1
         workers = min(n_threads(problem.threads), len(chains)) if sets.n > FEW else 1
@@ -154,18 +157,3 @@ class _Chain:
     @property
     def parents(self) -> list[Parents]:
         return [self.sets.members(int(row)) for row in self._chosen]
-
-
-def _some_order(rules: Rules, seed: list[int], start: list[Parents] | None) -> npt.NDArray[np.int32]:
-    """A random order in which required parents, or the parents of `start`, come before their children."""
-    rank = np.random.default_rng(seed).permutation(rules.n)
-    before = [set(p) for p in (rules.start() if start is None else start)]
-    order: list[int] = []
-    placed: set[int] = set()
-    waiting = sorted(range(rules.n), key=lambda v: rank[v])
-    while waiting:
-        ready = [v for v in waiting if before[v] <= placed]
-        order += ready
-        placed |= set(ready)
-        waiting = [v for v in waiting if v not in placed]
-    return np.array(order, np.int32)

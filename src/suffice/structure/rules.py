@@ -60,6 +60,19 @@ class Rules:
         """The graph of the required edges only."""
         return [tuple(map(int, np.flatnonzero(row))) for row in self.required]
 
+    def some_order(self, rng: np.random.Generator, start: Sequence[Parents] | None = None) -> npt.NDArray[np.int32]:
+        """A random order in which required parents, or the parents of `start`, come before their children."""
+        before = [set(p) for p in (self.start() if start is None else start)]
+        order: list[int] = []
+        placed: set[int] = set()
+        waiting = rng.permutation(self.n).argsort().tolist()
+        while waiting:
+            ready = [v for v in waiting if before[v] <= placed]
+            order += ready
+            placed |= set(ready)
+            waiting = [v for v in waiting if v not in placed]
+        return np.array(order, np.int32)
+
     def permits(self, parents: Sequence[Parents]) -> bool:
         """Whether a graph keeps the rules."""
         matrix = np.zeros_like(self.allowed)
