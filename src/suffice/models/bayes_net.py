@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ from suffice.variables import Finite, Variable, by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from suffice.models.compiled import Compiled
 
 Array = npt.NDArray[np.float64]
 
@@ -126,7 +129,14 @@ class BayesNet:
         return name in self._cpds
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        return {k: v for k, v in self.__dict__.items() if k != "compiled"}
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The network as numbered factors, for inference; made when it is first needed."""
+        from suffice.models.compiled import Compiled
+
+        return Compiled(self)
 
     def log_prob(self, rows: Any) -> Array:
         """ln p(row) of each row, in the order of the rows.

@@ -1,0 +1,102 @@
+"""Finite networks as arrays: factors over numbered variables, and what is observed of them. Names and models stay above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NONE = -1
+"""The code of a variable that is not observed, and the child of a factor that is no distribution."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Π φ_f(scope of f) over variables 0 … n−1. Where `child[f]` is a variable, φ_f is p(child | the rest of its scope).
+
+    The scope of factor f is `scopes[scope_start[f]:scope_start[f + 1]]`, in the order of its axes; its numbers are
+    `tables[table_start[f]:table_start[f + 1]]`, row by row.
+
+    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
+    >>> net.n_variables, net.n_factors, net.table(1)
+    (2, 2, array([[1. , 0. ],
+           [0.5, 0.5]]))
+    """
+
+    sizes: Ints
+    scope_start: Ints
+    scopes: Ints
+    child: Ints
+    table_start: Ints
+    tables: Array
+
+    @classmethod
+    def of(cls, sizes: Iterable[int], factors: Iterable[tuple[Sequence[int], int, Array]]) -> Network:
+        """From sizes and factors (scope, child or `NONE`, table with one axis per variable of the scope)."""
+        listed = list(factors)
+        scopes = [np.asarray(scope, np.int64) for scope, _, _ in listed]
+        tables = [np.asarray(table, np.float64).reshape(-1) for _, _, table in listed]
+        return cls(
+            np.array(list(sizes), np.int64),
+            _starts(map(len, scopes)),
+            np.concatenate([*scopes, np.zeros(0, np.int64)]),
+            np.array([child for _, child, _ in listed], np.int64),
+            _starts(map(len, tables)),
+            np.concatenate([*tables, np.zeros(0)]),
+        )
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def n_factors(self) -> int:
+        return len(self.child)
+
+    def scope(self, f: int) -> Ints:
+        return self.scopes[self.scope_start[f] : self.scope_start[f + 1]]
+
+    def table(self, f: int) -> Array:
+        return self.tables[self.table_start[f] : self.table_start[f + 1]].reshape(self.sizes[self.scope(f)])
+
+    def factors(self) -> list[tuple[Ints, int, Array]]:
+        """What `of` takes."""
+        return [(self.scope(f), int(self.child[f]), self.table(f)) for f in range(self.n_factors)]
+
+    def with_factors(self, more: Iterable[tuple[Sequence[int], int, Array]]) -> Network:
+        """The same network with further factors."""
+        return Network.of(self.sizes, [*self.factors(), *more])
+
+    def unobserved(self) -> Ints:
+        """Codes that observe nothing."""
+        return np.full(self.n_variables, NONE, np.int64)
+
+
+Soft = Mapping[int, Array]
+"""Likelihood evidence: for some variables, p(what was seen | state) up to a factor, one number per state."""
+
+
+def _starts(lengths: Iterable[Any]) -> Ints:
+    return np.cumsum([0, *lengths], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNode:
+    """p(y | u, x) = Normal(intercept[u] + coefficients[u]·x, variance[u]).
+
+    u are finite variables and x real ones, both by number: `finite_parents` count within the finite network,
+    `real_parents` among the Gaussian nodes. Arrays have one axis per finite parent, coefficients one more for x.
+    NaN means that a configuration has no parameters.
+    """
+
+    finite_parents: tuple[int, ...]
+    real_parents: tuple[int, ...]
+    intercept: Array
+    coefficients: Array
+    variance: Array
