@@ -19,6 +19,7 @@ SCRIPTS = [
     "learning_curve.py",
     "structure.py",
     "uncertainty.py",
+    "inference.py",
 ]
 
 if __name__ == "__main__":

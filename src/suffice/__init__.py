@@ -36,6 +36,7 @@ _HOME = {
     "Dag": "graphs",
     "Data": "engines.data",
     "Dirichlet": "families.priors",
+    "Distribution": "models.answers",
     "Evidence": "scores",
     "Exact": "structure.exact",
     "Finite": "variables",
@@ -46,17 +47,22 @@ _HOME = {
     "GES": "structure.ges",
     "GSquared": "structure.independence",
     "Gaussian": "families.conditional_gaussian",
+    "Gibbs": "inference.sampling",
     "Graph": "graphs",
     "HillClimb": "structure.hill_climb",
     "K2": "families.priors",
+    "LikelihoodWeighting": "inference.sampling",
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
     "MMHC": "structure.mmhc",
     "Majority": "structure.orientation",
+    "Marginals": "models.answers",
     "MaxParents": "structure.constraints",
     "Mean": "families.family",
+    "Mixture": "models.mixture",
     "Mode": "families.family",
     "Moments": "statistics",
+    "MostProbable": "models.answers",
     "MutualInformation": "structure.independence",
     "NormalInverseGamma": "families.priors",
     "NormalWishart": "families.priors",
@@ -66,6 +72,7 @@ _HOME = {
     "Real": "variables",
     "Request": "statistics",
     "Require": "structure.constraints",
+    "Samples": "models.samples",
     "Statistics": "statistics",
     "SufficeError": "errors",
     "SufficeNote": "errors",
@@ -119,6 +126,7 @@ __all__ = [
     "Dag",
     "Data",
     "Dirichlet",
+    "Distribution",
     "Evidence",
     "Exact",
     "Finite",
@@ -128,15 +136,20 @@ __all__ = [
     "Found",
     "GSquared",
     "Gaussian",
+    "Gibbs",
     "Graph",
     "HillClimb",
+    "LikelihoodWeighting",
     "LocalScores",
     "LogLikelihood",
     "Majority",
+    "Marginals",
     "MaxParents",
     "Mean",
+    "Mixture",
     "Mode",
     "Moments",
+    "MostProbable",
     "MutualInformation",
     "NormalInverseGamma",
     "NormalWishart",
@@ -145,6 +158,7 @@ __all__ = [
     "Real",
     "Request",
     "Require",
+    "Samples",
     "Statistics",
     "SufficeError",
     "SufficeNote",
@@ -181,10 +195,14 @@ if TYPE_CHECKING:
     from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, NormalInverseGamma, NormalWishart
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
+    from suffice.inference.sampling import Gibbs, LikelihoodWeighting
     from suffice.learning.fit import fit, score
+    from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet
     from suffice.models.bde import BDe
     from suffice.models.divergence import entropy, kl
+    from suffice.models.mixture import Mixture
+    from suffice.models.samples import Samples
     from suffice.recipes.bootstrap import bootstrap
     from suffice.recipes.cross_validate import cross_validate
     from suffice.recipes.learn import learn

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from suffice.cli_question import read_settings
 from suffice.engines.scan import scan
 from suffice.errors import SchemaError, SufficeError, listed, nearest
 from suffice.families.family import Mean, Mode
@@ -37,6 +38,8 @@ METHODS: dict[str, tuple[str, str, str | None]] = {
     "mmhc": ("mmhc", "MMHC", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
+SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
+"""Methods of `query` beside the exact one."""
 INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
 
 
@@ -104,6 +107,22 @@ def method_of(words: str, **options: Any) -> Any:
         if option not in method.__dataclass_fields__:
             raise SufficeError(f"the method {word} has no option --{option.replace('_', '-')}")
     return method(**given)
+
+
+def sampler_of(words: str) -> Any:
+    """How a question is answered: `exact` (None), or by draws, as in `lw`, `lw:10000` or `gibbs:5000`.
+
+    >>> sampler_of("lw:500"), sampler_of("exact")
+    (LikelihoodWeighting(n=500), None)
+    """
+    word, colon, number = words.strip().lower().partition(":")
+    if word == "exact" and not colon:
+        return None
+    if word not in SAMPLERS or (colon and not number.isdecimal()):
+        known = ", ".join(f"{s}:10000" for s in SAMPLERS)
+        raise SufficeError(f"the method {words!r} is not known; use exact, or draws with their number: {known}")
+    method = getattr(import_module("suffice.inference.sampling"), SAMPLERS[word])
+    return method(n=int(number)) if number else method()
 
 
 def takes(words: str, option: str) -> bool:
@@ -205,6 +224,41 @@ def model_of(text: str) -> BayesNet:
     8
     """
     return load(text) if text in NAMES and not Path(text).exists() else read(text)
+
+
+def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
+    """What stands after `=` as a network takes it: a state stays text, the value of a real node or of bins becomes a number.
+
+    >>> values_of(model_of("asia"), {"asia": "yes", "lung": (0.1, 0.9)})
+    {'asia': 'yes', 'lung': (0.1, 0.9)}
+    """
+    return {name: _value_of(bn.variables.get(name), value) for name, value in given.items()}
+
+
+def interventions_of(bn: BayesNet, words: Sequence[str]) -> dict[str, Any]:
+    """What `--do` sets, each time one or several: `x=yes`, `x=yes, y=1.5`.
+
+    >>> interventions_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"])
+    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
+    """
+    result: dict[str, Any] = {}
+    for text in words:
+        for name, value in read_settings(text, "--do").items():
+            if name in result:
+                raise SufficeError(f"--do sets {name!r} twice")
+            result[name] = value
+    return values_of(bn, result)
+
+
+def _value_of(variable: Any, value: Any) -> Any:
+    if variable is None or not isinstance(value, str):
+        return value  # the network says best what is wrong with a name
+    if isinstance(variable, Finite) and (variable.cuts is None or value in variable.states):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]) -> dict[str, Any]:

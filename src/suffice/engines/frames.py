@@ -104,15 +104,17 @@ def from_columns(columns: Mapping[object, Any]) -> Frame:
         first = next(iter(lengths))
         if n != lengths[first]:
             raise DataError(f"the column {name!r} has {n} rows where {first!r} has {lengths[first]}")
-    return Frame({n: _converter(v) for n, v in columns.items()}, next(iter(lengths.values()), 0))
+    texts_only = frozenset(str(n) for n, v in columns.items() if isinstance(v, np.ndarray) and v.dtype.kind == "U")
+    return Frame({n: _converter(v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only)
 
 
 def _getter(series: Any) -> Callable[[], Any]:
     def get() -> Any:
         import pyarrow as pa
 
-        if series.implementation.is_pandas() and hasattr(series.to_native(), "cat"):
-            return _from_categories(series.to_native().cat)
+        native = series.to_native()
+        if series.implementation.is_pandas() and native.dtype.name == "category":
+            return _from_categories(native.cat)
         try:
             return series.to_arrow()
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
@@ -146,12 +148,25 @@ def _converter(values: Any) -> Callable[[], Any]:
             return values.to_arrow()
         if isinstance(values, np.ma.MaskedArray):
             return pa.array(values.data, mask=np.ma.getmaskarray(values))
+        if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
+            return _from_unicode(values)
         try:
             return pa.array(values, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             return _as_texts(values)
 
     return convert
+
+
+def _from_unicode(values: Any) -> Any:
+    """An array of texts of fixed width by its bytes, which are told apart without making a text of every cell."""
+    import pyarrow as pa
+
+    width = values.dtype.itemsize
+    cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    encoded = pa.Array.from_buffers(pa.binary(width), len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
+    words = np.frombuffer(encoded.dictionary.buffers()[1], cells.dtype, len(encoded.dictionary))
+    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words.tolist(), pa.string()))
 
 
 def _as_texts(values: Any) -> Any:

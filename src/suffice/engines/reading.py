@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -23,6 +23,9 @@ from suffice.errors import DataError
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
 
 Encoder = States | Numbers | Cuts | Guess
+
+FEW_CELLS = 2**19
+"""Cells that are encoded sooner than threads are started for them."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,15 @@ def _is_numeric(what: Any) -> bool:
 
 def encoded(source: Source, encoders: Mapping[str, Encoder]) -> Iterator[tuple[dict[str, Array], int]]:
     """The chunks of the columns, encoded, with their lengths; the next batch is read while one is being encoded."""
-    names = list(encoders)
-    shares = [names[i :: 4 * n_threads()] for i in range(min(len(names), 4 * n_threads()))]
+    return ((chunks, n) for chunks, _, n in passed(source, encoders))
+
+
+def passed(
+    source: Source, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows"
+) -> Generator[tuple[dict[str, Array], Mapping[str, Any], int]]:
+    """The chunks of the columns, encoded; the batches they came from, in which `keep` are columns, too; and their lengths."""
+    names = list(dict.fromkeys([*encoders, *keep]))
+    shares = [list(encoders)[i :: 4 * n_threads()] for i in range(min(len(encoders), 4 * n_threads()))]
     row = 0
 
     def encode(share: Sequence[str], batch: Mapping[str, Any]) -> dict[str, Array]:
@@ -97,13 +107,18 @@ def encoded(source: Source, encoders: Mapping[str, Encoder]) -> Iterator[tuple[d
                 chunks[name] = chunk
         return chunks
 
-    with ThreadPoolExecutor(n_threads()) as pool, closing(ahead(source.batches(names))) as batches:
-        for batch in watched(batches, "reading rows", source.n_rows, lambda b: len(b[names[0]])):
+    with ExitStack() as stack:
+        run: Callable[..., Iterator[dict[str, Array]]] = map
+        batches = source.batches(names)
+        if source.n_rows is None or source.n_rows * len(names) > FEW_CELLS:
+            run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
+            batches = stack.enter_context(closing(ahead(batches)))
+        for batch in watched(batches, what, source.n_rows, lambda b: len(b[names[0]])):
             chunks: dict[str, Array] = {}
-            for part in pool.map(encode, shares, repeat(batch)):
+            for part in run(encode, shares, repeat(batch)):
                 chunks.update(part)
             length = len(batch[names[0]])
-            yield chunks, length
+            yield chunks, batch, length
             row += length
 
 

@@ -48,7 +48,7 @@ def scan(
         return x if variables is None else x.with_variables(variables)
     if integers not in (Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
-    source = _source(x)
+    source = source_of(x)
     column = _weights_column(weights, source)
     options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
     store = Store(source, options)
@@ -59,7 +59,8 @@ def scan(
     return Data(store, [n for n in source.names if n != column])
 
 
-def _source(x: Any) -> Source:
+def source_of(x: Any) -> Source:
+    """The source of the rows of anything that `scan` takes, but `Data`."""
     from suffice.engines import frames
 
     if isinstance(x, (str, os.PathLike)):

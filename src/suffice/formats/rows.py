@@ -1,9 +1,11 @@
-"""Rows to files: CSV or Parquet by suffix, or CSV on standard output."""
+"""Rows to files: CSV or Parquet by suffix, or CSV on standard output; all at once, or as they come."""
 
 from __future__ import annotations
 
 import gzip
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+GROUP = 2**17
+"""Rows that are written together to a Parquet file."""
 
 
 def checked_rows_path(path: str) -> str:
@@ -26,40 +31,103 @@ def checked_rows_path(path: str) -> str:
 
 def write_rows(table: pa.Table, path: str | None) -> None:
     """Write an Arrow table; None is standard output."""
+    write_stream([table], path)
+
+
+def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
+    """Write tables one after the other, with the columns of the first, as one file; give the number of rows.
+
+    No more than one table, or one group of a Parquet file, is held at a time. If the tables break off, so does the file: under
+    its own name there is all of it or nothing.
+
+    >>> import pyarrow, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> write_stream((pyarrow.table({"x": [i]}) for i in range(2)), str(path)), path.read_text()
+    (2, 'x\\n0\\n1\\n')
+    """
+    n_rows = 0
+    with _opened(path) as write:
+        for table in tables:
+            write(table)
+            n_rows += table.num_rows
+    return n_rows
+
+
+@contextmanager
+def _opened(path: str | None) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes one table after another to a file, or to standard output."""
     if path is None:
-        _csv(table, sys.stdout.buffer)
+        yield _csv_writer(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     suffix = checked_rows_path(path)
     with replacing(path) as place:
         if suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, place)
+            with _parquet_writer(place) as write:
+                yield write
         elif suffix == ".csv":
             with place.open("wb") as stream:
-                _csv(table, stream)
+                yield _csv_writer(stream)
         else:
-            with place.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, compresslevel=6) as stream:
-                _csv(table, stream)
+            with place.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, compresslevel=6) as packed:
+                yield _csv_writer(packed)
 
 
-def _csv(table: pa.Table, stream: Any) -> None:
+@contextmanager
+def _parquet_writer(place: Path) -> Iterator[Callable[[pa.Table], None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    waiting: list[pa.Table] = []
+    with ExitStack() as stack:
+        files: list[pq.ParquetWriter] = []
+
+        def flush() -> None:
+            if not files:
+                files.append(stack.enter_context(pq.ParquetWriter(place, waiting[0].schema)))
+            files[0].write_table(pa.concat_tables([t.cast(files[0].schema) for t in waiting]).unify_dictionaries())
+            waiting.clear()
+
+        def write(table: pa.Table) -> None:
+            waiting.append(table)
+            if sum(t.num_rows for t in waiting) >= GROUP:
+                flush()
+
+        yield write
+        if waiting:
+            flush()
+
+
+def _csv_writer(stream: Any) -> Callable[[pa.Table], None]:
+    """Text is quoted in those tables, and in the header, where some of it must be."""
     import pyarrow.csv as csv
 
-    bare = not any(_special(c) for c in table.column_names) and not any(_quotable(table[c]) for c in table.column_names)
-    style = "none" if bare else "needed"
-    csv.write_csv(table, stream, csv.WriteOptions(quoting_style=style, quoting_header=style))
+    styles = {True: "needed", False: "none"}
+    is_first = True
+
+    def write(table: pa.Table) -> None:
+        nonlocal is_first
+        options = csv.WriteOptions(
+            include_header=is_first,
+            quoting_header=styles[any(map(_special, table.column_names))],
+            quoting_style=styles[any(map(_quotable, table.columns))],
+        )
+        csv.write_csv(table, stream, options)
+        is_first = False
+
+    return write
 
 
 def _quotable(column: pa.ChunkedArray) -> bool:
-    """Whether a state holds what would break a bare cell. Arrow quotes all text or none."""
+    """Whether a cell holds what would break a bare one. Arrow quotes all text or none."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if not pa.types.is_dictionary(column.type):
-        return False
-    states = {s for chunk in column.chunks for s in chunk.dictionary.to_pylist()}
-    return any(_special(s) for s in states)
+    if pa.types.is_dictionary(column.type):
+        states = {s for chunk in column.chunks for s in chunk.dictionary.to_pylist()}
+        return any(_special(str(s)) for s in states)
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return is_text and bool(pc.any(pc.match_substring_regex(column, '[,"\r\n]')).as_py())
 
 
 def _special(text: str) -> bool:

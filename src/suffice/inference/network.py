@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ class Network:
     tables: Array
 
     @classmethod
-    def of(cls, sizes: Iterable[int], factors: Iterable[tuple[Sequence[int], int, Array]]) -> Network:
+    def of(cls, sizes: Iterable[int], factors: Iterable[tuple[Any, int, Array]]) -> Network:
         """From sizes and factors (scope, child or `NONE`, table with one axis per variable of the scope)."""
         listed = list(factors)
         scopes = [np.asarray(scope, np.int64) for scope, _, _ in listed]
@@ -69,9 +71,45 @@ class Network:
         """What `of` takes."""
         return [(self.scope(f), int(self.child[f]), self.table(f)) for f in range(self.n_factors)]
 
-    def with_factors(self, more: Iterable[tuple[Sequence[int], int, Array]]) -> Network:
+    def with_factors(self, more: Iterable[tuple[Any, int, Array]]) -> Network:
         """The same network with further factors."""
         return Network.of(self.sizes, [*self.factors(), *more])
+
+    @cached_property
+    def strides(self) -> Ints:
+        """How far apart neighbouring states of each variable of each scope lie in the factor's table."""
+        result = np.ones(len(self.scopes), np.int64)
+        for f in range(self.n_factors):
+            a, b = self.scope_start[f], self.scope_start[f + 1]
+            result[a : b - 1] = np.cumprod(self.sizes[self.scopes[a + 1 : b]][::-1])[::-1]
+        return result
+
+    @cached_property
+    def has_zeros(self) -> bool:
+        """Whether anything at all is impossible."""
+        return bool((self.tables == 0.0).any())
+
+    @cached_property
+    def own(self) -> Ints:
+        """For each variable the factor whose child it is, −1 if there is none."""
+        result = np.full(self.n_variables, NONE, np.int64)
+        distributions = np.flatnonzero(self.child >= 0)
+        result[self.child[distributions]] = distributions
+        return result
+
+    @cached_property
+    def touching(self) -> tuple[Ints, Ints]:
+        """The factors that each variable is in: those of v are `second[first[v]:first[v + 1]]`."""
+        owner = np.repeat(np.arange(self.n_factors), np.diff(self.scope_start))
+        order = np.argsort(self.scopes, kind="stable")
+        return _starts(np.bincount(self.scopes, minlength=self.n_variables)), owner[order]
+
+    @cached_property
+    def backwards(self) -> Ints:
+        """The variables in an order in which children come before their parents."""
+        parents = {v: self.scope(f)[self.scope(f) != v].tolist() for v, f in enumerate(self.own) if f >= 0}
+        order = TopologicalSorter({v: parents.get(v, []) for v in range(self.n_variables)}).static_order()
+        return np.array(list(order)[::-1], np.int64)
 
     def unobserved(self) -> Ints:
         """Codes that observe nothing."""

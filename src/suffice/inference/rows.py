@@ -1,25 +1,53 @@
-"""Posteriors of one variable in many rows, each with other cells observed. (Stand-in, being written.)"""
+"""Posteriors of a few variables in many rows at once, each row with other cells observed.
+
+Row by row the part of the network is found on which the answer depends: no barren variables, nothing that observed ones cut
+off. Each different part is arranged once, and so many rows with the same cells observed cost little more than their tables.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from suffice.inference.network import Array, Ints, Network
-from suffice.inference.posterior import posterior
+from suffice.inference.network import Array, Ints, Network, Soft
+from suffice.inference.posterior import carefully
+from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
+from suffice.inference.run import marked, with_all_likelihoods
 
 
-def posteriors(network: Network, targets: Ints, codes: Ints) -> list[Array]:
+def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:
     """For each target, p(target | the observed cells of a row other than the target's own): one line per row.
 
-    `codes` has one line per row and a column per variable, −1 where a cell is not observed (int64 or int32). A row whose
-    other cells are impossible together has NaN.
+    `codes` has one line per row and a column per variable, −1 where a cell is not observed. Where those cells are impossible
+    together, the line is NaN.
     """
-    result = []
-    for t in targets:
-        lines = []
-        for row in codes:
-            own = row.astype(np.int64)
-            own[t] = -1
-            lines.append(posterior(network, [int(t)], own).probs)
-        result.append(np.array(lines))
-    return result
+    return [_row_posteriors(network, int(t), codes) for t in targets]
+
+
+def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
+    seen = np.array(codes, np.int32)
+    seen[:, target] = -1
+    tables = network.tables[None]
+    out, _ = _answered(network, [target], seen, tables)
+    if network.has_zeros:  # then cells that the target does not depend on may be impossible, too
+        out[_answered(network, (), seen, tables)[1] == -np.inf] = np.nan
+    return out
+
+
+def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None, tables: Array) -> Array:
+    """p(targets | evidence) under many settings of the tables, one line each of all the joint's cells.
+
+    Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
+    """
+    seen = np.ascontiguousarray(marked(codes, soft), np.int32)[None]
+    return _answered(network, targets, seen, with_all_likelihoods(network, soft, tables))[0]
+
+
+def _answered(network: Network, targets: Sequence[int], seen: Codes, tables: Array) -> tuple[Array, Array]:
+    """All rows by the kernel, and those that it could not answer one by one; ln of what each was divided by comes second."""
+    out, log_prob, status = in_rows(network, targets, seen, tables)
+    for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
+        codes = seen[r if len(seen) > 1 else 0].astype(np.int64)
+        out[r], log_prob[r] = carefully(network, targets, codes, tables[r if len(tables) > 1 else 0])
+    return out, log_prob

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.inference.blocks import Hybrid
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import GaussianNode, Network
 from suffice.variables import Finite
@@ -52,3 +53,7 @@ class Compiled:
     @cached_property
     def tree(self) -> JunctionTree:
         return JunctionTree.of(self.network)
+
+    @cached_property
+    def hybrid(self) -> Hybrid:
+        return Hybrid(self.network, self.gaussians)

@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from suffice.engines.distinct import entropy_of_rows
 from suffice.errors import ModelError, TooLarge, listed
-from suffice.factors import Factor
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference.elimination import joint
+from suffice.inference.posterior import posterior
 from suffice.models.bayes_net import BayesNet
 from suffice.variables import Finite
 
@@ -36,13 +35,11 @@ def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
     >>> marginal(BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y]), ["y"])
     array([0.75, 0.25])
     """
-    factors = []
-    for node in bn.dag.ancestral(names).nodes:
-        cpd = bn[node]
-        if not isinstance(cpd, Table):
-            raise ModelError(f"{node!r} is real: only finite variables have a joint table")
-        factors.append(Factor((*cpd.parents, node), cpd.probs))
-    return joint(factors, list(names)).values if names else np.ones(())
+    compiled = bn.compiled
+    for name in names:
+        if name not in compiled.index:
+            raise ModelError(f"{name!r} is real: only finite variables have a joint table")
+    return posterior(compiled.network, [compiled.index[n] for n in names], compiled.network.unobserved()).probs
 
 
 def entropy(x: Any) -> float:

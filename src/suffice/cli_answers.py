@@ -1,0 +1,150 @@
+"""Answers of a network as the command line prints them: whole tables for a person, plain values for a program (JSON)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from suffice.display import number, text_table
+from suffice.errors import ModelError
+from suffice.models.answers import Distribution, Marginals, MostProbable
+from suffice.models.bayes_net import BayesNet
+from suffice.models.evidence import code_of
+from suffice.models.samples import Samples
+from suffice.variables import Finite
+
+States = Mapping[str, str]
+"""The states that targets are asked for, where the question names some."""
+
+COLUMNS = {"probability": "probability", "lower": "lower", "upper": "upper", "standard_error": "±"}
+
+
+def check_states(bn: BayesNet, targets: tuple[str, ...], states: States) -> None:
+    """Refuse states that a target does not have, before anything is computed."""
+    if not states:
+        return
+    for name in targets:
+        variable = bn.variables.get(name)
+        if isinstance(variable, Finite) and name in states:
+            code_of(variable, states[name])
+        elif variable is not None and not isinstance(variable, Finite):
+            raise ModelError(f"{name!r} is a number and has no states: ask for its distribution, with states only after the bar")
+
+
+def in_text(answer: Any, states: States) -> str:
+    """The answer for a person; where each target has a state, the one probability, with all its digits.
+
+    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
+    >>> in_text(answer, {}) == repr(answer), in_text(answer, {"x": "b"})
+    (True, '0.75')
+    """
+    title = repr(answer).partition("\n")[0]
+    if isinstance(answer, Marginals):
+        return f"{title}\n{text_table(['node', 'probabilities'], [(n, _in_a_line(answer[n])) for n in answer], indent='  ')}"
+    if isinstance(answer, MostProbable):
+        return f"{title}\n{text_table(['node', 'state'], answer.items(), indent='  ')}"
+    if not isinstance(answer, Distribution):
+        return repr(answer)
+    found = _records(answer, states)
+    if set(answer.names) == set(states) and answer.interval is None and answer.error is None:
+        return repr(found[0]["probability"])
+    numbers = [k for k in found[0] if k != "states"]
+    rows = [[*record["states"].values(), *(record[k] for k in numbers)] for record in found]
+    return f"{title}\n{text_table([*answer.names, *(COLUMNS[k] for k in numbers)], rows)}"
+
+
+def facts(answer: Any, states: States) -> dict[str, Any]:
+    """The answer for a program.
+
+    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
+    >>> facts(answer, {"x": "b"})["probabilities"]
+    [{'states': {'x': 'b'}, 'probability': 0.75}]
+    """
+    if isinstance(answer, Marginals):
+        return {"targets": list(answer), "marginals": {n: facts(answer[n], {}) for n in answer}}
+    if isinstance(answer, MostProbable):
+        return {
+            "targets": list(answer),
+            "most_probable": dict(answer),
+            "log_prob": answer.log_prob,
+            "probability": answer.probability,
+        }
+    if isinstance(answer, Distribution):
+        return {"targets": list(answer.names), **_probabilities(answer, states), **_sampled(answer), "how": answer.how}
+    if isinstance(answer, Samples):
+        return _samples(answer)
+    return _mixture(answer)
+
+
+def _probabilities(answer: Distribution, states: States) -> dict[str, Any]:
+    return {"states": {v.name: list(v.states) for v in answer.variables}, "probabilities": _records(answer, states)}
+
+
+def _records(answer: Distribution, states: States) -> list[dict[str, Any]]:
+    """One record per cell, of those that have the states."""
+    numbers = {"probability": answer.probs}
+    if answer.interval is not None:
+        numbers |= {"lower": answer.interval.lower, "upper": answer.interval.upper}
+    if answer.error is not None:
+        numbers |= {"standard_error": answer.error}
+    wanted = [[states[v.name]] if v.name in states else v.states for v in answer.variables]
+    records = []
+    for cell in product(*wanted):
+        at = tuple(map(code_of, answer.variables, cell))
+        values = {name: float(array[at]) for name, array in numbers.items()}
+        records.append({"states": dict(zip(answer.names, cell, strict=True)), **values})
+    return records
+
+
+def _mixture(answer: Any) -> dict[str, Any]:
+    """Of real targets: their means and standard deviations, and the components that they are mixed from."""
+    ends = answer.mean_interval
+    finite = answer.finite
+    targets = answer.names if finite is None else (*finite.names, *answer.names)
+    components = []
+    for i, (weight, mean, covariance) in enumerate(zip(answer.weights, answer.means, answer.covariances, strict=True)):
+        known = {} if finite is None else {"states": dict(zip(finite.names, answer.states[i], strict=True))}
+        moments = {"mean": _by_name(answer.names, mean), "covariance": covariance.tolist()}
+        components.append({"weight": float(weight), **known, **moments})
+    return {
+        "targets": list(targets),
+        **({} if finite is None else _probabilities(finite, {})),
+        "mean": _by_name(answer.names, answer.mean),
+        "sd": _by_name(answer.names, answer.sd),
+        **({} if ends is None else {"lower": _by_name(answer.names, ends.lower), "upper": _by_name(answer.names, ends.upper)}),
+        "components": components,
+        "how": answer.how,
+    }
+
+
+def _samples(answer: Samples) -> dict[str, Any]:
+    ends = {q: _by_name(answer.reals, answer.quantile(float(q))) for q in ("0.025", "0.5", "0.975")}
+    finite = [answer[v.name] for v in answer.variables if isinstance(v, Finite)]
+    return {
+        "targets": list(answer.names),
+        **({"marginals": {a.names[0]: facts(a, {}) for a in finite}} if finite else {}),
+        "mean": _by_name(answer.reals, answer.mean),
+        "standard_error": _by_name(answer.reals, answer.error),
+        "sd": _by_name(answer.reals, answer.sd),
+        "quantiles": ends,
+        **_sampled(answer),
+        "how": answer.how,
+    }
+
+
+def _sampled(answer: Distribution | Samples) -> dict[str, Any]:
+    size = answer.effective_sample_size
+    return {} if size is None else {"effective_sample_size": size}
+
+
+def _by_name(names: tuple[str, ...], numbers: Any) -> dict[str, float]:
+    return dict(zip(names, np.atleast_1d(numbers).tolist(), strict=True))
+
+
+def _in_a_line(answer: Any) -> str:
+    if isinstance(answer, Distribution):
+        return ", ".join(f"{state} {number(p)}" for state, p in answer.items())
+    return repr(answer).partition("\n")[0]

@@ -1,0 +1,19 @@
+"""The arguments that several commands share, with what `--help` says of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="a network: .bif .xmlbif .net .dsc .xdsl .dsl .uai .json, also .gz")]
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; or saved .stats")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
+Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
+Missing = Annotated[list[str] | None, typer.Option(help="a word that means a missing cell, besides the empty cell")]
+Integers = Annotated[str, typer.Option(help="what columns of whole numbers are: real or finite")]
+FiniteWords = Annotated[
+    list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")
+]
+RealWords = Annotated[list[str] | None, typer.Option("--real", help="a,b: these columns are real")]
+BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]

@@ -1,0 +1,159 @@
+"""The commands that learn: `suffice fit` and `suffice learn`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli_arguments import AsJson, BinWords, DataFile, FiniteWords, Integers, Missing, RealWords, Weights
+from suffice.errors import SufficeError
+from suffice.terminal import say
+
+
+def fit(
+    graph: Annotated[
+        str, typer.Argument(metavar="GRAPH_OR_MODEL", help="'a -> b; b -> c', a text file with that, or a network's file")
+    ],
+    data: DataFile,
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
+    ],
+    prior: Annotated[str, typer.Option(help="mle, bdeu:10, k2, dirichlet:1, nig, bge, or several: bdeu:1+nig")] = "mle",
+    estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "real",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    bins: BinWords = None,
+    statistics: Annotated[
+        str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
+    ] = None,
+) -> None:
+    """Fit the parameters of a graph to data."""
+    from suffice import cli_words as words
+    from suffice.families.gathering import gather
+    from suffice.formats import writable, write
+    from suffice.learning.fit import fit as fitted
+
+    writable(out)
+    if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
+        raise SufficeError(
+            f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
+        )
+    start = time.perf_counter()
+    dag, bn = words.graph_of(graph)
+    declared = words.declarations(finite or [], real or [], bins or [])
+    chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
+    kinds = words.chosen(words.INTEGERS, integers, "--integers")
+    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
+    gathered = gather(rows if bn is None else words.as_known(rows, bn, declared), dag)
+    model = fitted(dag, gathered, prior=chosen_prior, estimate=how)
+    if statistics:
+        gathered.save(statistics)
+    write(model, out)
+    say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
+
+
+def learn(
+    data: DataFile,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
+    ] = None,
+    method: Annotated[str, typer.Option(help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc")] = "orders",
+    score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge")] = "bic",
+    max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
+    require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
+    tiers: Annotated[
+        str | None, typer.Option(metavar="FILE", help="a tier of names on each line; no edge leads to an earlier tier")
+    ] = None,
+    restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
+    alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
+    prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
+    bootstrap: Annotated[
+        int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="say of each edge why it is there")] = False,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="what the search may take beside the data: 2GB")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
+    threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only foretell what the search would cost")] = False,
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "real",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    bins: BinWords = None,
+    without: Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a network's graph, and then its parameters, from data. Ctrl-C takes the best graph so far."""
+    from suffice import cli_words as words
+    from suffice.formats import writable
+    from suffice.recipes.learn import PRIOR, suitable
+    from suffice.structure.search import search
+
+    if out is not None:
+        writable(out)
+    in_method = words.takes(method, "max_parents")
+    how = words.method_of(method, max_parents=max_parents if in_method else None, restarts=restarts, alpha=alpha)
+    known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
+    asked: dict[str, Any] = {"score": words.score_of(score), "constraints": known, "seed": seed}
+    chosen_prior = None if prior is None else words.prior_of(prior)
+    declared = words.declarations(finite or [], real or [], bins or [])
+    kinds = words.chosen(words.INTEGERS, integers, "--integers")
+    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
+    if without:
+        rows = words.left_out(rows, without)
+    if bootstrap is not None and not hasattr(rows, "resample"):
+        raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
+    if dry_run:
+        plan = search(rows, method=how, dry_run=True, threads=threads, memory_limit=memory_limit, **asked)
+        print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
+        return
+    found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
+    if not found.finished:
+        say("note: the search was stopped before its end; this is the best graph so far")
+    if not as_json:
+        print(found)
+    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
+    if not as_json and told:
+        print(*(f"\n{t}" for t in told), sep="\n")
+    limits = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    strengths = None if bootstrap is None else _bootstrapped(rows, how, bootstrap, asked | limits, quiet=as_json)
+    if as_json:
+        facts = {**found.to_dict(), "score_name": repr(asked["score"])}
+        facts |= {"explanations": [t.to_dict() for t in told]} if explain else {}
+        facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
+        print(json.dumps(facts, ensure_ascii=False))
+    if out is not None:
+        _write_fitted(found, rows, suitable(PRIOR, found.problem.variables) if prior is None else chosen_prior, out)
+
+
+def _bootstrapped(rows: Any, how: Any, n: int, asked: dict[str, Any], *, quiet: bool) -> Any:
+    """How often each edge is found in resamples; printed, too."""
+    from suffice.recipes.bootstrap import bootstrap
+
+    strengths = bootstrap(rows, how, n, **asked)
+    if not quiet:
+        print(f"\n{strengths!r}")
+    return strengths
+
+
+def _write_fitted(found: Any, rows: Any, prior: Any, out: str) -> None:
+    """Fit the graph's parameters and write the network."""
+    from suffice.formats import write
+    from suffice.learning.fit import fit as fitted
+
+    model = fitted(found.dag, rows, prior=prior)
+    write(model, out)
+    say(f"{model._headline()}; searched for {found.seconds:.2f} s; written to {out}")

@@ -1,0 +1,115 @@
+"""The command that predicts: `suffice predict`, from file to file, however many rows there are."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli_arguments import Missing, Model
+from suffice.errors import SufficeError, nearest
+from suffice.terminal import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from suffice.models.bayes_net import BayesNet
+    from suffice.models.predict import Prediction
+
+
+def predict_command(
+    model: Model,
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; cells may be missing")
+    ],
+    target: Annotated[str, typer.Option("--target", metavar="NAME", help="the variable to predict; its own column is not read")],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these columns of the rows, too")] = None,
+    missing: Missing = None,
+) -> None:
+    """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
+
+    The columns are NAME, the most probable state, and P(NAME=state) for each state; of a real variable NAME, its mean, and
+    Var(NAME). They are empty where the cells of a row are impossible under the network.
+    """
+    from suffice import cli_words as words
+    from suffice.engines.passing import passing
+    from suffice.formats.rows import checked_rows_path, write_stream
+    from suffice.models.predict import measures, predictions
+
+    if out is not None:
+        checked_rows_path(out)
+    bn = words.model_of(model)
+    measures(bn, target)
+    rows = passing(data, missing=tuple(missing or ()))
+    kept = _kept(keep or [], rows.names, bn, target)
+    tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept))
+    n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)
+    if out is not None:
+        say(f"{target} predicted in {n_rows:,} rows; written to {out}")
+
+
+def _kept(words: Sequence[str], names: Sequence[str], bn: BayesNet, target: str) -> list[str]:
+    """The columns to copy, by the rules of CSV."""
+    kept = list(dict.fromkeys(n.strip() for word in words for n in next(csv.reader([word], skipinitialspace=True), [])))
+    written = _names(bn, target)
+    for name in kept:
+        if name not in names:
+            raise SufficeError(f"there is no column {name!r} to keep{nearest(name, names)}")
+        if name in written:
+            raise SufficeError(f"the column {name!r} cannot be kept: the prediction is written under this name")
+    return kept
+
+
+def _names(bn: BayesNet, target: str) -> list[str]:
+    """The names of the columns of a prediction."""
+    from suffice.models.predict import measures
+    from suffice.variables import Finite
+
+    finite = isinstance(bn.variables[target], Finite)
+    return [target, *([f"P({target}={state})" for state in measures(bn, target)] if finite else [f"Var({target})"])]
+
+
+def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
+    """A prediction as rows of a file, nothing where it is NaN."""
+    import pyarrow as pa
+
+    from suffice.models.row_posteriors import best
+    from suffice.variables import Finite
+
+    numbers = [pa.array(column, from_pandas=True) for column in found.measures.T.copy()]
+    variable = bn.variables[target]
+    if isinstance(variable, Finite):
+        codes = best(found.measures).astype("int32")
+        states = pa.array(variable.states, pa.string())
+        numbers.insert(0, pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), states))
+    kept = {n: _plain(cells) for n, cells in found.kept.items()}
+    return pa.table({**kept, **dict(zip(_names(bn, target), numbers, strict=True))})
+
+
+def _plain(cells: Any) -> Any:
+    """Text without its dictionary, which is another one in each part of a file."""
+    import pyarrow as pa
+
+    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+
+
+def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
+    """What is written where there are no rows: the header."""
+    import numpy as np
+    import pyarrow as pa
+
+    from suffice.models.predict import Prediction, measures
+
+    nothing = Prediction(np.empty((0, len(measures(bn, target)))), {n: pa.array([], pa.string()) for n in kept})
+    return _table(bn, target, nothing)
+
+
+def _or_none(tables: Iterator[pa.Table], none: pa.Table) -> Iterator[pa.Table]:
+    first = next(tables, none)
+    yield first
+    yield from tables

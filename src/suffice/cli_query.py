@@ -1,0 +1,114 @@
+"""The command that asks: `suffice query`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli_arguments import AsJson, Model
+from suffice.errors import FitError, SufficeError, TooLarge, listed
+from suffice.terminal import say, working
+
+if TYPE_CHECKING:
+    from suffice.cli_question import Question
+
+
+def query(
+    model: Model,
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUESTION",
+            help="'P(a, b | c=x, d=1.5)'. a=yes before the bar asks for that probability alone; c=[0.2,0.8] gives one likelihood "
+            "per state; names and states with blanks or marks stand in quotes. --all and --mpe need only evidence: 'c=x'",
+        ),
+    ] = "",
+    mpe: Annotated[
+        bool, typer.Option("--mpe", help="the most probable states together: of the targets, or of all that is not observed")
+    ] = False,
+    marginals: Annotated[bool, typer.Option("--all", help="the distribution of every node given the evidence")] = False,
+    do: Annotated[
+        list[str] | None, typer.Option("--do", metavar="X=YES", help="first set a variable from outside (may be repeated)")
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval", min=1)] = 1000,
+    method: Annotated[str, typer.Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
+    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
+    from suffice import cli_answers as answers
+    from suffice import cli_words as words
+    from suffice.families.family import checked_level
+    from suffice.models.evidence import in_words
+
+    how = words.sampler_of(method)
+    if interval is not None:
+        checked_level(interval)
+    _check_options(mpe=mpe, all=marginals, interval=interval is not None, method=how is not None)
+    asked = _asked(question, mpe=mpe, marginals=marginals)
+    bn = words.model_of(model)
+    set_to = words.interventions_of(bn, do or [])
+    if set_to:
+        bn = bn.do(set_to)
+    given = words.values_of(bn, asked.given)
+    answers.check_states(bn, asked.targets, asked.states)
+    with working("asking"), _hinting(model):
+        if marginals:
+            answer: Any = bn.marginals(given)
+        elif mpe:
+            answer = bn.most_probable(given, targets=asked.targets or None)
+        else:
+            answer = bn.query(asked.targets, given, method=how, interval=interval, draws=draws, seed=seed)
+    if set_to:
+        say(f"after do({in_words(set_to)})")
+    if not as_json:
+        print(answers.in_text(answer, asked.states))
+        return
+    facts = {**answers.facts(answer, asked.states), "evidence": given, "do": set_to, "interval": interval}
+    exactly = how is None  # draws are asked for where exact answers cost too much
+    print(json.dumps(facts | {"log_prob_of_evidence": bn.log_prob_of(given) if exactly else None}, ensure_ascii=False))
+
+
+@contextmanager
+def _hinting(model: str) -> Iterator[None]:
+    """Say how to do on the command line what an error says how to do in Python."""
+    try:
+        yield
+    except FitError as error:
+        again = f"suffice fit {shlex.quote(model)} DATA -o FITTED.json --prior bdeu:1"
+        raise FitError(f"{error}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
+    except TooLarge as error:
+        hint = "; on the command line: ask for a target with --method lw:10000" if "LikelihoodWeighting" in str(error) else ""
+        raise TooLarge(f"{error}{hint}") from None
+
+
+def _check_options(**given: bool) -> None:
+    """Refuse options that exclude each other."""
+    chosen = [f"--{name}" for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        raise SufficeError(f"{' and '.join(chosen[:2])} exclude each other: give one of them")
+
+
+def _asked(text: str, *, mpe: bool, marginals: bool) -> Question:
+    from suffice.cli_question import read_evidence, read_question
+
+    if not (mpe or marginals):
+        asked = read_question(text)
+        if not asked.targets:
+            raise SufficeError("the question has no target: write one, as in 'P(a | b=yes)', or give --all or --mpe")
+        return asked
+    asked = read_evidence(text)
+    if marginals and asked.targets:
+        raise SufficeError(f"--all asks for every node, not only for {listed(asked.targets)}; leave one of them out")
+    if asked.states:
+        name, state = next(iter(asked.states.items()))
+        raise SufficeError(f"--mpe finds the states of targets: write {name!r} without ={state}, or as evidence after the bar")
+    return asked

@@ -1,0 +1,218 @@
+"""Inference by drawing: the options, and what draws say about a probability or a mean, and how surely.
+
+Two kinds of draws, with the same questions: `Weighted` ones are independent and carry weights (likelihood weighting),
+`Chained` ones weigh the same and hang together (Gibbs sampling).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.errors import ModelError
+from suffice.inference.network import Array, Ints
+
+FEW = 100
+"""Draws worth fewer independent ones than this deserve a note."""
+
+APART = 1e-6
+"""Chains that lie so far apart as chains that have met do with a smaller chance than this have not met."""
+
+
+@dataclass(frozen=True)
+class LikelihoodWeighting:
+    """Answers from n draws of what is not observed, each weighted by the likelihood of what is.
+
+    For every kind of network and evidence. It needs draws that the evidence is likely for: improbable evidence at the leaves
+    leaves few that count, which the effective sample size of the answer tells. Shachter & Peot, UAI 1989, p. 311.
+
+    >>> LikelihoodWeighting(n=1000)
+    LikelihoodWeighting(n=1000)
+    """
+
+    n: int = 10_000
+
+    def __post_init__(self) -> None:
+        _checked("the number of draws of LikelihoodWeighting", self.n, 1)
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Answers from n states of random walks that redraw each unobserved variable given all others, again and again.
+
+    The n states come from several `chains` in equal parts; each chain first walks `burn_in` sweeps that do not count. Where
+    tables hold zeros a chain may not reach everything, whatever its length. Geman & Geman 1984, IEEE PAMI 6, p. 721.
+
+    >>> Gibbs(n=1000, burn_in=100)
+    Gibbs(n=1000, burn_in=100, chains=4)
+    """
+
+    n: int = 10_000
+    burn_in: int = 1_000
+    chains: int = 4
+
+    def __post_init__(self) -> None:
+        _checked("the number of chains of Gibbs", self.chains, 1)
+        _checked("the burn-in of Gibbs", self.burn_in, 0)
+        _checked("the number of draws of Gibbs", self.n, 4 * self.chains, " (four for each chain)")
+
+    @property
+    def length(self) -> int:
+        """How many states each chain keeps.
+
+        >>> Gibbs(n=10, chains=2).length
+        5
+        """
+        return -(-self.n // self.chains)
+
+
+class Shares(NamedTuple):
+    """The probability of each cell, its standard error, and how many independent draws would be worth as much.
+
+    `agree` is False where chains have not met.
+    """
+
+    probs: Array
+    error: Array
+    effective_sample_size: float
+    agree: bool = True
+
+
+class Average(NamedTuple):
+    """A mean, with the same beside it."""
+
+    mean: float
+    error: float
+    effective_sample_size: float
+    agree: bool = True
+
+
+class Weighted:
+    """Independent draws with weights w: the mean of f is Σ w f / Σ w.
+
+    Its standard error is √(Σ w² (f − mean)²) / Σ w, and the effective sample size (Σ w)² / Σ w² (Owen, Monte Carlo theory,
+    methods and examples, 2013, sections 9.2 and 9.3).
+
+    >>> drawn = Weighted(np.log([1.0, 1.0, 2.0]))
+    >>> drawn.weights, round(drawn.effective_sample_size, 6)
+    (array([0.25, 0.25, 0.5 ]), 2.666667)
+    >>> drawn.shares(np.array([0, 1, 1]), 2).probs
+    array([0.25, 0.75])
+    """
+
+    def __init__(self, log_weights: Array) -> None:
+        weights = np.exp(log_weights - log_weights.max())
+        self.weights: Array = weights / weights.sum()
+        self.effective_sample_size = float(1.0 / (self.weights @ self.weights))
+
+    def mean(self, values: Array, among: Array | None = None) -> Average:
+        """The mean of all values, or of those `among` which is 1 and not 0."""
+        w = self.weights if among is None else self.weights * among / (self.weights @ among)
+        mean = float(w @ values)
+        return Average(mean, float(np.linalg.norm(w * (values - mean))), float(1.0 / (w @ w)))
+
+    def shares(self, cells: Ints, n_cells: int) -> Shares:
+        """The weight of each of the cells 0 … n_cells − 1 into which the draws fall."""
+        p: Array = np.bincount(cells, self.weights, n_cells).astype(np.float64)
+        squares = np.bincount(cells, self.weights**2, n_cells)
+        variance = squares * (1.0 - 2.0 * p) + p**2 / self.effective_sample_size
+        return _shares(p, np.sqrt(np.maximum(variance, 0.0)), self.effective_sample_size)
+
+
+class Chained:
+    """Draws of equal weight from chains of equal length, one chain after another.
+
+    The standard error is that of the means of batches of about √length draws, as if the batches were independent; where the
+    means of whole chains lie much farther apart than that lets expect, it is theirs. The effective sample size is what
+    independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
+
+    >>> drawn = Chained(n_chains=2, length=4)
+    >>> drawn.mean(np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])).mean
+    1.5
+    """
+
+    def __init__(self, n_chains: int, length: int) -> None:
+        self.n_chains, self.length = n_chains, length
+        self.batch = int(np.sqrt(length))
+        self.n_batches = n_chains * (length // self.batch)
+
+    @property
+    def n(self) -> int:
+        return self.n_chains * self.length
+
+    @property
+    def weights(self) -> Array:
+        return np.full(self.n, 1.0 / self.n)
+
+    def mean(self, values: Array, among: Array | None = None) -> Average:
+        """The mean of all values, or of those `among` which is 1 and not 0."""
+        among = np.ones(self.n) if among is None else among
+        n = float(among.sum())
+        off = among * (values - float(among @ values) / n)
+        sums = self._batches(off * (self.n / n)).sum(axis=2)
+        error, agree = self._error((sums**2).sum(), (sums.sum(axis=1) ** 2).sum(), sums.sum())
+        effective = float(off @ off / n / error**2) if error > 0 else float(self.n_batches)
+        return Average(float(among @ values) / n, float(error), min(effective, n), agree)
+
+    def shares(self, cells: Ints, n_cells: int) -> Shares:
+        """The share of each of the cells 0 … n_cells − 1 into which the draws fall; the effective size is the smallest."""
+        p = np.bincount(cells, minlength=n_cells) / self.n
+        batches = self._batches(cells)
+        by_batch = _squared_counts(batches.reshape(self.n_batches, -1), n_cells)
+        by_chain = _squared_counts(batches.reshape(self.n_chains, -1), n_cells)
+        error, agree = self._error(by_batch, by_chain, np.bincount(batches.reshape(-1), minlength=n_cells))
+        moved = error > 0
+        sizes = p[moved] * (1.0 - p[moved]) / error[moved] ** 2
+        effective = min(float(sizes.min()), float(self.n)) if len(sizes) else float(self.n_batches)
+        return _shares(p, error, effective, agree)
+
+    def _batches(self, values: Any) -> Any:
+        """[chains, batches, draws]. The first draws of a chain, too few for a batch, are left out."""
+        kept = values.reshape(self.n_chains, -1)[:, self.length % self.batch :]
+        return kept.reshape(self.n_chains, -1, self.batch)
+
+    def _error(self, by_batch: Any, by_chain: Any, total: Any) -> tuple[Array, bool]:
+        """The error by batches within chains, or by whole chains where an F test says that they have not met.
+
+        `by_batch` and `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there.
+        """
+        m, B, b = self.n_chains, self.n_batches // self.n_chains, self.batch
+        within = np.maximum(by_batch - by_chain / B, 0.0) / (m * (B - 1)) / (m * B) / b**2
+        if m == 1:
+            return np.sqrt(within), True
+        from scipy.special import fdtri
+
+        between = np.maximum(by_chain - np.asarray(total, np.float64) ** 2 / m, 0.0) / (m - 1) / m / (B * b) ** 2
+        apart = between > fdtri(m - 1, m * (B - 1), 1.0 - APART) * within
+        return np.sqrt(np.where(apart, between, within)), not bool(apart.any())
+
+
+def _squared_counts(groups: Ints, n_cells: int) -> Array:
+    """For each cell the sum, over groups, of the square of how many of a group are in it. Cells without draws cost nothing."""
+    n_groups = len(groups)
+    keys, counts = np.unique(groups * n_groups + np.arange(n_groups)[:, None], return_counts=True)
+    return np.bincount(keys // n_groups, counts.astype(np.float64) ** 2, n_cells).astype(np.float64)
+
+
+def _shares(probs: Array, error: Array, effective: float, agree: bool = True) -> Shares:
+    """Where all draws agree no spread is seen, yet 3/n is still within reach (the rule of three): 1/n stands for the error."""
+    alike = (probs <= 0.0) | (probs >= 1.0 - 1e-12)
+    return Shares(probs, np.where(alike, 1.0 / effective, error), effective, agree)
+
+
+def _checked(what: str, n: object, least: int, why: str = "") -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
+        raise ModelError(f"{what} must be a whole number from {least} up{why}, not {n!r}")
+
+
+def checked_seed(seed: object) -> int:
+    """The seed, which is a whole number from 0 up.
+
+    >>> checked_seed(3)
+    3
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ModelError(f"a seed is a whole number from 0 up, not {seed!r}")
+    return int(seed)

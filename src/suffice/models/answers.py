@@ -1,0 +1,272 @@
+"""Answers of a network to questions: distributions of finite variables, all marginals, most probable states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from suffice.display import html_table, number, text_table
+from suffice.errors import ModelError, listed
+from suffice.families.family import Interval, frame
+from suffice.inference.network import Array, Ints
+from suffice.models.evidence import code_of, in_words, unknown_name
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite
+
+Key = Any
+"""How a cell is named: a state of the one target, a tuple of states, or a mapping from targets to states."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distribution:
+    """p(targets | given) over finite targets: `probs` has one axis per target, in the order asked for.
+
+    `interval` has the ends of a credible interval of each probability, `error` its Monte-Carlo standard error, where the
+    question asked for them; `how` says in words how the answer was found.
+
+    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]), given={"y": "yes"})
+    >>> answer["b"], answer.mode, dict(answer)
+    (0.75, 'b', {'a': 0.25, 'b': 0.75})
+    >>> answer
+    p(x | y=yes), exact
+    x  probability
+    ─  ───────────
+    a  0.25
+    b  0.75
+    """
+
+    variables: tuple[Finite, ...]
+    probs: Array
+    interval: Interval | None = None
+    error: Array | None = None
+    effective_sample_size: float | None = None
+    how: str = "exact"
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "probs", self._shaped(self.probs))
+        if self.interval is not None:
+            object.__setattr__(self, "interval", Interval(*map(self._shaped, self.interval)))
+        if self.error is not None:
+            object.__setattr__(self, "error", self._shaped(self.error))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # arrays come out of a pickle writeable; made anew they are not
+        return Distribution, tuple(getattr(self, f.name) for f in fields(self))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The targets."""
+        return tuple(v.name for v in self.variables)
+
+    @property
+    def mode(self) -> Any:
+        """The most probable state; of several targets the most probable tuple of states. The first of equals."""
+        return self._key(int(np.argmax(self.probs)))
+
+    def __getitem__(self, key: Key) -> float:
+        return float(self.probs[self._codes(key)])
+
+    def __iter__(self) -> Iterator[Any]:
+        """The states in their order; of several targets the tuples of states, the last target fastest."""
+        return map(self._key, range(self.probs.size))
+
+    def __len__(self) -> int:
+        return self.probs.size
+
+    def keys(self) -> list[Any]:
+        return list(self)
+
+    def items(self) -> list[tuple[Any, float]]:
+        """Each state, or tuple of states, with its probability."""
+        return list(zip(self, self.probs.reshape(-1).tolist(), strict=True))
+
+    def entropy(self) -> float:
+        """−Σ p ln p, in nats.
+
+        >>> round(Distribution((Finite("x", ["a", "b"]),), np.array([0.5, 0.5])).entropy(), 6)
+        0.693147
+        """
+        p = self.probs[self.probs > 0]
+        return max(0.0, -float(p @ np.log(p)))
+
+    def to_frame(self) -> Any:
+        """One row per cell: a state of each target, the probability, and the ends of its interval or its error."""
+        digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
+        columns: dict[str, Any] = {v.name: [v.states[i] for i in d] for v, d in zip(self.variables, digits, strict=True)}
+        return frame({**columns, **{name: array.reshape(-1) for name, array in self._numbers().items()}})
+
+    def _shaped(self, array: Any) -> Array:
+        """The array as a read-only view, which must have an axis per target."""
+        view = np.asarray(array, np.float64).view()
+        if view.shape != sizes(self.variables):
+            raise ModelError(f"an answer over {listed(self.names)} has the shape {sizes(self.variables)}, not {view.shape}")
+        view.flags.writeable = False
+        return view
+
+    def _codes(self, key: Key) -> tuple[int, ...]:
+        if isinstance(key, Mapping):
+            if set(key) != set(self.names):
+                raise ModelError(f"the answer is over {listed(self.names)}: name a state of each, not of {listed(key) or 'none'}")
+            key = tuple(key[n] for n in self.names)
+        states = key if isinstance(key, tuple) else (key,)
+        if len(states) != len(self.variables):
+            raise ModelError(f"the answer is over {listed(self.names)}: give {len(self.names)} states, not {key!r}")
+        return tuple(map(code_of, self.variables, states))
+
+    def _key(self, i: int) -> Any:
+        digits = np.unravel_index(i, self.probs.shape)
+        states = tuple(v.states[int(d)] for v, d in zip(self.variables, digits, strict=True))
+        return states[0] if len(states) == 1 else states
+
+    def _numbers(self) -> dict[str, Array]:
+        numbers = {"probability": self.probs}
+        if self.interval is not None:
+            numbers |= {"lower": self.interval.lower, "upper": self.interval.upper}
+        return numbers if self.error is None else {**numbers, "error": self.error}
+
+    def _table(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        numbers, rows = [a.reshape(-1) for a in self._numbers().values()], []
+        for i in range(min(limit, self.probs.size)):
+            key = self._key(i)
+            rows.append([*(key if isinstance(key, tuple) else (key,)), *(float(a[i]) for a in numbers)])
+        header = [*self.names, *("±" if n == "error" else n for n in self._numbers())]
+        return header, rows
+
+    def _title(self) -> str:
+        given = f" | {in_words(self.given)}" if self.given else ""
+        return f"p({', '.join(self.names)}{given}), {self.how}"
+
+    def __repr__(self) -> str:
+        more = self.probs.size - 32
+        return f"{self._title()}\n{text_table(*self._table(32))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(64), caption=self._title())
+
+
+class Marginals(Mapping[str, Any]):
+    """p(x | given) of every node x: a `Distribution` of a finite one, made when it is asked for, a `Mixture` of a real one.
+
+    >>> x = Finite("x", ["a", "b"])
+    >>> Marginals({"x": x}, np.array([0.25, 0.75]), np.array([0, 2]), 0.0)["x"]["b"]
+    0.75
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, Finite],
+        probs: Array,
+        start: Ints,
+        log_prob: float,
+        given: Mapping[str, Any] | None = None,
+        reals: Mapping[str, Any] | None = None,
+        index: Mapping[str, int] | None = None,
+    ) -> None:
+        """`probs[start[i]:start[i + 1]]` are those of the i-th of `variables`; `index` is their numbering, if it is at hand."""
+        self._variables, self._probs, self._start = variables, probs, start
+        self._given, self._reals = given or {}, reals or {}
+        self._index = index if index is not None else {n: i for i, n in enumerate(variables)}
+        self.log_prob_of_evidence = log_prob
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._reals:
+            return self._reals[name]
+        if name not in self._index:
+            raise unknown_name(name, self)
+        i = self._index[name]
+        return Distribution((self._variables[name],), self._probs[self._start[i] : self._start[i + 1]], given=self._given)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._variables
+        yield from self._reals
+
+    def __len__(self) -> int:
+        return len(self._variables) + len(self._reals)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._variables or name in self._reals
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except ModelError:
+            return default
+
+    def _rows(self, limit: int) -> list[tuple[str, str]]:
+        names = [n for n, _ in zip(self, range(limit), strict=False)]
+        return [(n, _in_a_line(a) if isinstance(a := self[n], Distribution) else repr(a).partition("\n")[0]) for n in names]
+
+    def _title(self) -> str:
+        if not self._given:
+            return f"Marginals of {len(self):,} nodes"
+        probability = f"ln p(evidence) = {number(float(self.log_prob_of_evidence))}"
+        return f"Marginals of {len(self):,} nodes given {in_words(self._given)}; {probability}"
+
+    def __repr__(self) -> str:
+        more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
+        return f"{self._title()}\n{text_table(['node', 'probabilities'], self._rows(40), indent='  ')}{more}"
+
+    def _repr_html_(self) -> str:
+        return html_table(["node", "probabilities"], self._rows(80), caption=self._title())
+
+
+def _in_a_line(answer: Distribution, limit: int = 6) -> str:
+    cells = [f"{state} {number(p)}" for state, p in answer.items()]
+    return ", ".join(cells) if len(cells) <= limit else f"{', '.join(cells[:limit])}, … and {len(cells) - limit} more"
+
+
+class MostProbable(Mapping[str, Any]):
+    """The most probable states together (numbers of real variables), with ln p(them, evidence) and p(them | evidence).
+
+    With real variables among them or in the evidence these are densities.
+
+    >>> MostProbable({"x": "a"}, log_prob=-2.0, log_prob_of_evidence=-2.0).probability
+    1.0
+    """
+
+    def __init__(
+        self, states: Mapping[str, Any], log_prob: float, log_prob_of_evidence: float, given: Mapping[str, Any] | None = None
+    ) -> None:
+        self._states, self._given = dict(states), given or {}
+        self.log_prob, self.log_prob_of_evidence = log_prob, log_prob_of_evidence
+
+    @property
+    def probability(self) -> float:
+        return exp(self.log_prob - self.log_prob_of_evidence)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._states:
+            raise unknown_name(name, self._states)
+        return self._states[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._states
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._states.get(name, default)
+
+    def _title(self) -> str:
+        given = f" given {in_words(self._given)}" if self._given else ""
+        return f"Most probable states of {len(self):,} nodes{given}; probability {number(self.probability)}"
+
+    def _rows(self, limit: int) -> Sequence[tuple[str, Any]]:
+        return list(self._states.items())[:limit]
+
+    def __repr__(self) -> str:
+        more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
+        return f"{self._title()}\n{text_table(['node', 'state'], self._rows(40), indent='  ')}{more}"
+
+    def _repr_html_(self) -> str:
+        return html_table(["node", "state"], self._rows(80), caption=self._title())

@@ -1,0 +1,164 @@
+"""Questions with real variables, in their targets or their evidence, to conditional Gaussian networks.
+
+Each function takes targets as names and evidence as `Observed`, both already checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import ModelError, TooLarge, listed
+from suffice.inference import hybrid, hybrid_rows
+from suffice.inference.blocks import ManyConfigurations, Trouble
+from suffice.inference.gaussian import COLLINEAR, OVERFLOW
+from suffice.inference.hybrid import Mixed
+from suffice.inference.hybrid_modes import MixtureMode
+from suffice.inference.hybrid_modes import most_probable as mode_of
+from suffice.inference.network import Array, Ints
+from suffice.inference.weighed import NEVER
+from suffice.models.answers import Distribution, Marginals, MostProbable
+from suffice.models.evidence import Observed, impossible
+from suffice.models.mixture import Mixture
+from suffice.statistics.configurations import checked_cells
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+    """p(targets | evidence): a mixture where a target is real.
+
+    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.models.evidence import observed
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
+    >>> answer = query(bn, ["x"], observed(bn, {"y": 7.0}))
+    >>> round(answer.mean, 6), round(answer.variance, 6)
+    (3.0, 0.2)
+    """
+    compiled = bn.compiled
+    finite = [compiled.index[n] for n in targets if n in compiled.index]
+    variables = tuple(compiled.variables[compiled.finite[v]] for v in finite)
+    reals = [n for n in targets if n in compiled.real_index]
+    checked_cells(variables, "the answer")
+    with _named(bn):
+        if not reals:
+            answer = hybrid.finite_posterior(compiled.hybrid, finite, evidence)
+            _check_possible(answer.log_prob, evidence)
+            return Distribution(variables, answer.probs, given=evidence.given)
+        found = hybrid.real_posterior(compiled.hybrid, [compiled.real_index[n] for n in reals], finite, evidence)
+    _check_possible(found.log_prob, evidence)
+    if not finite:
+        return _mixture(reals, found, evidence)
+    shape = tuple(v.n_states for v in variables)
+    cells = np.ravel_multi_index(tuple(found.codes.T), shape)
+    probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
+    states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
+    return _mixture(reals, found, evidence, states, Distribution(variables, probs, given=evidence.given))
+
+
+def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
+    """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
+    compiled = bn.compiled
+    with _named(bn):
+        finite = hybrid.finite_marginals(compiled.hybrid, evidence, lambda: compiled.tree)
+        _check_possible(finite.log_prob, evidence)
+        found = hybrid.real_marginals(compiled.hybrid, evidence)
+    for m, x in evidence.reals.items():
+        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), finite.log_prob)
+    reals = {n: _mixture((n,), found[m], evidence) for m, n in enumerate(compiled.reals)}
+    return Marginals(
+        compiled.variables, finite.probs, finite.start, finite.log_prob, evidence.given, reals=reals, index=compiled.index
+    )
+
+
+def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
+    """ln p(evidence), a density where it gives reals."""
+    with _named(bn):
+        return hybrid.finite_posterior(bn.compiled.hybrid, (), evidence).log_prob
+
+
+def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
+    """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
+    compiled = bn.compiled
+    finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
+    with _named(bn):
+        numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
+        mode = mode_of(compiled.hybrid, *numbers, evidence)
+    _check_possible(mode.log_prob, evidence)
+    found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
+    values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}
+    return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
+
+
+def row_posteriors(bn: BayesNet, target: str, codes: Ints, reals: Array) -> Array:
+    """p(target | the other observed cells of a row) for each row.
+
+    `codes` has a column per finite variable (−1: missing), `reals` one per real variable (NaN: missing), in the order of
+    `bn.compiled`. A finite target gives [rows, states], a real one [rows, 2], its mean and its variance; a row whose cells
+    are impossible together gives NaN. The target's own cells are not looked at.
+    """
+    compiled = bn.compiled
+    with _named(bn):
+        if target in compiled.index:
+            return hybrid_rows.finite_rows(compiled.hybrid, compiled.index[target], codes, reals)
+        return hybrid_rows.real_rows(compiled.hybrid, compiled.real_index[target], codes, reals)
+
+
+def _mixture(
+    names: Sequence[str],
+    found: Mixed,
+    evidence: Observed,
+    states: tuple[tuple[str, ...], ...] = (),
+    finite: Distribution | None = None,
+) -> Mixture:
+    return Mixture(
+        tuple(names), found.weights, found.means, found.covariances, states, finite, found.log_prob, given=evidence.given
+    )
+
+
+def _check_possible(log_prob: float, evidence: Observed) -> None:
+    if log_prob == NEVER:
+        raise impossible(evidence)
+
+
+@contextmanager
+def _named(bn: BayesNet) -> Iterator[None]:
+    """Refusals in words: what inference knows by number has a name here."""
+    try:
+        yield
+    except Trouble as trouble:
+        raise _in_words(bn, trouble) from None
+    except ManyConfigurations as many:
+        names = listed(bn.compiled.finite[v] for v in many.variables)
+        raise TooLarge(
+            f"an exact answer goes through {many.n:,} configurations of {names}, and the limit is {many.limit:,}: observe some "
+            "of them, or draw the answer with method=LikelihoodWeighting()"
+        ) from None
+    except MixtureMode as mixture:
+        names = listed(bn.compiled.finite[v] for v in mixture.variables)
+        raise ModelError(
+            f"the real targets are a mixture over {names}, whose highest point has no formula: make {names} targets, too, or "
+            "ask for the distribution with query"
+        ) from None
+
+
+def _in_words(bn: BayesNet, trouble: Trouble) -> ModelError:
+    compiled = bn.compiled
+    names = {compiled.finite[v]: code for v, code in trouble.states.items()}
+    where = ", ".join(f"{n}={compiled.variables[n].states[code]!r}" for n, code in names.items())
+    at = f" at {where}" if where else ""
+    seen = listed(compiled.reals[m] for m in trouble.observed)
+    if trouble.reason == COLLINEAR:
+        return ModelError(
+            f"the evidence on {seen} is collinear up to rounding{at}: one of these values follows from the others; leave it out"
+        )
+    if trouble.reason == OVERFLOW:
+        return ModelError(f"means or variances of real nodes grow beyond what a number holds{at}: coefficients are too large")
+    node = compiled.reals[trouble.reason]
+    own = ", ".join(f"{p.name}={p.states[names[p.name]]!r}" for p in bn[node].finite_parents)
+    return ModelError(f"{node!r} has no parameters at {own}: too few rows had it; fit with a prior")

@@ -1,0 +1,103 @@
+"""Credible intervals of answers: the parameters are drawn from their posterior, and each draw is asked the question.
+
+The point is the answer at the posterior means of the parameters; the interval's ends are quantiles of the answers at the
+draws. Parameters that cannot change the answer are not drawn, and what the evidence says is cut out of the tables before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import ModelError, TooLarge
+from suffice.families.family import Interval, Mean, checked_level
+from suffice.inference.network import Array
+from suffice.inference.sampling import checked_seed
+from suffice.models.evidence import Observed, impossible
+from suffice.models.question import Question
+from suffice.models.redrawn import Redrawn
+from suffice.statistics.configurations import n_configurations
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+FEWEST = 1_000
+MAX_NUMBERS = 2**25
+"""Answers times draws: 256 MiB."""
+
+
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Any:
+    """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
+
+    >>> from suffice.families.priors import Dirichlet
+    >>> from suffice.learning.fit import fit
+    >>> from suffice.models.evidence import observed
+    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
+    >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
+    >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
+    (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
+    """
+    from suffice.models.query import query as exact
+
+    tail = (1.0 - checked_level(level)) / 2.0
+    question = Question.of(bn, targets, evidence)
+    size = len(question.reals) or n_configurations(question.finite)
+    _check_draws(draws, size)
+    redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
+    point = exact(_at_means(bn, question), targets, evidence.given)
+    answers = redrawn.answers(draws, size)
+    possible = answers[~np.isnan(answers).any(axis=1)]
+    if not len(possible):
+        raise impossible(evidence)
+    interval, error = _ends(possible, tail)
+    how = _how(bn, level, draws, draws - len(possible), error)
+    if question.reals:
+        one = len(question.reals) == 1
+        return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
+    shape = point.probs.shape
+    return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
+
+
+def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
+    """The quantiles tail and 1 − tail of each column, and the largest of their standard errors.
+
+    The error of a quantile q is half the way between the quantiles q ± √(q(1 − q)/n): so far the number of draws below the
+    true one may be off, which is binomial (David & Nagaraja 2003, Order Statistics, 3rd ed., p. 159).
+    """
+    step = math.sqrt(tail * (1.0 - tail) / len(answers))
+    at = [max(0.0, tail - step), tail, tail + step]
+    low = np.quantile(answers, at, axis=0)
+    high = np.quantile(answers, [1.0 - q for q in at], axis=0)
+    error = max(float((low[2] - low[0]).max()), float((high[0] - high[2]).max())) / 2.0
+    return Interval(low[1], high[1]), error
+
+
+def _how(bn: BayesNet, level: float, draws: int, lost: int, error: float) -> str:
+    point = "exact at the posterior means" + ("" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)")
+    without = f" less {lost:,} that rule the evidence out" if lost else ""
+    return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without}, its ends ± {error:.2g}"
+
+
+def _at_means(bn: BayesNet, question: Question) -> BayesNet:
+    """The network with the posterior means of the families that matter as their point values."""
+    from suffice.models.bayes_net import BayesNet
+
+    if isinstance(bn.estimate, Mean):
+        return bn
+    cpds = {n: bn[n] for n in bn}
+    for n in question.nodes:
+        cpd = cpds[n]
+        if cpd.imagined is not None:
+            cpds[n] = cpd.family.estimate(cpd.child, cpd.parent_variables, cpd.seen, cpd.imagined, Mean())
+    return BayesNet.of(bn.dag, bn.variables, cpds, intervened=bn.intervened)
+
+
+def _check_draws(draws: object, size: int) -> None:
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < FEWEST:
+        raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
+    if draws * size > MAX_NUMBERS:
+        raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")

@@ -1,0 +1,88 @@
+"""Interventions: the network in which some variables are set from outside (Pearl 2009, Causality, p. 70).
+
+Setting a variable cuts it from its causes and leaves all other distributions as they are:
+
+    p(v | do(x)) = Π p(vᵢ | parents of vᵢ) over the vᵢ that are not set, at the values of those that are.
+
+A finite variable that is set stays in the network, with the distribution it is set to. A real one leaves it: a number that is
+fixed has no Gaussian, which would need a variance above zero, so its value moves into the intercepts of its children:
+
+    a[u] + b[u]·x = (a[u] + b₁[u] x₁) + b₂[u] x₂ + …     with x₁ set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import ModelError
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Cpd
+from suffice.graphs import Dag
+from suffice.models.evidence import code_of, finite_number, in_words, is_by_state, no_mapping, numbers_by_state, unknown_name
+from suffice.variables import Finite
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+
+def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
+    """The network after the interventions; the CPDs that they leave alone keep their posterior."""
+    from suffice.models.bayes_net import BayesNet
+
+    if not isinstance(interventions, Mapping):
+        raise no_mapping(interventions, "an intervention")
+    tables, values = _split(bn, interventions)
+    kept = {n: v for n, v in bn.variables.items() if n not in values}
+    if not kept:
+        raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
+    cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(bn[n], values) for n in kept}
+    return BayesNet.of(
+        Dag({n: cpd.parents for n, cpd in cpds.items()}),
+        kept,
+        cpds,
+        estimate=bn.estimate,
+        fit_info=f"{bn.fit_info}; then do({in_words(interventions)})",
+        intervened=bn.intervened | set(tables),
+    )
+
+
+def _split(bn: BayesNet, interventions: Mapping[str, Any]) -> tuple[dict[str, Table], dict[str, float]]:
+    """The tables that finite variables are set to, and the numbers of real ones."""
+    tables, values = {}, {}
+    for name, value in interventions.items():
+        if name not in bn:
+            raise unknown_name(name, bn)
+        variable = bn.variables[name]
+        if isinstance(variable, Finite):
+            tables[name] = Table(variable, (), _distribution(variable, value))
+        else:
+            values[name] = finite_number(value, name)
+    return tables, values
+
+
+def _distribution(variable: Finite, value: Any) -> Any:
+    if is_by_state(value):
+        return numbers_by_state(variable, value, "probabilities")
+    return np.eye(variable.n_states)[code_of(variable, value)]
+
+
+def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
+    """The CPD with those of its real parents that have values moved into the intercept.
+
+    It has no posterior: its moments speak of the parents that it no longer has.
+    """
+    if not isinstance(cpd, ConditionalGaussian) or not any(p in values for p in cpd.real_parents):
+        return cpd
+    at = np.array([values.get(p, 0.0) for p in cpd.real_parents])
+    left = [i for i, p in enumerate(cpd.real_parents) if p not in values]
+    return ConditionalGaussian(
+        cpd.child,
+        tuple(p for p in cpd.parent_variables if p.name not in values),
+        cpd.intercept + cpd.coefficients @ at,
+        cpd.coefficients[..., left],
+        cpd.variance,
+    )

@@ -1,0 +1,153 @@
+"""Questions to a network: posteriors, all marginals, the probability of evidence, most probable states.
+
+A question that names only finite variables needs only the finite part of the network: no finite node has a real parent,
+so real nodes without evidence are barren. Other questions go to `hybrid`, sampling to `approximate`, credible intervals to
+`intervals`: each has functions of the same names, which take targets as names and evidence as `Observed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import ModelError, listed
+from suffice.inference.most_probable import most_probable as explanation
+from suffice.inference.posterior import posterior
+from suffice.models.answers import Distribution, Marginals, MostProbable
+from suffice.models.evidence import Given, Observed, impossible, observed, unknown_name
+from suffice.statistics.configurations import checked_cells
+
+if TYPE_CHECKING:
+    from suffice.inference.sampling import Gibbs, LikelihoodWeighting
+    from suffice.models.bayes_net import BayesNet
+
+NEVER = float("-inf")
+"""The log-probability of evidence that cannot be."""
+
+
+def query(
+    bn: BayesNet,
+    targets: str | Sequence[str],
+    given: Given = None,
+    *,
+    method: LikelihoodWeighting | Gibbs | None = None,
+    interval: float | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> Any:
+    """p(targets | given)."""
+    names = checked_targets(bn, targets)
+    evidence = observed(bn, given)
+    check_not_observed(bn, names, evidence)
+    if interval is not None and method is not None:
+        raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
+    if method is not None:
+        from suffice.models import approximate
+
+        return approximate.query(bn, names, evidence, method, seed)
+    if interval is not None:
+        from suffice.models import intervals
+
+        return intervals.query(bn, names, evidence, interval, draws, seed)
+    if needs_reals(bn, names, evidence):
+        from suffice.models import hybrid
+
+        return hybrid.query(bn, names, evidence)
+    return _finite(bn, names, evidence)
+
+
+def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribution:
+    compiled = bn.compiled
+    variables = tuple(compiled.variables[n] for n in names)
+    checked_cells(variables, "the answer")
+    answer = posterior(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
+    if answer.log_prob == NEVER:
+        raise impossible(evidence)
+    return Distribution(variables, answer.probs, given=evidence.given)
+
+
+def marginals(bn: BayesNet, given: Given = None) -> Marginals:
+    """p(x | given) of every node x."""
+    evidence = observed(bn, given)
+    compiled = bn.compiled
+    if compiled.reals:
+        from suffice.models import hybrid
+
+        return hybrid.marginals(bn, evidence)
+    answer = compiled.tree.marginals(evidence.codes, evidence.soft)
+    if answer.log_prob == NEVER:
+        raise impossible(evidence)
+    return Marginals(compiled.variables, answer.probs, answer.start, answer.log_prob, evidence.given, index=compiled.index)
+
+
+def log_prob_of(bn: BayesNet, given: Given) -> float:
+    """ln p(given); −inf for evidence that cannot be."""
+    evidence = observed(bn, given)
+    if not evidence.given:
+        return 0.0
+    if evidence.reals:
+        from suffice.models import hybrid
+
+        return hybrid.log_prob_of(bn, evidence)
+    return posterior(bn.compiled.network, [], evidence.codes, evidence.soft).log_prob
+
+
+def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
+    """The most probable states of the targets together; without targets, of all that is not observed."""
+    evidence = observed(bn, given)
+    if targets is None:
+        names = tuple(n for n in bn.variables if not _is_observed(bn, n, evidence))
+    else:
+        names = checked_targets(bn, targets)
+        check_not_observed(bn, names, evidence)
+    if needs_reals(bn, names, evidence):
+        from suffice.models import hybrid
+
+        return hybrid.most_probable(bn, names, evidence)
+    compiled = bn.compiled
+    best = explanation(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
+    if best.log_prob == NEVER:
+        raise impossible(evidence)
+    states = {n: compiled.variables[n].states[code] for n, code in zip(names, best.codes.tolist(), strict=True)}
+    return MostProbable(states, best.log_joint, best.log_prob, evidence.given)
+
+
+def treewidth(bn: BayesNet) -> int:
+    """That of the junction tree of the finite part."""
+    return int(bn.compiled.tree.treewidth) if bn.compiled.finite else 0
+
+
+def needs_reals(bn: BayesNet, names: Iterable[str], evidence: Observed) -> bool:
+    """Whether a question is about real variables, in its targets or in its evidence."""
+    return bool(evidence.reals) or any(n in bn.compiled.real_index for n in names)
+
+
+def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:
+    """The names that are asked for: at least one, each once, all known."""
+    if isinstance(targets, str):
+        names: tuple[str, ...] = (targets,)
+    elif isinstance(targets, (set, frozenset)) or not isinstance(targets, Iterable):
+        raise ModelError(f"targets are a name or a list of names, whose order is that of the axes; not {targets!r}")
+    else:
+        names = tuple(targets)
+    if not names:
+        raise ModelError("there is no target: name at least one variable")
+    for name in names:
+        if not isinstance(name, str) or name not in bn:
+            raise unknown_name(name, bn)
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ModelError(f"the target {twice!r} is named twice")
+    return names
+
+
+def check_not_observed(bn: BayesNet, names: Iterable[str], evidence: Observed) -> None:
+    """Refuse targets whose value is given."""
+    known = [n for n in names if _is_observed(bn, n, evidence)]
+    if known:
+        raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
+
+
+def _is_observed(bn: BayesNet, name: str, evidence: Observed) -> bool:
+    """Whether its value is given. Likelihood evidence does not make it known: it is weighed in."""
+    return name in evidence.given and bn.compiled.index.get(name) not in evidence.soft

@@ -1,0 +1,138 @@
+"""Draws as an answer: what is known of real variables when a network was sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from suffice.display import html_table, text_table
+from suffice.errors import ModelError, listed
+from suffice.families.family import checked_level
+from suffice.inference.network import Array, Ints
+from suffice.inference.sampling import Average, Chained, Weighted
+from suffice.models.answers import Distribution
+from suffice.models.evidence import code_of, in_words
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples:
+    """p(targets | given) of real targets as draws: `values` has a line per draw and a column per target, `weights` sum to 1.
+
+    It answers what a `Mixture` does, and `error` is the standard error of the mean. With finite targets asked for beside the
+    real ones, `finite` is their distribution, `cells` the cell of it that each draw is in, and `answer["yes"]` are the draws
+    given a state.
+
+    >>> drawn = Samples(("y",), np.array([[1.0], [2.0], [3.0]]), Weighted(np.log([0.25, 0.5, 0.25])))
+    >>> drawn.mean, round(drawn.sd, 6), drawn.quantile(0.5), round(drawn.effective_sample_size, 6)
+    (2.0, 0.707107, 2.0, 2.666667)
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    drawn: Weighted | Chained
+    finite: Distribution | None = None
+    cells: Ints | None = None
+    among: Array | None = None
+    how: str = "drawn"
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def weights(self) -> Array:
+        w = self.drawn.weights
+        return w if self.among is None else np.asarray(w * self.among / (w @ self.among))
+
+    @cached_property
+    def _averages(self) -> list[Average]:
+        return [self.drawn.mean(column, self.among) for column in self.values.T]
+
+    @property
+    def mean(self) -> Any:
+        """A number; for several targets an array in their order."""
+        return self._simple([a.mean for a in self._averages])
+
+    @property
+    def error(self) -> Any:
+        """The standard error of the mean: a number; for several targets an array in their order."""
+        return self._simple([a.error for a in self._averages])
+
+    @property
+    def effective_sample_size(self) -> float:
+        """How many independent draws would tell the mean as well; of several targets the smallest."""
+        return min(a.effective_sample_size for a in self._averages)
+
+    @property
+    def covariance(self) -> Array:
+        """That of the targets."""
+        off = self.values - np.array([a.mean for a in self._averages])
+        return np.asarray((off * self.weights[:, None]).T @ off)
+
+    @property
+    def variance(self) -> Any:
+        """A number; for several targets an array in their order."""
+        return self._simple(np.diag(self.covariance).tolist())
+
+    @property
+    def sd(self) -> Any:
+        """The standard deviation: a number; for several targets an array in their order."""
+        return self._simple(np.sqrt(np.diag(self.covariance)).tolist())
+
+    def __getitem__(self, state: Any) -> Samples:
+        """The draws given a state of the finite target, or a tuple of states or a mapping where there are several."""
+        if self.finite is None or self.cells is None:
+            raise ModelError(f"the answer is over {listed(self.names)} alone: no finite target was asked for with it")
+        if not self.finite[state] > 0:
+            raise ModelError(f"no draw has the state {state!r}: draw more, or observe it")
+        names, variables = self.finite.names, self.finite.variables
+        states = [state[n] for n in names] if isinstance(state, Mapping) else state if isinstance(state, tuple) else [state]
+        codes = [code_of(v, s) for v, s in zip(variables, states, strict=True)]
+        among = (self.cells == np.ravel_multi_index(codes, self.finite.probs.shape)).astype(np.float64)
+        known = {n: v.states[c] for n, v, c in zip(names, variables, codes, strict=True)}
+        return replace(self, finite=None, cells=None, among=among, given={**self.given, **known})
+
+    def cdf(self, x: float) -> float:
+        """P(target ≤ x) of a single target."""
+        if len(self.names) > 1:
+            raise ModelError(f"the answer is over {listed(self.names)} together, and a cdf is of one: ask for one at a time")
+        return float(self.weights @ (self.values[:, 0] <= x))
+
+    def quantile(self, q: float) -> Any:
+        """The smallest draw that a share q of the weight does not exceed; for several targets an array, each by itself."""
+        if not (isinstance(q, (int, float)) and 0.0 <= q <= 1.0):
+            raise ModelError(f"a quantile is asked for at a probability from 0 to 1, not at {q!r}")
+        return self._simple([self._quantile(values, q) for values in self.values.T])
+
+    def interval(self, level: float = 0.95) -> tuple[Any, Any]:
+        """The equal-tailed interval that holds a target with this probability; for several targets arrays."""
+        tail = (1.0 - checked_level(level)) / 2.0
+        return self.quantile(tail), self.quantile(1.0 - tail)
+
+    def _quantile(self, values: Array, q: float) -> float:
+        order = np.argsort(values, kind="stable")
+        order = order[self.weights[order] > 0.0]
+        ends = np.cumsum(self.weights[order])
+        return float(values[order[min(int(np.searchsorted(ends, q * ends[-1])), len(order) - 1)]])
+
+    def _simple(self, numbers: list[float]) -> Any:
+        return numbers[0] if len(numbers) == 1 else np.array(numbers)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = []
+        for name, values, average, v in zip(self.names, self.values.T, self._averages, np.diag(self.covariance), strict=True):
+            ends = [self._quantile(values, q) for q in (0.025, 0.975)]
+            rows.append([name, average.mean, average.error, float(np.sqrt(v)), *ends])
+        return ["node", "mean", "±", "sd", "2.5 %", "97.5 %"], rows
+
+    def _title(self) -> str:
+        given = f" | {in_words(self.given)}" if self.given else ""
+        finite = self.finite.names if self.finite is not None else ()
+        return f"p({', '.join((*self.names, *finite))}{given}), {self.how}, worth {self.effective_sample_size:,.0f}"
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), caption=self._title())
