@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,8 @@ def test_mixtures_in_json(ask, hybrid) -> None:
     assert {c["states"]["my x"] for c in facts["components"]} == {"so, so", "it's"}
     facts = ask("hybrid.json", "P(y, 'my x' | z=1)", "--method", "lw:1000", "--json")
     assert facts["mean"]["y"] == pytest.approx(hybrid.query("y", {"z": 1.0}).mean, abs=0.3)
-    assert len(facts["marginals"]["my x"]["probabilities"]) == 2
+    assert facts["targets"] == ["y", "my x"]
+    assert [set(r) for r in facts["probabilities"]] == [{"states", "probability", "standard_error"}] * 2
     assert facts["standard_error"]["y"] > 0
     facts = ask("hybrid.json", "z=1", "--all", "--json")
     assert facts["marginals"]["y"]["mean"]["y"] == pytest.approx(hybrid.query("y", {"z": 1.0}).mean)
@@ -228,15 +230,13 @@ def test_intervals_of_means(ask, hybrid) -> None:
 
 
 def test_what_is_too_large_can_be_drawn(run) -> None:
-    """Forty parts that all meet: the tree of a grid of 40 × 40 is far beyond any memory."""
-    names = [[f"x{i}_{j}" for j in range(40)] for i in range(40)]
-    parents = {
-        names[i][j]: [names[a][b] for a, b in ((i - 1, j), (i, j - 1)) if min(a, b) >= 0] for i in range(40) for j in range(40)
-    }
-    tables = {n: np.full((2,) * (len(p) + 1), 0.5) for n, p in parents.items()}
-    bn = sf.BayesNet(parents, tables, variables=[sf.Finite(n, ["no", "yes"]) for n in parents])
-    sf.write(bn, "grid.json")
-    code, out, err = run("query", "grid.json", "--all")
+    """Seven variables of 60 states, every two of them with a child, which ties all together: 60⁷ cells."""
+    roots = [sf.Finite(f"x{i}", [str(k) for k in range(60)]) for i in range(7)]
+    pairs = {f"y{a.name}{b.name}": [a.name, b.name] for a, b in combinations(roots, 2)}
+    tables = {v.name: np.full(60, 1 / 60) for v in roots} | {n: np.full((60, 60, 2), 0.5) for n in pairs}
+    bn = sf.BayesNet(pairs, tables, variables=[*roots, *(sf.Finite(n, ["no", "yes"]) for n in pairs)])
+    sf.write(bn, "tied.json")
+    code, out, err = run("query", "tied.json", ", ".join(f"{n}=yes" for n in pairs), "--all")
     assert (code, out) == (1, "")
     assert "--method lw:10000" in err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Interval
 from suffice.inference import blocks as inference_blocks
 from suffice.inference import hybrid_rows
 from suffice.models import hybrid
@@ -386,7 +388,7 @@ def test_bad_questions_are_refused_in_words() -> None:
 def test_collinear_evidence_is_refused_by_name() -> None:
     witness = sf.Gaussian(0.0, {"x": 1.0}, variance=1e-30)
     bn = sf.BayesNet("x -> y; x -> z", {"x": sf.Gaussian(), "y": witness, "z": witness})
-    with pytest.raises(ModelError, match="the evidence on 'y', 'z' is collinear up to rounding: .*leave it out"):
+    with pytest.raises(ModelError, match=r"the evidence on 'y', 'z' is collinear up to rounding: .*leave it out"):
         bn.query("x", {"y": 1.0, "z": 1.0})
     assert bn.query("x", {"y": 1.0}).mean == pytest.approx(1.0)
     assert bn.query("x", {"y": 1.0}).variance == pytest.approx(1e-30, rel=1e-9)
@@ -469,9 +471,7 @@ def test_mixtures_show_themselves() -> None:
     assert repr(joint).splitlines()[1].split() == ["node", "mean", "sd"]
     many = Mixture(("x",), np.full(40, 1 / 40), np.arange(40.0)[:, None], np.ones((40, 1, 1)))
     assert repr(many).splitlines()[-1] == "… and 8 more components"
-    from dataclasses import replace
-
-    assert "mean 3 (2, 4), sd" in repr(replace(mixture(), mean_interval=sf.families.family.Interval(2.0, 4.0)))
+    assert "mean 3 (2, 4), sd" in repr(replace(mixture(), mean_interval=Interval(2.0, 4.0)))
 
 
 def test_mixtures_are_values() -> None:

@@ -13,6 +13,7 @@ from suffice.errors import ModelError
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.bayes_net import BayesNet
 from suffice.models.evidence import code_of
+from suffice.models.mixture import Mixture
 from suffice.models.samples import Samples
 from suffice.variables import Finite
 
@@ -64,19 +65,16 @@ def facts(answer: Any, states: States) -> dict[str, Any]:
     [{'states': {'x': 'b'}, 'probability': 0.75}]
     """
     if isinstance(answer, Marginals):
-        return {"targets": list(answer), "marginals": {n: facts(answer[n], {}) for n in answer}}
+        return {"marginals": {n: facts(answer[n], {}) for n in answer}}
     if isinstance(answer, MostProbable):
-        return {
-            "targets": list(answer),
-            "most_probable": dict(answer),
-            "log_prob": answer.log_prob,
-            "probability": answer.probability,
-        }
+        return {"most_probable": dict(answer), "log_prob": answer.log_prob, "probability": answer.probability}
     if isinstance(answer, Distribution):
-        return {"targets": list(answer.names), **_probabilities(answer, states), **_sampled(answer), "how": answer.how}
-    if isinstance(answer, Samples):
-        return _samples(answer)
-    return _mixture(answer)
+        size = answer.effective_sample_size
+        drawn = {} if size is None else {"effective_sample_size": size}
+        return {**_probabilities(answer, states), **drawn, "how": answer.how}
+    finite = {} if answer.finite is None else _probabilities(answer.finite, {})
+    moments = {"mean": _by_name(answer, answer.mean), "sd": _by_name(answer, answer.sd)}
+    return {**finite, **moments, **(_drawn(answer) if isinstance(answer, Samples) else _mixed(answer)), "how": answer.how}
 
 
 def _probabilities(answer: Distribution, states: States) -> dict[str, Any]:
@@ -99,49 +97,29 @@ def _records(answer: Distribution, states: States) -> list[dict[str, Any]]:
     return records
 
 
-def _mixture(answer: Any) -> dict[str, Any]:
-    """Of real targets: their means and standard deviations, and the components that they are mixed from."""
-    ends = answer.mean_interval
-    finite = answer.finite
-    targets = answer.names if finite is None else (*finite.names, *answer.names)
+def _mixed(answer: Mixture) -> dict[str, Any]:
+    """Of a mixture: its components, and the interval of the mean if there is one."""
     components = []
     for i, (weight, mean, covariance) in enumerate(zip(answer.weights, answer.means, answer.covariances, strict=True)):
-        known = {} if finite is None else {"states": dict(zip(finite.names, answer.states[i], strict=True))}
-        moments = {"mean": _by_name(answer.names, mean), "covariance": covariance.tolist()}
+        known = {} if answer.finite is None else {"states": dict(zip(answer.finite.names, answer.states[i], strict=True))}
+        moments = {"mean": _by_name(answer, mean), "covariance": covariance.tolist()}
         components.append({"weight": float(weight), **known, **moments})
+    ends = answer.mean_interval
+    interval = {} if ends is None else {"lower": _by_name(answer, ends.lower), "upper": _by_name(answer, ends.upper)}
+    return {**interval, "components": components}
+
+
+def _drawn(answer: Samples) -> dict[str, Any]:
+    """Of draws: how sure the means are, and quantiles."""
     return {
-        "targets": list(targets),
-        **({} if finite is None else _probabilities(finite, {})),
-        "mean": _by_name(answer.names, answer.mean),
-        "sd": _by_name(answer.names, answer.sd),
-        **({} if ends is None else {"lower": _by_name(answer.names, ends.lower), "upper": _by_name(answer.names, ends.upper)}),
-        "components": components,
-        "how": answer.how,
+        "standard_error": _by_name(answer, answer.error),
+        "quantiles": {q: _by_name(answer, answer.quantile(float(q))) for q in ("0.025", "0.5", "0.975")},
+        "effective_sample_size": answer.effective_sample_size,
     }
 
 
-def _samples(answer: Samples) -> dict[str, Any]:
-    ends = {q: _by_name(answer.reals, answer.quantile(float(q))) for q in ("0.025", "0.5", "0.975")}
-    finite = [answer[v.name] for v in answer.variables if isinstance(v, Finite)]
-    return {
-        "targets": list(answer.names),
-        **({"marginals": {a.names[0]: facts(a, {}) for a in finite}} if finite else {}),
-        "mean": _by_name(answer.reals, answer.mean),
-        "standard_error": _by_name(answer.reals, answer.error),
-        "sd": _by_name(answer.reals, answer.sd),
-        "quantiles": ends,
-        **_sampled(answer),
-        "how": answer.how,
-    }
-
-
-def _sampled(answer: Distribution | Samples) -> dict[str, Any]:
-    size = answer.effective_sample_size
-    return {} if size is None else {"effective_sample_size": size}
-
-
-def _by_name(names: tuple[str, ...], numbers: Any) -> dict[str, float]:
-    return dict(zip(names, np.atleast_1d(numbers).tolist(), strict=True))
+def _by_name(answer: Mixture | Samples, numbers: Any) -> dict[str, float]:
+    return dict(zip(answer.names, np.atleast_1d(numbers).tolist(), strict=True))
 
 
 def _in_a_line(answer: Any) -> str:

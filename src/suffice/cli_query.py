@@ -72,7 +72,8 @@ def query(
     if not as_json:
         print(answers.in_text(answer, asked.states))
         return
-    facts = {**answers.facts(answer, asked.states), "evidence": given, "do": set_to, "interval": interval}
+    facts = {"targets": list(asked.targets or answer), **answers.facts(answer, asked.states)}
+    facts |= {"evidence": given, "do": set_to, "interval": interval}
     exactly = how is None  # draws are asked for where exact answers cost too much
     print(json.dumps(facts | {"log_prob_of_evidence": bn.log_prob_of(given) if exactly else None}, ensure_ascii=False))
 

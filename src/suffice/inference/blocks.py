@@ -54,6 +54,11 @@ class Hybrid:
         """Whether no state is ruled out by another."""
         return bool((self.network.tables > 0).all())
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every configuration of every Gaussian node has parameters."""
+        return not any(np.isnan(a).any() for n in self.nodes for a in (n.intercept, n.coefficients, n.variance))
+
 
 class Trouble(ModelError):
     """A configuration that the evidence allows has no Gaussian: `reason` as in `gaussian`, `states` by number of the variable."""

@@ -108,7 +108,8 @@ class _Moments(NamedTuple):
 
 
 def _densities(hybrid: Hybrid, parts: list[Block], rows: Rows) -> list[LogFactor]:
-    parts = [b for b in parts if b.observed]
+    """What the evidence of blocks says; where all finite parents are observed it says nothing, once it is known to have a density."""
+    parts = [b for b in parts if b.observed and (not hybrid.complete or any(rows.codes[0, v] == NONE for v in b.finite))]
     if len(rows.codes) <= FEW:
         parts = packed(hybrid.nodes, parts, rows.codes[0], rows.observed)
     return [_moments(hybrid, b, None, rows).factor for b in parts]
@@ -120,7 +121,7 @@ def _moments(hybrid: Hybrid, block: Block, target: int | None, rows: Rows) -> _M
     scope = [v for v in block.finite if rows.codes[0, v] == NONE]
     shape = checked_shape(hybrid.network, scope)
     n, size = len(rows.codes), int(np.prod(shape))
-    if n > 1 and n * size > CELLS:
+    if n > 1 and n * size * len(block.members) > CELLS:
         raise TooLarge(f"{n} rows of {size} configurations at a time")
     log_density, mean, variance = np.empty((n, *shape)), np.zeros((n, size)), np.zeros((n, size))
     for same in _alike(rows.codes[:, seen]):

@@ -20,7 +20,8 @@ SCHEDULE = ((WEIGHTED_FILL, 0.1), (FILL, 0.8), (WEIGHTED_FILL, 0.8), (FILL, 1.5)
 """Rules, and how far noise may raise a cost, by turns: no pair is best for all networks."""
 COMPILING, ASKING = 100.0, 9000.0
 """Another try is worth its time for so many cells per variable: a compiled order is used often, one for a question once."""
-MOST_TRIES = 1500
+MOST_TRIES, FEW_TRIES, HOPELESS = 1500, 20, 1e13
+"""Nobody will run a tree of more cells than are hopeless, but its size should not be far off."""
 
 
 class Order(NamedTuple):
@@ -67,7 +68,8 @@ def greedy_order(network: Network, part: Part, *, patience: float = ASKING, seed
         if cells < best.cells:
             best = Order(order.copy(), cells)
         i += 1
-        most = max(len(plain), min(int(best.cells / (patience * m + 1.0)), MOST_TRIES))
+        worth = MOST_TRIES if best.cells < HOPELESS else FEW_TRIES
+        most = max(len(plain), int(min(best.cells / (patience * m + 1.0), worth)))
     return best
 
 

@@ -93,7 +93,7 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
 
     def fill(start: int, own: np.random.SeedSequence) -> None:
         part = slice(start, min(start + BLOCK, n))
-        columns, log_weights[part] = drawn_forward(question, np.random.Generator(np.random.SFC64(own)), part.stop - start)
+        columns, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
         kept.cells[part], kept.reals[part] = _recorded(question, columns, part.stop - start)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -111,11 +111,11 @@ def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) ->
     kept = _room(question, method.chains * method.length)
     walker = _walker(question)
     first, *own = seeds.spawn(1 + method.chains)
-    starts = _starts(question, method.chains, np.random.Generator(np.random.SFC64(first)))
+    starts = _starts(question, method.chains, np.random.default_rng(first))
 
     def fill(i: int) -> None:
         part = slice(i * method.length, (i + 1) * method.length)
-        rng = np.random.Generator(np.random.SFC64(own[i]))
+        rng = np.random.default_rng(own[i])
         kept.cells[part], kept.reals[part] = walker.chain(starts[i], method.length, rng, method.burn_in)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

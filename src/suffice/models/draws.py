@@ -102,6 +102,11 @@ class DrawnGaussian:
         self._roots = np.array([_root(r.inverse) for r in fits])
         self._df, self._count, self._mean = moments.df, moments.count, moments.mean
 
+    @property
+    def n_numbers(self) -> int:
+        """How many parameters a draw has."""
+        return len(self._residual) * (2 + len(self._reals))
+
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
         groups, k = self._slopes.shape

@@ -1,9 +1,8 @@
 """Prediction: p(target | the other cells) of many rows, whatever is missing in each.
 
 Columns of the network that the rows lack are not observed, nor are missing cells; other columns are not looked at, and
-neither is the target's own. A row of which nothing is observed has the target's marginal distribution. A row is impossible
-if the cells that the target depends on, given the others, cannot occur together under the network: then the answer is NaN,
-and one note says how many such rows there are.
+neither is the target's own. A row of which nothing is observed has the target's marginal distribution. A row whose cells
+cannot occur together under the network has none: NaN, and one note says how many such rows there are.
 """
 
 from __future__ import annotations

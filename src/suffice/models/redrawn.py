@@ -67,7 +67,7 @@ class Redrawn:
         ]
         self._gaussians = [DrawnGaussian(bn[n], self._number, self._real_number) for n in real_nodes]
         self._groups = self._grouped(real_nodes)
-        self._rngs = [np.random.Generator(np.random.SFC64(s)) for s in seeds.spawn(len(self._tables) + len(self._gaussians))]
+        self._rngs = [np.random.default_rng(s) for s in seeds.spawn(len(self._tables) + len(self._gaussians))]
         self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
         self._network = self._as_network()
 
@@ -108,7 +108,8 @@ class Redrawn:
     def answers(self, n: int, size: int) -> Array:
         """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
         result = np.empty((n, size))
-        numbers = sum(g.n_configurations * len(g.members) for g in self._groups) + self._network.tables.size
+        numbers = self._network.tables.size + sum(g.n_numbers for g in self._gaussians)
+        numbers += sum(g.n_configurations * len(g.members) for g in self._groups)
         step = max(1, min(n, NUMBERS // max(1, numbers, size)))
         for start in range(0, n, step):
             part = result[start : start + step]
