@@ -140,9 +140,7 @@ def marginals(name: str) -> None:
     line(f"{what}: the same, and .probs of every node", read, goal.public, **times)
     line(f"{what}: the kernel, bn.compiled.tree.marginals(codes)", kernel, goal.kernel, **times)
     size = f"{tree.n_cells:.3g} cells, the largest product {tree.largest:.3g}, tables {tree.n_bytes / 2**20:.3g} MiB"
-    print(
-        f"  compiling the tree {compiling:.3g} s, first answer, with nothing given, {first:.3g} s; treewidth {bn.treewidth}, {size}"
-    )
+    print(f"  compiling {compiling:.3g} s, first answer, nothing given, {first:.3g} s; treewidth {bn.treewidth}, {size}")
     ours = [read_out(bn, bn.marginals(g)) for g in given]
     for peer, outcome in peers.items():
         print(f"  {peer}: {furthest(ours, outcome)}", flush=True)
@@ -178,7 +176,8 @@ def rows() -> None:
             peer = limited(lambda c=codes[:asked], i=column, s=asked == N_ROWS: pyagrum_rows(bn, c, i, same=s))
             theirs = peer.seconds * N_ROWS / asked
             ratios.append(theirs / ours)
-            text = seconds(lambda f=frame.astype(object), n=name: bn.predict_proba(f, n), warm=0)
+            words = frame.astype(object)
+            text = seconds(lambda f=words, n=name: bn.predict_proba(f, n), warm=0)
             speed = f"{ours:.4g} s = {N_ROWS / ours:,.0f} rows/s (first call {first:.3g} s, columns of text {text:.3g} s)"
             scaled = "" if asked == N_ROWS else f", from {asked:,} rows,"
             print(f"ALARM, {N_ROWS:,} rows, {what}: {name}: {speed}; pyAgrum{scaled} {theirs:.4g} s = {theirs / ours:.1f}x")

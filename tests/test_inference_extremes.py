@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import ModelError, TooLarge
+from tests.oracles import random_net
 
 TINY = 1e-300
 LOG_TINY = math.log(TINY)
+VANISHES = 1e-200
 COIN = [0.5, 0.5]
 COPY = [[1.0, 0.0], [0.0, 1.0]]
 XOR = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]
@@ -30,31 +35,57 @@ def binary(dag: Any, tables: dict[str, Any], n_states: int = 2) -> sf.BayesNet:
     return sf.BayesNet(dag, tables, {n: sf.Finite(n, list(map(str, range(n_states)))) for n in tables})
 
 
-def rational(bn: sf.BayesNet, target: str, given: dict[str, str]) -> tuple[list[float], float]:
-    """p(target | given) and ln p(given) by enumeration in exact arithmetic."""
+def rational(bn: sf.BayesNet, given: dict[str, str]) -> tuple[dict[str, list[float]], float]:
+    """p(node | given) of every node and ln p(given) by enumeration in exact arithmetic."""
     nodes = list(bn)
     choices = [[bn.variables[n].code(given[n])] if n in given else range(bn.variables[n].n_states) for n in nodes]
-    sums = [Fraction(0)] * bn.variables[target].n_states
+    sums = {n: [Fraction(0)] * bn.variables[n].n_states for n in nodes}
+    total = Fraction(0)
     for codes in product(*choices):
         at = dict(zip(nodes, codes, strict=True))
-        factors = [bn[n].probs[tuple(at[p] for p in (*bn[n].parents, n))] for n in nodes]
-        sums[at[target]] += math.prod(map(Fraction, map(float, factors)))
-    total = sum(sums, Fraction(0))
-    return [float(s / total) for s in sums], math.log(total.numerator) - math.log(total.denominator)
+        factors = [float(bn[n].probs[tuple(at[p] for p in (*bn[n].parents, n))]) for n in nodes]
+        p = math.prod(map(Fraction, factors))
+        total += p
+        for n in nodes:
+            sums[n][at[n]] += p
+    if not total:
+        return {}, -math.inf
+    return {n: [float(s / total) for s in sums[n]] for n in nodes}, math.log(total.numerator) - math.log(total.denominator)
 
 
 def assert_rational(bn: sf.BayesNet, given: dict[str, str]) -> None:
     """Every unobserved node by query, marginals and a row, and the probability of the evidence."""
-    marginals, frame = bn.marginals(given), pd.DataFrame({n: [s] for n, s in given.items()})
+    expected, log_prob = rational(bn, given)
+    assert bn.log_prob_of(given) == pytest.approx(log_prob, rel=1e-12, abs=1e-12)
+    if log_prob == -math.inf:
+        with pytest.raises(ModelError, match="probability zero"):
+            bn.marginals(given)
+        return
+    marginals, frame = bn.marginals(given), {n: [s] for n, s in given.items()} or {next(iter(bn)): [None]}
+    assert marginals.log_prob_of_evidence == pytest.approx(log_prob, rel=1e-12, abs=1e-12)
     for name in bn:
-        if name in given:
-            continue
-        expected, log_prob = rational(bn, name, given)
-        assert bn.query(name, given).probs == pytest.approx(expected, rel=1e-9, abs=0)
-        assert marginals[name].probs == pytest.approx(expected, rel=1e-9, abs=0)
-        assert bn.predict_proba(frame, name).to_numpy(dtype=float)[0] == pytest.approx(expected, rel=1e-9, abs=0)
-        assert bn.log_prob_of(given) == pytest.approx(log_prob, rel=1e-12)
-        assert marginals.log_prob_of_evidence == pytest.approx(log_prob, rel=1e-12)
+        close = pytest.approx(expected[name], rel=1e-9, abs=VANISHES)
+        assert marginals[name].probs == close
+        if name not in given:
+            assert bn.query(name, given).probs == close
+            row = bn.predict_proba(frame, name)
+            assert [row[s][0] for s in bn.variables[name].states] == close
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(seed=st.integers(0, 2**32 - 1))
+def test_any_sizes_of_probabilities(seed: int) -> None:
+    """Random networks whose tables range from 1e-300 to 1, with zeros."""
+    rng = np.random.default_rng(seed)
+    plain = random_net(seed, int(rng.integers(1, 6)))
+    tables = {}
+    for n in plain:
+        table = plain[n].probs * 10.0 ** -rng.uniform(0, 300, plain[n].probs.shape) * (rng.random(plain[n].probs.shape) < 0.9)
+        table[..., 0] += 1e-300
+        tables[n] = table / table.sum(-1, keepdims=True)
+    bn = sf.BayesNet(plain.dag, tables, plain.variables)
+    observed = rng.permutation(list(bn))[: rng.integers(0, len(bn))].tolist()
+    assert_rational(bn, {n: str(rng.choice(bn.variables[n].states)) for n in observed})
 
 
 def hidden_chain(length: int, scale: float) -> tuple[sf.BayesNet, dict[str, str]]:

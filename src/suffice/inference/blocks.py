@@ -107,12 +107,12 @@ def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Coll
                     root[_root(root, m)] = _root(root, p)
     for m in np.flatnonzero(needed).tolist():
         groups.setdefault(_root(root, m), []).append(m)
-    return [_block(nodes, members, observed) for members in groups.values()]
+    return [block_of(nodes, members, observed) for members in groups.values()]
 
 
 def united(nodes: Sequence[GaussianNode], parts: Iterable[Block], observed: Collection[int]) -> Block:
     """Several blocks as one."""
-    return _block(nodes, sorted({m for part in parts for m in part.members}), observed)
+    return block_of(nodes, sorted({m for part in parts for m in part.members}), observed)
 
 
 def packed(nodes: Sequence[GaussianNode], parts: Iterable[Block], codes: Ints, observed: Collection[int]) -> list[Block]:
@@ -207,7 +207,8 @@ def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int]
         raise Trouble(int(trouble[first]), observed, every.states(first))
 
 
-def _block(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Collection[int]) -> Block:
+def block_of(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Collection[int]) -> Block:
+    """The block of these members, ascending."""
     finite = sorted({v for m in members for v in nodes[m].finite_parents})
     return Block(tuple(members), tuple(m for m in members if m in observed), tuple(finite))
 

@@ -121,15 +121,16 @@ class Gaussians:
         noise, b = np.sqrt(variance), iter(coefficients[:, :, None])
         with np.errstate(over="ignore", invalid="ignore"):
             for i, m in enumerate(members):
-                mean[i] = intercept[i, :, None]
-                for parent in self.nodes[m].real_parents:
+                center, row = mean[i], loadings[i]
+                center[:] = intercept[i, :, None]
+                for parent, slope in zip(self.nodes[m].real_parents, b, strict=False):
                     if parent in values:
-                        mean[i] += next(b) * values[parent]
+                        center += slope * values[parent]
                     else:
-                        p, slope = place[parent], next(b)
-                        mean[i] += slope * mean[p]
-                        loadings[i, :, : p + 1] += slope * loadings[p, :, : p + 1]
-                loadings[i, :, i] = noise[i]
+                        p = place[parent]
+                        center += slope * mean[p]
+                        row[:, : p + 1] += slope * loadings[p, :, : p + 1]
+                row[:, i] = noise[i]
         trouble[~np.isfinite(mean).all(axis=(0, 2)) & (trouble == FINE)] = OVERFLOW
         return _Spread(mean, loadings, trouble)
 

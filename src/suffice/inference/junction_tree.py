@@ -8,16 +8,17 @@ Nothing is ever divided, so zeros need no care; tables are scaled by powers of t
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.inference.likelihoods import with_likelihoods
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import ASKING, COMPILING, greedy_order
-from suffice.inference.run import SPARE, Plan, with_likelihoods
-from suffice.inference.tree import arranged, part_of
+from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
+from suffice.inference.tree import Tree, arranged, whole
 
 MAX_CELLS = 2.0**34
 """More products than this in one pass up are refused: a minute of work or so."""
@@ -26,7 +27,10 @@ RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
 
 
-KEPT_PLANS = 8
+KEPT_TREES = 8
+SAMPLING = "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
+
+Room: TypeAlias = tuple[Ints, Array, Array]
 
 
 class Marginals(NamedTuple):
@@ -48,133 +52,90 @@ class JunctionTree:
     array([0.6667, 0.3333, 1.    , 0.    ])
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self.network = plan.network
+    def __init__(self, tree: Tree) -> None:
+        self._tree, self.network = tree, tree.network
         self.start = np.concatenate([[0], np.cumsum(self.network.sizes)]).astype(np.int64)
-        sizes = self.network.sizes[plan.tree.variables]
-        self._cells = plan.tree.cells(sizes)
-        self._spare: list[tuple[Ints, Array, Array]] = []
-        self._others: dict[bytes, Plan] = {}
+        self.n_cells = tree.cells(self.network.unobserved())
+        self._rooms: list[Room] = []
+        self._others: dict[bytes, Tree] = {}
 
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
-        part = part_of(network, np.arange(network.n_factors), network.unobserved())
-        found = greedy_order(network, part, patience=COMPILING)
-        return cls(Plan(network, arranged(network, part, found.order)))
+        part = whole(network, network.unobserved())
+        return cls(arranged(network, part, greedy_order(network, part, patience=COMPILING).order))
 
     @property
-    def n_cells(self) -> float:
-        """Products in one pass up the tree when nothing is observed: what time is proportional to."""
-        return float(self._cells.sum())
+    def treewidth(self) -> int:
+        """One less than the most variables in one product: an upper bound, by the best order found."""
+        return max(self._tree.widest, 1) - 1
 
     @cached_property
-    def treewidth(self) -> int:
-        """One less than the most variables in one product: an upper bound, the best order found."""
-        tree = self._plan.tree
-        widths = np.diff(tree.dim_start[: tree.n_tables + 1])
-        return int(widths.max(initial=1)) - 1
-
-    @property
     def largest(self) -> float:
         """Cells of the largest product."""
-        return float(self._cells.max(initial=1.0))
+        return self._tree.largest()
 
     @cached_property
     def n_bytes(self) -> float:
         """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
-        n = self._plan.n_numbers(self.network.unobserved(), down=True)
-        return float("inf") if n < 0 else 8.0 * n
+        return 8.0 * self._tree.n_numbers(self.network.unobserved(), self._tree.wanted)
 
     def marginals(self, codes: Ints, soft: Soft | None = None) -> Marginals:
         """p(v | evidence) of every variable v, and ln p(evidence)."""
         tables = with_likelihoods(self.network, soft)
-        plan = self._plan if self.n_cells < RETRY_CELLS else self._suited(codes)
-        out = np.empty(self.start[-1])
-        log_prob = self._run(plan, codes, tables, out)
+        tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
+        probs = np.zeros(self.start[-1])
+        log_prob = self._run(tree, codes, tables, probs)
         if log_prob == -np.inf:
-            out[:] = np.nan
-        return Marginals(out, self.start, log_prob)
+            probs[:] = np.nan
+        return Marginals(probs, self.start, log_prob)
 
-    def _run(self, plan: Plan, codes: Ints, tables: Array, out: Array) -> float:
-        """Fill `out` with the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
-        from suffice.kernels.products import all_marginals
+    def _run(self, tree: Tree, codes: Ints, tables: Array, probs: Array) -> float:
+        """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
+        compiled = tree is self._tree
+        room = self._rooms.pop() if compiled and self._rooms else self._room(tree, codes)
+        log_prob, status = np.empty(1), np.empty(1, np.uint8)
+        seen, program = np.ascontiguousarray(codes[None], np.int32), np.zeros(1, np.int64)
+        answer = (probs[None], log_prob, status)
+        run(self.network, MARGINALS, program, tree.program, seen, tables[None], room, *answer, tree, self.start)
+        if compiled:
+            self._rooms.append(room)
+        if status[0] == UNCERTAIN:
+            return Logs(tree, codes, tables).marginals(self.start, probs)
+        if not compiled:  # what is observed is no variable of a tree made for it
+            observed = np.flatnonzero(codes >= 0)
+            probs[self.start[observed] + codes[observed]] = 1.0
+        return float(log_prob[0])
 
-        tree, net = plan.tree, self.network
-        spare = self._spare.pop() if plan is self._plan and self._spare else self._buffers(plan, codes)
-        scratch, least, buffer = spare
-        log_prob = all_marginals(
-            tree.n_leaves,
-            tree.n_tables,
-            plan.begin,
-            tree.dim_start,
-            tree.dim_place,
-            tree.dim_flag,
-            tree.dim_stride,
-            tree.left,
-            tree.right,
-            tree.factor,
-            plan.wanted,
-            plan.roots,
-            plan.sources,
-            tree.variables,
-            net.sizes,
-            net.scope_start,
-            net.scopes,
-            net.strides,
-            net.table_start,
-            codes,
-            tables,
-            self.start,
-            scratch,
-            least,
-            buffer,
-            out,
-        )
-        uncertain = bool(scratch[0])
-        if plan is self._plan:
-            self._spare.append(spare)
-        if uncertain:
-            return Logs(plan, codes, tables).marginals(self.start, out)
-        if plan is not self._plan:
-            seen = np.flatnonzero(codes >= 0)
-            out[self.start[seen] + codes[seen]] = 1.0
-        return float(log_prob)
-
-    def _buffers(self, plan: Plan, codes: Ints) -> tuple[Ints, Array, Array]:
+    def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""
-        n, m = plan.tree.n_tables, len(plan.tree.variables)
-        numbers = plan.n_numbers(self.network.unobserved() if plan is self._plan else codes, down=True)
-        if numbers < 0 or 8.0 * numbers > MAX_BYTES:
-            size = "more than 2^62 numbers" if numbers < 0 else bytes_in_words(8.0 * numbers)
+        numbers = tree.n_numbers(self.network.unobserved() if tree is self._tree else codes, tree.wanted)
+        if 8.0 * numbers > MAX_BYTES:
             raise TooLarge(
-                f"the tables of the junction tree need {size} (treewidth {self.treewidth}, the largest product has "
-                f"{self.largest:.3g} cells); ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
+                f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
+                f"product has {self.largest:.3g} cells); {SAMPLING}"
             )
-        return np.empty(2 * n + 2 * m + SPARE, np.int64), np.empty(2 * n), np.empty(numbers)
+        return room_for(tree, int(numbers) + 64)
 
-    def _suited(self, codes: Ints) -> Plan:
+    def _suited(self, codes: Ints) -> Tree:
         """The compiled tree, or one for what is observed where that is so much cheaper that it is worth its making."""
-        tree = self._plan.tree
-        sizes = np.where(codes[tree.variables] < 0, self.network.sizes[tree.variables], 1)
-        cells = float(tree.cells(sizes).sum())
         observed = codes >= 0
         key = observed.tobytes()
         if key in self._others:
             return self._others[key]
-        plan, asked = self._plan, cells / (ASKING * len(sizes))
-        if observed.any() and (asked >= 3 or cells > MAX_CELLS or self.n_bytes > MAX_BYTES):
-            part = part_of(self.network, np.arange(self.network.n_factors), codes)
+        tree, cells = self._tree, self._tree.cells(codes)
+        heavy = max(cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0
+        if observed.any() and (heavy or cells > 3 * ASKING * self.network.n_variables):
+            part = whole(self.network, codes)
             found = greedy_order(self.network, part)
-            if found.cells < 0.9 * cells or self.n_bytes > MAX_BYTES:
-                plan, cells = Plan(self.network, arranged(self.network, part, found.order)), found.cells
+            if found.cells < 0.9 * cells or heavy:
+                tree, cells = arranged(self.network, part, found.order), found.cells
         if cells > MAX_CELLS:
             raise TooLarge(
-                f"the junction tree has products of {cells:.3g} cells (treewidth {self.treewidth}, the largest of them "
-                f"{self.largest:.3g}): too many; ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
+                f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
+                f"evidence has {self.largest:.3g}): too many; {SAMPLING}"
             )
-        if len(self._others) >= KEPT_PLANS:
+        if len(self._others) >= KEPT_TREES:
             self._others.pop(next(iter(self._others)), None)
-        self._others[key] = plan
-        return plan
+        self._others[key] = tree
+        return tree

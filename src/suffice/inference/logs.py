@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.network import Array, Ints
-from suffice.inference.run import Plan
+from suffice.inference.tree import Tree
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused."""
@@ -21,9 +21,8 @@ MAX_CELLS = 2**27
 class Logs:
     """The tables of a tree as logs. Places from `maximised` on are maximised, those before it summed out."""
 
-    def __init__(self, plan: Plan, codes: Ints, tables: Array, maximised: int | None = None) -> None:
-        self.plan, self.tree, self.network = plan, plan.tree, plan.network
-        self.codes = codes
+    def __init__(self, tree: Tree, codes: Ints, tables: Array, maximised: int | None = None) -> None:
+        self.tree, self.network, self.codes = tree, tree.network, codes
         self.maximised = len(self.tree.variables) if maximised is None else maximised
         free = codes[self.tree.variables] < 0
         self.size = np.where(free, self.network.sizes[self.tree.variables], 1)
@@ -34,7 +33,7 @@ class Logs:
     @property
     def log_prob(self) -> float:
         """The sum or maximum of all: ln p(evidence) where nothing is maximised."""
-        return float(sum(self.up[t] for t in self.plan.roots))
+        return float(sum(self.up[t] for t in self.tree.lone))
 
     def marginals(self, start: Ints, out: Array) -> float:
         """Write p(v | evidence) of every variable; ln p(evidence)."""
@@ -48,8 +47,8 @@ class Logs:
         for p, v in enumerate(self.tree.variables):
             if self.codes[v] >= 0:
                 continue
-            t = int(self.plan.sources[p])
-            kept = self._kept(t)
+            t = int(self.tree.sources[p])
+            kept = self.tree.kept(t)
             belief = self.up[t] + down[t]
             logs = log_sum(belief, tuple(i for i, q in enumerate(kept) if q != p))
             shares = np.exp(logs - logs.max())
@@ -60,7 +59,7 @@ class Logs:
         """The most probable codes of the places from `maximised` on, −1 before: read back from the last to the first."""
         chosen = np.full(len(self.size), -1, np.int64)
         for t in range(self.tree.n_tables - 1, self.tree.n_leaves - 1, -1):
-            dims, kept = self._dims(t), set(self._kept(t))
+            dims, kept = self.tree.dims(t), set(self.tree.kept(t))
             free = [q for q in dims if q not in kept and q >= self.maximised]
             if not free:
                 continue
@@ -75,18 +74,18 @@ class Logs:
     def _down(self) -> dict[int, Array]:
         """What all the rest says of each table's cells."""
         tree = self.tree
-        down: dict[int, Array] = {int(t): np.zeros(()) for t in self.plan.roots}
+        down: dict[int, Array] = {int(t): np.zeros(()) for t in self.tree.lone}
         for t in range(tree.n_tables - 1, tree.n_leaves - 1, -1):
-            dims, kept = self._dims(t), self._kept(t)
+            dims, kept = self.tree.dims(t), self.tree.kept(t)
             a, b = int(tree.left[t]), int(tree.right[t])
             above = self._spread(down[t], kept, dims)
             for mine, other in ((a, b), (b, a)):
-                if mine < 0 or not self.plan.wanted[mine]:
+                if mine < 0 or not self.tree.wanted[mine]:
                     continue
                 self._check(dims)
-                rest = above if other < 0 else above + self._spread(self.up[other], self._kept(other), dims)
+                rest = above if other < 0 else above + self._spread(self.up[other], self.tree.kept(other), dims)
                 rest = np.broadcast_to(rest, [self.size[q] for q in dims])
-                own = set(self._kept(mine))
+                own = set(self.tree.kept(mine))
                 down[mine] = log_sum(rest, tuple(i for i, q in enumerate(dims) if q not in own))
         return down
 
@@ -100,18 +99,18 @@ class Logs:
         places = [place[int(v)] for v in scope if self.codes[v] < 0]
         values = np.transpose(values, np.argsort(places)) if places else values
         with np.errstate(divide="ignore"):
-            return np.log(values).reshape([self.size[q] for q in self._dims(t)])
+            return np.log(values).reshape([self.size[q] for q in self.tree.dims(t)])
 
     def _product(self, t: int) -> Array:
-        dims, a, b = self._dims(t), int(self.tree.left[t]), int(self.tree.right[t])
+        dims, a, b = self.tree.dims(t), int(self.tree.left[t]), int(self.tree.right[t])
         self._check(dims)
-        values = self._spread(self.up[a], self._kept(a), dims)
+        values = self._spread(self.up[a], self.tree.kept(a), dims)
         if b >= 0:
-            values = values + self._spread(self.up[b], self._kept(b), dims)
+            values = values + self._spread(self.up[b], self.tree.kept(b), dims)
         return np.broadcast_to(values, [self.size[q] for q in dims])
 
     def _reduced(self, t: int, values: Array) -> Array:
-        dims, kept = self._dims(t), set(self._kept(t))
+        dims, kept = self.tree.dims(t), set(self.tree.kept(t))
         gone = [q for q in dims if q not in kept]
         summed = tuple(i for i, q in enumerate(dims) if q in gone and q < self.maximised)
         values = log_sum(values, summed)
@@ -122,13 +121,6 @@ class Logs:
     def _spread(self, values: Array, own: Sequence[int], dims: Sequence[int]) -> Array:
         have = set(own)
         return values.reshape([self.size[q] if q in have else 1 for q in dims])
-
-    def _dims(self, t: int) -> list[int]:
-        return [int(p) for p in self.tree.dim_place[self.tree.dim_start[t] : self.tree.dim_start[t + 1]]]
-
-    def _kept(self, t: int) -> list[int]:
-        span = slice(self.tree.dim_start[t], self.tree.dim_start[t + 1])
-        return [int(p) for p in self.tree.dim_place[span][(self.tree.dim_flag[span] & 4) > 0]]
 
     def _check(self, dims: Sequence[int]) -> None:
         cells = math.prod(int(self.size[q]) for q in dims)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from suffice.inference.likelihoods import marked, with_likelihoods
 from suffice.inference.logs import Logs
 from suffice.inference.network import Ints, Network, Soft
 from suffice.inference.orders import completed, greedy_order
-from suffice.inference.posterior import log_prob_of, relevant_part
-from suffice.inference.run import Plan, marked, with_likelihoods
+from suffice.inference.posterior import log_prob_of
+from suffice.inference.questions import relevant_part
 from suffice.inference.tree import arranged, part_of
 
 
@@ -40,11 +41,10 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, soft: S
         return Explanation(np.full(len(targets), -1, np.int64), log_prob, log_prob)
     needed = marked(codes, soft).copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren
-    part = part_of(network, relevant_part(network, (), needed).factors, codes, targets)
-    n_summed = part.n_variables - part.n_kept
-    log_size = np.log(network.sizes[part.variables].astype(np.float64))
-    order = completed(part, log_size, greedy_order(network, part).order[:n_summed]).order
-    plan = Plan(network, arranged(network, replace(part, n_kept=0), order))
-    logs = Logs(plan, codes, tables, maximised=n_summed)
+    asked = np.asarray(targets, np.int64)
+    part = part_of(network, relevant_part(network, (), needed).factors, codes, asked)
+    n_summed = len(part.variables) - part.n_kept
+    order = completed(network, part, greedy_order(network, part).order[:n_summed]).order
+    logs = Logs(arranged(network, replace(part, n_kept=0), order), codes, tables, maximised=n_summed)
     chosen = logs.best()[np.argsort(order)]
     return Explanation(chosen[: len(targets)], logs.log_prob, log_prob)

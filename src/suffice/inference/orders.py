@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.network import Array, Ints, Network
+from suffice.inference.network import Ints, Network
 from suffice.inference.tree import Part
 
 FILL, WEIGHTED_FILL, WEIGHT = 0, 1, 2
 """The rules of `kernels.elimination`."""
 MOST_GREEDY = 6000
 """Above so many variables the links of all pairs are not held; the order comes from sets and a heap."""
+PLAIN = ((WEIGHT, 0.0), (FILL, 0.0), (WEIGHTED_FILL, 0.0))
 SCHEDULE = ((WEIGHTED_FILL, 0.1), (FILL, 0.8), (WEIGHTED_FILL, 0.8), (FILL, 1.5), (WEIGHTED_FILL, 0.4), (WEIGHT, 0.2))
 """Rules, and how far noise may raise a cost, by turns: no pair is best for all networks."""
 COMPILING, ASKING = 100.0, 9000.0
@@ -33,58 +33,37 @@ class Order(NamedTuple):
 
 def greedy_order(network: Network, part: Part, *, patience: float = ASKING, seed: int = 1) -> Order:
     """The best of some greedy orders. How many are tried grows with the cells to be saved, never with the clock."""
-    from suffice.kernels.elimination import eliminate
+    from suffice.kernels.elimination import order_parts
 
-    m = part.n_variables
-    log_size = np.log(network.sizes[part.variables].astype(np.float64))
+    n, m = network.n_variables, len(part.variables)
     if m > MOST_GREEDY:
-        return completed(part, log_size, ())
-    kept = np.zeros(m, np.uint8)
-    kept[: part.n_kept] = 1
-    linked, neighbours = np.zeros(m * m, np.uint8), np.empty(m * m, np.int64)
-    degree, cost, order = np.empty(m, np.int64), np.empty(m), np.empty(m, np.int64)
-    best = Order(order, np.inf)
-    plain = ((WEIGHT, 0.0), (FILL, 0.0), (WEIGHTED_FILL, 0.0))
-    i, most = 0, len(plain)
-    while i < most:
-        rule, noise = plain[i] if i < len(plain) else SCHEDULE[i % len(SCHEDULE)]
-        cells = eliminate(
-            m,
-            part.start,
-            part.scopes,
-            len(part.factors),
-            kept,
-            log_size,
-            rule,
-            noise,
-            np.uint64(seed * 1_000_003 + i + 1),
-            best.cells,
-            linked,
-            neighbours,
-            degree,
-            cost,
-            order,
-        )
-        if cells < best.cells:
-            best = Order(order.copy(), cells)
-        i += 1
-        worth = MOST_TRIES if best.cells < HOPELESS else FEW_TRIES
-        most = max(len(plain), int(min(best.cells / (patience * m + 1.0), worth)))
-    return best
+        return completed(network, part, ())
+    record, part_at, cells = part.record(), np.array([1, 0, 0]), np.array([np.inf])
+    linked, number = np.zeros(m * m, np.uint8), np.full(n, -1, np.int64)
+    work, floats = np.empty(2 * n + 2 + m * m, np.int64), np.empty(2 * n + 2)
+    scopes = (network.sizes, network.scope_start, network.scopes)
+    tries, most = 0, len(PLAIN)
+    while tries < most:
+        rule, noise = PLAIN[tries] if tries < len(PLAIN) else SCHEDULE[tries % len(SCHEDULE)]
+        start = np.uint64(seed * 1_000_003 + tries)
+        order_parts(0, 1, record, part_at, cells, *scopes, rule, noise, start, linked, work, number, floats)
+        tries += 1
+        worth = MOST_TRIES if cells[0] < HOPELESS else FEW_TRIES
+        most = max(len(PLAIN), int(min(cells[0] / (patience * m + 1.0), worth)))
+    return Order(record[len(record) - m :].copy(), float(cells[0]))
 
 
-def completed(part: Part, log_size: Array, first: Iterable[int]) -> Order:
+def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
     """These variables first, then the others, each time the one with the smallest table; kept ones come last, likewise.
 
     With sets and a heap, for what is too large for links of all pairs.
     """
-    around: list[set[int]] = [set() for _ in range(part.n_variables)]
-    for a, b in pairwise(part.start):
-        for v in part.scopes[a:b]:
-            around[v].update(map(int, part.scopes[a:b]))
-    left = set(range(part.n_variables))
-    order: list[int] = []
-    cells = 0.0
+    log_size = np.log(network.sizes[part.variables]).tolist()
+    around: list[set[int]] = [set() for _ in log_size]
+    for scope in part.scopes(network):
+        for v in scope:
+            around[v].update(scope)
+    left, order, cells = set(range(len(around))), [], 0.0
 
     def weight(v: int) -> float:
         return float(sum(log_size[u] for u in around[v]))
@@ -106,13 +85,9 @@ def completed(part: Part, log_size: Array, first: Iterable[int]) -> Order:
         heapify(heap)
         while heap:
             stale, v = heappop(heap)
-            if v not in left:
+            if v not in left or weight(v) > stale:  # it is there again with the weight that it has now
                 continue
-            now = weight(v)
-            if now > stale:  # a table only grows while its variable waits
-                heappush(heap, (now, v))
-                continue
-            cells += float(np.exp(now))
+            cells += float(np.exp(weight(v)))
             for u in eliminate(v):
                 if (u < part.n_kept) == kept:
                     heappush(heap, (weight(u), u))

@@ -1,30 +1,32 @@
-"""Many questions to one network: what the kernel of `kernels.rows` needs, kept from one call to the next."""
+"""Questions to a network by the row: which part each depends on, a program for each different part, and all programs run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.network import Array, Network
+from suffice.inference.network import Array, Ints, Network
+from suffice.inference.tree import Bytes, Part, Tree
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
-POOL, SLOTS, BUFFER = 2**20, 2**13, 2**18
-"""Numbers that programs may take, places to find them by, and numbers in all tables of one question."""
+POOL, SLOTS, BUFFER = 2**20, 2**12, 2**18
+"""Numbers that programs may take, places to find parts by, and numbers in all tables of one question."""
 ROWS = 1024
 """Rows that one thread takes at a time."""
+SPARE = 1024
 
+ROOT, ALONE, MARGINALS = 0, 1, 2
+"""What is wanted (`kernels.messages`)."""
 DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
-"""What became of a row (`kernels.rows`)."""
+"""What became of a row."""
 
 Codes = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 
 
 class Desk:
@@ -32,58 +34,115 @@ class Desk:
 
     def __init__(self, network: Network) -> None:
         n, n_factors = network.n_variables, network.n_factors
+        self.network = network
         self.most = 2 * n_factors + n + 8
         self.room = 4 * len(network.scopes) + 16 * self.most
-        links = max(n * n + n + 2, 7 * self.most + 3 * self.room + n + 2)
-        self.work = np.empty(5 * n + n_factors + 1100 + self.most + self.room + 2 * n + links, np.int64)
-        self.floats = np.empty(3 * self.most + 2 * n + 8)
-        self.linked = np.zeros(max(n * n, self.most) + n + 2, np.uint8)
-        self.pool = np.empty(POOL + 128 * self.most, np.int64)
-        self.pool[:2] = 2, 0
-        self.slots = np.full(SLOTS, -1, np.int64)
-        self.buffer = np.empty(BUFFER)
-
-    def answer(
-        self,
-        network: Network,
-        targets: Any,
-        seen: Codes,
-        tables: Array,
-        first: int,
-        last: int,
-        out: Array,
-        log_prob: Array,
-        status: Bytes,
-    ) -> None:
-        from suffice.kernels.rows import answer_rows
-
-        answer_rows(
-            first,
-            last,
-            targets,
-            seen,
-            tables,
-            network.sizes,
-            network.scope_start,
-            network.scopes,
-            network.strides,
-            network.table_start,
-            network.child,
-            network.own,
-            network.backwards,
-            *network.touching,
-            self.most,
-            self.room,
-            self.work,
-            self.floats,
-            self.linked,
-            self.pool,
-            self.slots,
-            self.buffer,
-            out,
-            log_prob,
-            status,
+        links = 2 * n + 2 + n * n
+        self.work = np.empty(max(links, 5 * self.most + n + 2 + 3 * self.room, 2 * n + n_factors), np.int64)
+        self.number = np.full(n, -1, np.int64)
+        self.linked = np.zeros(n * n, np.uint8)
+        self.floats = np.empty(2 * (n + 2) + self.most)
+        self.parts = np.empty(POOL // 4 + 4 * (3 + 2 * n + n_factors), np.int64)
+        self.pool = np.empty(POOL + 64 * self.most, np.int64)
+        self.part_at, self.program_at = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.int64)
+        self.slots, self.cells = np.empty(SLOTS, np.int64), np.empty(SLOTS)
+        self.ints, self.least, self.buffer = (
+            np.empty(SPARE + 4 * self.most + n, np.int64),
+            np.empty(2 * self.most),
+            np.empty(BUFFER),
         )
+        self._forget()
+
+    def _forget(self) -> None:
+        self.part_at[:2], self.program_at[0] = 0, 0
+        self.slots[:] = -1
+
+    def answer(self, targets: Ints, seen: Codes, tables: Array, out: Array, log_prob: Array, status: Bytes) -> None:
+        """Answer some rows: all with one line of `seen` or of `tables`, or each with its own."""
+        want, one = ROOT if len(targets) else ALONE, len(seen) == 1
+        part, done = np.empty(len(seen), np.int64), 0
+        while done < len(seen):
+            if self.program_at[0] > POOL // 2:
+                self._forget()
+            stop = self._programs(targets, seen, done, part)
+            if stop == done:
+                self._forget()
+            rows = slice(None) if one else slice(done, stop)
+            values = tables if one or len(tables) == 1 else tables[rows]
+            program = self.program_at[1 + part[done:stop]]
+            if stop > done:
+                self.run(want, program, self.pool, seen[done:stop], values, out[rows], log_prob[rows], status[rows])
+            done = stop
+
+    def run(
+        self, want: int, program: Ints, pool: Ints, seen: Codes, tables: Array, out: Array, log_prob: Array, status: Bytes
+    ) -> None:
+        """Run programs that ask for no marginals."""
+        run(self.network, want, program, pool, seen, tables, (self.ints, self.least, self.buffer), out, log_prob, status)
+
+    def _programs(self, targets: Ints, seen: Codes, first: int, part: Ints) -> int:
+        """Find the part of each row and make programs of the new ones; the row up to which there was room."""
+        from suffice.kernels.arrangement import arrange_parts
+        from suffice.kernels.elimination import order_parts
+        from suffice.kernels.parts import find_parts
+
+        net, before = self.network, int(self.part_at[0])
+        scopes = (net.scope_start, net.scopes)
+        found = (self.work, self.parts, self.part_at, self.slots, int(POOL - self.program_at[0]), part)
+        stop = find_parts(first, len(seen), targets, seen, *scopes, net.child, net.own, net.backwards, *net.touching, *found)
+        now = int(self.part_at[0])
+        if now > before:
+            self.cells[before:now] = np.inf
+            order_parts(
+                before,
+                now,
+                self.parts,
+                self.part_at,
+                self.cells,
+                net.sizes,
+                *scopes,
+                -1,
+                0.0,
+                np.uint64(1),
+                self.linked,
+                self.work,
+                self.number,
+                self.floats,
+            )
+            scratch = (self.most, self.room, self.number, self.work, self.floats)
+            arrange_parts(
+                before, now, self.parts, self.part_at, net.sizes, *scopes, net.strides, *scratch, self.pool, self.program_at, True
+            )
+        return int(stop)
+
+
+def run(
+    network: Network,
+    want: int,
+    program: Ints,
+    pool: Ints,
+    seen: Codes,
+    tables: Array,
+    room: tuple[Ints, Array, Array],
+    out: Array,
+    log_prob: Array,
+    status: Bytes,
+    tree: Tree | None = None,
+    start: Ints | None = None,
+) -> None:
+    """Run programs in some room; for marginals, `tree` says which tables come down, `start` where in `out` a variable's begin."""
+    from suffice.kernels.messages import run as run_kernel
+
+    nowhere = np.zeros(1, np.int64)
+    reading = (np.zeros(1, np.uint8), nowhere, nowhere) if tree is None or start is None else (tree.wanted, tree.sources, start)
+    scopes = (network.sizes, network.scope_start, network.scopes, network.strides, network.table_start)
+    run_kernel(0, len(status), want, program, pool, seen, tables, *scopes, *reading, *room, out, log_prob, status)
+
+
+def room_for(tree: Tree, numbers: int) -> tuple[Ints, Array, Array]:
+    """Room for one tree to be run in, with a buffer of so many numbers."""
+    n = tree.n_tables
+    return np.empty(SPARE + 4 * n + len(tree.variables), np.int64), np.empty(2 * n), np.empty(numbers)
 
 
 _desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
@@ -92,10 +151,9 @@ _desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
 def in_rows(network: Network, targets: Sequence[int], seen: Codes, tables: Array) -> tuple[Array, Array, Bytes]:
     """p(targets | each row) as the cells of the joint, ln of its normaliser, and what became of the row.
 
-    One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`.
+    One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`. No target may be observed.
     """
-    n = max(len(seen), len(tables))
-    asked = np.asarray(targets, np.int64)
+    n, asked = max(len(seen), len(tables)), np.asarray(targets, np.int64)
     out, log_prob, status = np.empty((n, int(np.prod(network.sizes[asked])))), np.empty(n), np.empty(n, np.uint8)
     if network.n_variables > MOST_VARIABLES:
         status[:] = TOO_LARGE
@@ -103,8 +161,11 @@ def in_rows(network: Network, targets: Sequence[int], seen: Codes, tables: Array
     desks = _desks.setdefault(network, [])
 
     def answer(first: int) -> None:
+        rows = slice(first, first + ROWS)
+        own_seen = seen if len(seen) == 1 else seen[rows]
+        own_tables = tables if len(tables) == 1 else tables[rows]
         desk = desks.pop() if desks else Desk(network)
-        desk.answer(network, asked, seen, tables, first, min(first + ROWS, n), out, log_prob, status)
+        desk.answer(asked, own_seen, own_tables, out[rows], log_prob[rows], status[rows])
         desks.append(desk)
 
     if n <= ROWS:
@@ -114,3 +175,16 @@ def in_rows(network: Network, targets: Sequence[int], seen: Codes, tables: Array
             for _ in pool.map(answer, range(0, n, ROWS)):
                 pass
     return out, log_prob, status
+
+
+def relevant_part(network: Network, targets: Sequence[int], codes: Ints) -> Part:
+    """What p(targets | observed) depends on; without targets, what p(observed) depends on."""
+    from suffice.kernels.parts import find_parts
+
+    n, n_factors, asked = network.n_variables, network.n_factors, np.asarray(targets, np.int64)
+    parts, part_at, slots = np.empty(4 + 2 * n + n_factors, np.int64), np.zeros(4, np.int64), np.full(4, -1, np.int64)
+    work, index = np.empty(2 * n + n_factors, np.int64), np.empty(1, np.int64)
+    scopes = (network.scope_start, network.scopes, network.child, network.own, network.backwards, *network.touching)
+    find_parts(0, 1, asked, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
+    m, _, k = parts[:3]
+    return Part(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from suffice.inference.likelihoods import marked, with_all_likelihoods
 from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.posterior import carefully
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
-from suffice.inference.run import marked, with_all_likelihoods
 
 
 def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:

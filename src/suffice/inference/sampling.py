@@ -17,8 +17,11 @@ from suffice.inference.network import Array, Ints
 FEW = 100
 """Draws worth fewer independent ones than this deserve a note."""
 
-APART = 1e-6
-"""Chains that lie so far apart as chains that have met do with a smaller chance than this have not met."""
+BATCHES = 20
+"""A chain is cut into so many batches, a short one into fewer, of at least as many draws as there are batches."""
+
+APART = 1e-4
+"""Chains have not met where those that have would lie so far apart with a smaller chance than this."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,9 @@ class Weighted:
 class Chained:
     """Draws of equal weight from chains of equal length, one chain after another.
 
-    The standard error is that of the means of batches of about √length draws, as if the batches were independent; where the
-    means of whole chains lie much farther apart than that lets expect, it is theirs. The effective sample size is what
-    independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
+    The standard error is that of the means of long batches, as if these were independent, or that of the means of whole
+    chains if it is larger: with zeros in tables, chains may never meet, and each of them looks settled. The effective sample
+    size is what independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
 
     >>> drawn = Chained(n_chains=2, length=4)
     >>> drawn.mean(np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])).mean
@@ -135,8 +138,8 @@ class Chained:
 
     def __init__(self, n_chains: int, length: int) -> None:
         self.n_chains, self.length = n_chains, length
-        self.batch = int(np.sqrt(length))
-        self.n_batches = n_chains * (length // self.batch)
+        self.n_batches = n_chains * min(BATCHES, int(np.sqrt(length)))
+        self.batch = length * n_chains // self.n_batches
 
     @property
     def n(self) -> int:
@@ -157,24 +160,22 @@ class Chained:
         return Average(float(among @ values) / n, float(error), min(effective, n), agree)
 
     def shares(self, cells: Ints, n_cells: int) -> Shares:
-        """The share of each of the cells 0 … n_cells − 1 into which the draws fall; the effective size is the smallest."""
+        """The share of each of the cells 0 … n_cells − 1 into which draws fall; the effective size is of all together."""
         p = np.bincount(cells, minlength=n_cells) / self.n
         batches = self._batches(cells)
         by_batch = _squared_counts(batches.reshape(self.n_batches, -1), n_cells)
         by_chain = _squared_counts(batches.reshape(self.n_chains, -1), n_cells)
         error, agree = self._error(by_batch, by_chain, np.bincount(batches.reshape(-1), minlength=n_cells))
-        moved = error > 0
-        sizes = p[moved] * (1.0 - p[moved]) / error[moved] ** 2
-        effective = min(float(sizes.min()), float(self.n)) if len(sizes) else float(self.n_batches)
-        return _shares(p, error, effective, agree)
+        effective = float((p * (1.0 - p)).sum() / (error**2).sum()) if error.any() else float(self.n_batches)
+        return _shares(p, error, min(effective, float(self.n)), agree)
 
     def _batches(self, values: Any) -> Any:
         """[chains, batches, draws]. The first draws of a chain, too few for a batch, are left out."""
-        kept = values.reshape(self.n_chains, -1)[:, self.length % self.batch :]
-        return kept.reshape(self.n_chains, -1, self.batch)
+        n = self.n_batches // self.n_chains
+        return values.reshape(self.n_chains, -1)[:, self.length - n * self.batch :].reshape(self.n_chains, n, self.batch)
 
     def _error(self, by_batch: Any, by_chain: Any, total: Any) -> tuple[Array, bool]:
-        """The error by batches within chains, or by whole chains where an F test says that they have not met.
+        """The larger of the errors by batches within chains and by whole chains, and whether an F test lets these agree.
 
         `by_batch` and `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there.
         """
@@ -185,8 +186,8 @@ class Chained:
         from scipy.special import fdtri
 
         between = np.maximum(by_chain - np.asarray(total, np.float64) ** 2 / m, 0.0) / (m - 1) / m / (B * b) ** 2
-        apart = between > fdtri(m - 1, m * (B - 1), 1.0 - APART) * within
-        return np.sqrt(np.where(apart, between, within)), not bool(apart.any())
+        agree = np.sum(between) <= fdtri(m - 1, m * (B - 1), 1.0 - APART) * np.sum(within)
+        return np.sqrt(np.maximum(within, between)), bool(agree)
 
 
 def _squared_counts(groups: Ints, n_cells: int) -> Array:

@@ -1,9 +1,10 @@
-"""A binary tree of products over part of a network, made from an order of elimination."""
+"""A part of a network, orders of its elimination, and the binary tree of products that an order makes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,122 +13,141 @@ from suffice.inference.network import Array, Ints, Network
 
 Bytes = npt.NDArray[np.uint8]
 
+HEADER = 8
+"""Numbers before the arrays of a program (`kernels.arrangement`)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some factors of a network and the variables of theirs that are not observed, numbered anew: the question's part.
-
-    `scopes` are of the unobserved variables; the first `n_kept` variables are what is asked for.
-    """
+    """Some factors of a network and those of their variables that are not observed, what is asked for (`n_kept`) first."""
 
     variables: Ints
     factors: Ints
-    start: Ints
-    scopes: Ints
     n_kept: int
 
-    @property
-    def n_variables(self) -> int:
-        return len(self.variables)
+    def scopes(self, network: Network) -> list[list[int]]:
+        """The unobserved variables of each factor, by their place in `variables`."""
+        number = np.full(network.n_variables, -1, np.int64)
+        number[self.variables] = np.arange(len(self.variables))
+        return [[v for v in number[network.scope(f)].tolist() if v >= 0] for f in self.factors]
+
+    def record(self, order: Ints | None = None) -> Ints:
+        """The part as `kernels.parts` writes it, with an order of elimination or room for one."""
+        m = len(self.variables)
+        last = np.zeros(m, np.int64) if order is None else order
+        return np.concatenate([[m, self.n_kept, len(self.factors)], self.variables, self.factors, last]).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+def whole(network: Network, codes: Ints, targets: Ints | None = None) -> Part:
+    """All factors over all unobserved variables."""
+    return part_of(network, np.arange(network.n_factors), codes, targets)
+
+
+def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> Part:
+    """Some factors over their unobserved variables."""
+    asked = np.zeros(0, np.int64) if targets is None else np.asarray(targets, np.int64)
+    touched = np.zeros(network.n_variables, bool)
+    for f in factors:
+        touched[network.scope(f)] = True
+    touched &= codes < 0
+    touched[asked] = False
+    return Part(np.concatenate([asked, np.flatnonzero(touched)]).astype(np.int64), np.asarray(factors, np.int64), len(asked))
+
+
 class Tree:
-    """Tables numbered as `kernels.products` says; `variables` has the network's number of the variable at each place."""
+    """A program (`kernels.arrangement`) and its arrays, over a network; `root` is −1 if nothing was asked for."""
 
-    variables: Ints
-    factor: Ints
-    n_tables: int
-    dim_start: Ints
-    dim_place: Ints
-    dim_flag: Ints
-    dim_stride: Ints
-    left: Ints
-    right: Ints
-    root: int
+    def __init__(self, network: Network, program: Ints) -> None:
+        self.network, self.program = network, program
+        self.n_tables, self.n_leaves, m, self.root, n_dims = (int(x) for x in program[:5])
+        lengths = [self.n_tables + 1, n_dims, n_dims, n_dims, self.n_tables, self.n_tables, m, self.n_leaves]
+        ends = np.cumsum([HEADER, *lengths])
+        arrays = [program[a:b] for a, b in pairwise(ends)]
+        self.dim_start, self.dim_place, self.dim_flag, _, self.left, self.right, self.variables, self.factor = arrays
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many states the variable at each place has."""
+        return self.network.sizes[self.variables]
+
+    def dims(self, t: int) -> list[int]:
+        """The places of the variables of a table before anything is summed."""
+        return [int(p) for p in self.dim_place[self.dim_start[t] : self.dim_start[t + 1]]]
+
+    def kept(self, t: int) -> list[int]:
+        """The places of the variables that a table has in the end."""
+        span = slice(self.dim_start[t], self.dim_start[t + 1])
+        return [int(p) for p in self.dim_place[span][(self.dim_flag[span] & 4) > 0]]
+
+    def cells(self, codes: Ints) -> float:
+        """Cells of all products, given what is observed: what time is proportional to."""
+        return float(np.exp(self._weights(codes, kept=False)[self.n_leaves :]).sum())
+
+    def largest(self) -> float:
+        """Cells of the largest product when nothing is observed."""
+        return float(np.exp(self._weights(self.network.unobserved(), kept=False).max(initial=0.0)))
+
+    def n_numbers(self, codes: Ints, wanted: Bytes | None = None) -> float:
+        """How long a buffer the tables need, given what is observed and which come down."""
+        cells = np.exp(self._weights(codes, kept=True))
+        down = 0.0 if wanted is None else float(cells[wanted > 0].sum())
+        return float(cells.sum()) + down + 2.0 + float(self.network.sizes.max(initial=1))
 
     @property
-    def n_leaves(self) -> int:
-        return len(self.factor)
+    def widest(self) -> int:
+        """The most variables in one product."""
+        return int(np.diff(self.dim_start).max(initial=0))
 
-    def cells(self, sizes: Ints) -> Array:
-        """How many cells each node's product has, given the sizes of the variables at the places."""
-        logs = np.log(sizes.astype(np.float64))[self.dim_place[: self.dim_start[self.n_tables]]]
+    def _weights(self, codes: Ints, *, kept: bool) -> Array:
+        """ln of the cells of each table: of its product, or of what is kept of it."""
+        logs = np.where(codes[self.variables] < 0, np.log(self.sizes), 0.0)[self.dim_place]
+        if kept:
+            logs = np.where(self.dim_flag & 4, logs, 0.0)
         sums = np.concatenate([[0.0], np.cumsum(logs)])
-        weights = sums[self.dim_start[1 : self.n_tables + 1]] - sums[self.dim_start[: self.n_tables]]
-        return np.asarray(np.exp(weights[self.n_leaves :]))
+        return np.asarray(sums[self.dim_start[1:]] - sums[self.dim_start[:-1]])
 
+    @cached_property
+    def sources(self) -> Ints:
+        """For each place the smallest table that has its variable, a node's before a leaf's: nodes' come down anyway."""
+        best, result = np.full(len(self.variables), np.inf), np.zeros(len(self.variables), np.int64)
+        weights = self._weights(self.network.unobserved(), kept=True)
+        for t in range(self.n_tables):
+            places = np.array(self.kept(t), np.int64)
+            weight = weights[t] + (1e3 if t < self.n_leaves else 0.0)
+            better = places[weight < best[places]]
+            best[better], result[better] = weight, t
+        return result
 
-def part_of(network: Network, factors: Ints, codes: Ints, targets: Any = ()) -> Part:
-    """These factors over their unobserved variables, targets first."""
-    lengths = network.scope_start[factors + 1] - network.scope_start[factors]
-    at = np.repeat(network.scope_start[factors], lengths) + _counted(lengths)
-    variables, owner = network.scopes[at], np.repeat(np.arange(len(factors)), lengths)
-    free = codes[variables] < 0
-    variables, owner = variables[free], owner[free]
-    number = np.full(network.n_variables, -1, np.int64)
-    order = np.concatenate([np.asarray(targets, np.int64), np.setdiff1d(variables, np.asarray(targets, np.int64))]).astype(
-        np.int64
-    )
-    number[order] = np.arange(len(order))
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(factors)))]).astype(np.int64)
-    return Part(order, factors.astype(np.int64), start, number[variables], len(targets))
+    @cached_property
+    def wanted(self) -> Bytes:
+        """Which tables must come down for marginals: all nodes, and the leaves that some are read from."""
+        wanted = np.ones(self.n_tables, np.uint8)
+        wanted[: self.n_leaves] = 0
+        wanted[self.sources] = 1
+        return wanted
+
+    @cached_property
+    def lone(self) -> list[int]:
+        """The tables of which only a number is left: their product is p(observed)."""
+        return [t for t in range(self.n_tables) if not self.kept(t)]
 
 
 def arranged(network: Network, part: Part, order: Ints) -> Tree:
-    """The tree that an order of elimination makes; kept variables come last in the order."""
-    from suffice.kernels.products import arrange
+    """The tree that an order of elimination makes."""
+    from suffice.kernels.arrangement import arrange_parts
 
-    m, n_leaves = part.n_variables, len(part.factors)
-    place = np.empty(m, np.int64)
-    place[order] = np.arange(m)
-    most, room = 2 * n_leaves + m + 2, 4 * len(part.scopes) + 64
-    log_size = np.log(network.sizes[part.variables[order]].astype(np.float64))
-    places, strides = _leaf_dims(network, part, place)
+    m, n_leaves = len(part.variables), len(part.factors)
+    most = 2 * n_leaves + m + 8
+    room = 4 * sum(map(len, part.scopes(network))) + 64
+    number = np.full(network.n_variables, -1, np.int64)
+    part_at = np.array([1, 0, 0])
     while True:
-        dim_start = np.zeros(most + 2, np.int64)
-        dim_start[: n_leaves + 1] = part.start
-        dim_place, dim_flag = np.zeros(room, np.int64), np.zeros(room, np.int64)
-        dim_place[: len(places)], dim_flag[: len(places)] = places, 4
-        left, right = np.full(most, -1, np.int64), np.full(most, -1, np.int64)
-        head, following, bucket = np.zeros(m + 1, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-        weight = np.zeros(most)
-        n = arrange(
-            n_leaves,
-            m - part.n_kept,
-            m,
-            most,
-            room,
-            log_size,
-            dim_start,
-            dim_place,
-            dim_flag,
-            left,
-            right,
-            head,
-            following,
-            weight,
-            bucket,
+        work, floats = np.empty(5 * most + network.n_variables + 2 + 3 * room, np.int64), np.empty(network.n_variables + 2 + most)
+        pool, program_at = np.empty(HEADER + 4 * most + 3 * room, np.int64), np.zeros(2, np.int64)
+        scopes = (network.scope_start, network.scopes, network.strides)
+        arrange_parts(
+            0, 1, part.record(order), part_at, network.sizes, *scopes, most, room, number, work, floats, pool, program_at, False
         )
-        if n >= 0:
-            break
+        if program_at[1] >= 0:
+            return Tree(network, pool[: program_at[0]].copy())
         room *= 2
-    stride = np.zeros(len(dim_place), np.int64)
-    stride[: len(strides)] = strides
-    root = int(bucket[0]) if part.n_kept else -1
-    return Tree(part.variables[order], part.factors, n, dim_start, dim_place, dim_flag, stride, left, right, root)
-
-
-def _leaf_dims(network: Network, part: Part, place: Ints) -> tuple[Ints, Ints]:
-    """The places of the unobserved variables of each factor in ascending order, and their steps in the factor's table."""
-    owner = np.repeat(np.arange(len(part.factors)), np.diff(part.start))
-    lengths = network.scope_start[part.factors + 1] - network.scope_start[part.factors]
-    at = np.repeat(network.scope_start[part.factors], lengths) + _counted(lengths)
-    free = np.isin(network.scopes[at], part.variables)
-    key = np.lexsort((place[part.scopes], owner))
-    return place[part.scopes][key], network.strides[at[free]][key]
-
-
-def _counted(lengths: Ints) -> Ints:
-    """0 … length−1 for each length."""
-    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

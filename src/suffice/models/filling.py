@@ -136,8 +136,9 @@ def _in_dictionary(column: Any, fill: Fill) -> Any:
     indices = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy().copy()
     indices[fill.rows] = positions
     old = column.type.index_type
-    narrow = pa.array(indices, old if len(dictionary) < 128 else pa.int32(), mask=indices < 0)
-    return pa.DictionaryArray.from_arrays(narrow, dictionary, ordered=column.type.ordered)
+    fits = np.iinfo(old.to_pandas_dtype()).max >= len(dictionary)
+    kept = pa.array(indices, old if fits else pa.int32(), mask=indices < 0)
+    return pa.DictionaryArray.from_arrays(kept, dictionary, ordered=column.type.ordered)
 
 
 def _in_pandas(column: Any, fill: Fill) -> Any:

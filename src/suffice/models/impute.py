@@ -16,6 +16,7 @@ from suffice.inference.most_probable import most_probable
 from suffice.inference.network import NONE
 from suffice.models.filling import Fill, filled
 from suffice.models.row_evidence import RowEvidence, present, row_evidence
+from suffice.models.row_frames import checked_size
 from suffice.models.row_posteriors import Impossible, best, row_posterior
 from suffice.variables import Finite, Variable
 
@@ -52,6 +53,7 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False) -> Any:
     if joint and numbers:
         raise ModelError(f"joint=True is for finite columns, and {listed(numbers)} hold numbers; leave joint out")
     held = isinstance(rows, (Mapping, np.ndarray)) or _is_frame(rows)
+    checked_size(coming.n_rows, 0 if held else len(coming.names))
     gaps = Gaps(bn, variables, joint)
     kept = []
     for block in coming.blocks(variables, () if held else coming.names, "filling rows"):

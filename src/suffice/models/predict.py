@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.passing import Passing, passing
-from suffice.errors import ModelError, TooLarge, bytes_in_words, nearest
+from suffice.errors import ModelError, nearest
 from suffice.models.impute import impute
 from suffice.models.row_evidence import present, row_evidence
-from suffice.models.row_frames import like
+from suffice.models.row_frames import checked_size, like
 from suffice.models.row_posteriors import MOMENTS, Impossible, best, row_posterior
 from suffice.variables import Finite
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 Array = npt.NDArray[np.float64]
-
-MAX_BYTES = 2**35
 
 __all__ = ["Prediction", "impute", "measures", "predict", "predict_proba", "predictions"]
 
@@ -46,7 +44,7 @@ def predict_proba(bn: BayesNet, rows: Any, target: str) -> Any:
     """
     names = measures(bn, target)
     coming = passing(rows)
-    _refuse_too_large(coming.n_rows, len(names))
+    checked_size(coming.n_rows, len(names))
     parts = [p.measures for p in predictions(bn, coming, target)]
     return like(rows).table(names, np.concatenate([*parts, np.empty((0, len(names)))]))
 
@@ -67,7 +65,7 @@ def predict(bn: BayesNet, rows: Any, target: str) -> Any:
     measures(bn, target)
     variable = bn.variables[target]
     coming = passing(rows)
-    _refuse_too_large(coming.n_rows, 1)
+    checked_size(coming.n_rows, 1)
     found = predictions(bn, coming, target)
     if not isinstance(variable, Finite):
         return like(rows).numbers(target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
@@ -106,12 +104,3 @@ def predictions(bn: BayesNet, rows: Passing, target: str, keep: Sequence[str] = 
         impossible.add(block.start + np.flatnonzero(np.isnan(answer[:, 0])))
         yield Prediction(answer, dict(block.kept))
     impossible.tell(rows, "there is no prediction (NaN, or a missing cell)")
-
-
-def _refuse_too_large(n_rows: int | None, n_columns: int) -> None:
-    size = 8 * (n_rows or 0) * n_columns
-    if size > MAX_BYTES:
-        raise TooLarge(
-            f"the predictions of {n_rows:,} rows need {bytes_in_words(size)}; predict them in parts, or from file to file with "
-            "suffice predict"
-        )

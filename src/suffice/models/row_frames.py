@@ -8,8 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.errors import TooLarge, bytes_in_words
+
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+MAX_BYTES = 2**35
+"""Answers that need more memory are refused."""
 
 
 class Kind(Protocol):
@@ -113,6 +118,16 @@ def like(rows: Any) -> Kind:
     if implementation.is_polars():
         return Polars()
     return Pandas(rows.index) if implementation.is_pandas() else Arrow()
+
+
+def checked_size(n_rows: int | None, n_columns: int) -> None:
+    """Refuse answers that would not fit in memory, where the number of rows is known."""
+    size = 8 * (n_rows or 0) * n_columns
+    if size > MAX_BYTES:
+        raise TooLarge(
+            f"the answers for {n_rows:,} rows need {bytes_in_words(size)}; take the rows in parts, or predict from file to file "
+            "with suffice predict"
+        )
 
 
 def _columns(values: Array) -> list[Array]:
