@@ -70,6 +70,12 @@ class JunctionTree:
         """One less than the most variables in one product: an upper bound, by the best order found."""
         return max(self._tree.widest, 1) - 1
 
+    def __repr__(self) -> str:
+        return (
+            f"JunctionTree of {self.network.n_variables:,} variables: treewidth {self.treewidth}, the largest product has "
+            f"{self.largest:,.0f} cells, all together {self.n_cells:,.0f}; tables of {bytes_in_words(self.n_bytes)}"
+        )
+
     @cached_property
     def largest(self) -> float:
         """Cells of the largest product."""
@@ -78,7 +84,7 @@ class JunctionTree:
     @cached_property
     def n_bytes(self) -> float:
         """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
-        return 8.0 * self._tree.n_numbers(self.network.unobserved(), self._tree.wanted)
+        return 8.0 * self._tree.n_numbers(self.network.unobserved(), down=True)
 
     def marginals(self, codes: Ints, soft: Soft | None = None) -> Marginals:
         """p(v | evidence) of every variable v, and ln p(evidence)."""
@@ -97,7 +103,7 @@ class JunctionTree:
         log_prob, status = np.empty(1), np.empty(1, np.uint8)
         seen, program = np.ascontiguousarray(codes[None], np.int32), np.zeros(1, np.int64)
         answer = (probs[None], log_prob, status)
-        run(self.network, MARGINALS, program, tree.program, seen, tables[None], room, *answer, tree, self.start)
+        run(self.network, MARGINALS, program, tree.program, seen, tables[None], room, *answer, self.start)
         if compiled:
             self._rooms.append(room)
         if status[0] == UNCERTAIN:
@@ -109,7 +115,7 @@ class JunctionTree:
 
     def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""
-        numbers = tree.n_numbers(self.network.unobserved() if tree is self._tree else codes, tree.wanted)
+        numbers = tree.n_numbers(self.network.unobserved() if tree is self._tree else codes, down=True)
         if 8.0 * numbers > MAX_BYTES:
             raise TooLarge(
                 f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "

@@ -43,11 +43,11 @@ class Logs:
         out[start[observed] + self.codes[observed]] = 1.0
         if log_prob == -np.inf:
             return log_prob
-        down = self._down()
+        down, smallest = self._down(), self._smallest()
         for p, v in enumerate(self.tree.variables):
             if self.codes[v] >= 0:
                 continue
-            t = int(self.tree.sources[p])
+            t = smallest[p]
             kept = self.tree.kept(t)
             belief = self.up[t] + down[t]
             logs = log_sum(belief, tuple(i for i, q in enumerate(kept) if q != p))
@@ -80,7 +80,7 @@ class Logs:
             a, b = int(tree.left[t]), int(tree.right[t])
             above = self._spread(down[t], kept, dims)
             for mine, other in ((a, b), (b, a)):
-                if mine < 0 or not self.tree.wanted[mine]:
+                if mine < 0:
                     continue
                 self._check(dims)
                 rest = above if other < 0 else above + self._spread(self.up[other], self.tree.kept(other), dims)
@@ -88,6 +88,13 @@ class Logs:
                 own = set(self.tree.kept(mine))
                 down[mine] = log_sum(rest, tuple(i for i, q in enumerate(dims) if q not in own))
         return down
+
+    def _smallest(self) -> dict[int, int]:
+        """For each place the smallest table that has its variable."""
+        result: dict[int, int] = {}
+        for t in sorted(range(self.tree.n_tables), key=lambda t: -self.up[t].size):
+            result.update(dict.fromkeys(self.tree.kept(t), t))
+        return result
 
     def _leaf(self, t: int, tables: Array) -> Array:
         tree, net = self.tree, self.network

@@ -42,7 +42,7 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, soft: S
     needed = marked(codes, soft).copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren
     asked = np.asarray(targets, np.int64)
-    part = part_of(network, relevant_part(network, (), needed).factors, codes, asked)
+    part = part_of(network, relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
     n_summed = len(part.variables) - part.n_kept
     order = completed(network, part, greedy_order(network, part).order[:n_summed]).order
     logs = Logs(arranged(network, replace(part, n_kept=0), order), codes, tables, maximised=n_summed)

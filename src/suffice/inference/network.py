@@ -85,9 +85,14 @@ class Network:
         return result
 
     @cached_property
-    def has_zeros(self) -> bool:
-        """Whether anything at all is impossible."""
-        return bool((self.tables == 0.0).any())
+    def all_factors(self) -> Ints:
+        return np.arange(self.n_factors)
+
+    @cached_property
+    def with_zeros(self) -> Ints:
+        """The factors by which something is impossible."""
+        zeros = np.concatenate([[0], np.cumsum(self.tables == 0.0)])
+        return np.flatnonzero(np.diff(zeros[self.table_start])).astype(np.int64)
 
     @cached_property
     def own(self) -> Ints:

@@ -42,11 +42,15 @@ def posterior(network: Network, targets: Sequence[int], codes: Ints, soft: Soft 
     array([0.6667, 0.3333])
     """
     shape = _checked_shape(network, targets)
-    tables, codes = with_likelihoods(network, soft), marked(codes, soft)
-    log_prob = _answer(network, (), codes, tables)[1]
-    if log_prob == -np.inf or not len(targets):
-        return Posterior(np.full(shape, 1.0 if log_prob > -np.inf else np.nan), log_prob)
-    return Posterior(_answer(network, targets, codes, tables)[0].reshape(shape), log_prob)
+    probs, log_prob = _answer(network, targets, network.all_factors, codes, soft)
+    return Posterior(probs.reshape(shape), log_prob)
+
+
+def conditional(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None = None) -> Array:
+    """p(targets | evidence) alone, for which less of the network is gone through; NaN where the evidence is impossible."""
+    shape = _checked_shape(network, targets)
+    doubtful = np.union1d(network.with_zeros, network.own[list(soft)]) if soft else network.with_zeros
+    return _answer(network, targets, doubtful, codes, soft)[0].reshape(shape)
 
 
 def _checked_shape(network: Network, targets: Sequence[int]) -> Ints:
@@ -61,19 +65,20 @@ def _checked_shape(network: Network, targets: Sequence[int]) -> Ints:
 
 def log_prob_of(network: Network, codes: Ints, soft: Soft | None = None) -> float:
     """ln p(evidence)."""
-    return _answer(network, (), marked(codes, soft), with_likelihoods(network, soft))[1]
+    return _answer(network, (), network.all_factors, codes, soft)[1]
 
 
-def _answer(network: Network, targets: Sequence[int], codes: Ints, tables: Array) -> tuple[Array, float]:
-    out, log_prob, status = in_rows(network, targets, np.ascontiguousarray(codes[None], np.int32), tables[None])
+def _answer(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints, soft: Soft | None) -> tuple[Array, float]:
+    tables, seen = with_likelihoods(network, soft), marked(codes, soft)
+    out, log_prob, status = in_rows(network, targets, seeds, np.ascontiguousarray(seen[None], np.int32), tables[None])
     if status[0] in (DONE, IMPOSSIBLE):
         return out[0], float(log_prob[0])
-    return carefully(network, targets, codes, tables)
+    return carefully(network, targets, seeds, seen, tables)
 
 
-def carefully(network: Network, targets: Sequence[int], codes: Ints, tables: Array) -> tuple[Array, float]:
+def carefully(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints, tables: Array) -> tuple[Array, float]:
     """One question with more time for a good order, memory checked, and logs where floats do not reach."""
-    part = relevant_part(network, targets, codes)
+    part = relevant_part(network, targets, seeds, codes)
     found = greedy_order(network, part)
     tree = arranged(network, part, found.order)
     numbers = tree.n_numbers(codes)
@@ -83,7 +88,7 @@ def carefully(network: Network, targets: Sequence[int], codes: Ints, tables: Arr
             f"{bytes_in_words(8.0 * numbers)}: too much; ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
         )
     cells = math.prod(network.sizes[np.asarray(targets, np.int64)].tolist())
-    out, log_prob, status = np.empty((1, cells)), np.empty(1), np.empty(1, np.uint8)
+    out, log_prob, status = np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8)
     seen, want = np.ascontiguousarray(codes[None], np.int32), ROOT if len(targets) else ALONE
     room = room_for(tree, int(numbers) + 64)
     run(network, want, np.zeros(1, np.int64), tree.program, seen, tables[None], room, out, log_prob, status)
@@ -93,11 +98,12 @@ def carefully(network: Network, targets: Sequence[int], codes: Ints, tables: Arr
 def in_logs(tree: Tree, codes: Ints, tables: Array) -> tuple[Array, float]:
     """The same, slow and sure."""
     logs = Logs(tree, codes, tables)
+    rest = sum(float(logs.up[t]) for t in tree.lone)
     if tree.root < 0:
-        return np.ones(1), logs.log_prob
+        return np.ones(1), rest
     table = logs.up[tree.root].reshape(-1)
-    high = float(table.max())
+    high = float(table.max()) + rest
     if high == -np.inf:
         return np.full(table.size, np.nan), high
-    shares = np.exp(table - high)
+    shares = np.exp(table - table.max())
     return shares / shares.sum(), high + float(np.log(shares.sum()))

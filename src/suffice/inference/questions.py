@@ -47,7 +47,7 @@ class Desk:
         self.part_at, self.program_at = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.int64)
         self.slots, self.cells = np.empty(SLOTS, np.int64), np.empty(SLOTS)
         self.ints, self.least, self.buffer = (
-            np.empty(SPARE + 4 * self.most + n, np.int64),
+            np.empty(SPARE + 5 * self.most + 3 * n, np.int64),
             np.empty(2 * self.most),
             np.empty(BUFFER),
         )
@@ -57,14 +57,14 @@ class Desk:
         self.part_at[:2], self.program_at[0] = 0, 0
         self.slots[:] = -1
 
-    def answer(self, targets: Ints, seen: Codes, tables: Array, out: Array, log_prob: Array, status: Bytes) -> None:
+    def answer(self, targets: Ints, seeds: Ints, seen: Codes, tables: Array, out: Array, log_prob: Array, status: Bytes) -> None:
         """Answer some rows: all with one line of `seen` or of `tables`, or each with its own."""
         want, one = ROOT if len(targets) else ALONE, len(seen) == 1
         part, done = np.empty(len(seen), np.int64), 0
         while done < len(seen):
             if self.program_at[0] > POOL // 2:
                 self._forget()
-            stop = self._programs(targets, seen, done, part)
+            stop = self._programs(targets, seeds, seen, done, part)
             if stop == done:
                 self._forget()
             rows = slice(None) if one else slice(done, stop)
@@ -80,7 +80,7 @@ class Desk:
         """Run programs that ask for no marginals."""
         run(self.network, want, program, pool, seen, tables, (self.ints, self.least, self.buffer), out, log_prob, status)
 
-    def _programs(self, targets: Ints, seen: Codes, first: int, part: Ints) -> int:
+    def _programs(self, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
         """Find the part of each row and make programs of the new ones; the row up to which there was room."""
         from suffice.kernels.arrangement import arrange_parts
         from suffice.kernels.elimination import order_parts
@@ -89,7 +89,8 @@ class Desk:
         net, before = self.network, int(self.part_at[0])
         scopes = (net.scope_start, net.scopes)
         found = (self.work, self.parts, self.part_at, self.slots, int(POOL - self.program_at[0]), part)
-        stop = find_parts(first, len(seen), targets, seen, *scopes, net.child, net.own, net.backwards, *net.touching, *found)
+        links = (net.child, net.own, net.backwards, *net.touching)
+        stop = find_parts(first, len(seen), targets, seeds, seen, *scopes, *links, *found)
         now = int(self.part_at[0])
         if now > before:
             self.cells[before:now] = np.inf
@@ -127,34 +128,35 @@ def run(
     out: Array,
     log_prob: Array,
     status: Bytes,
-    tree: Tree | None = None,
     start: Ints | None = None,
 ) -> None:
-    """Run programs in some room; for marginals, `tree` says which tables come down, `start` where in `out` a variable's begin."""
+    """Run programs in some room; for marginals, `start` says where in a line of `out` each variable's begin."""
     from suffice.kernels.messages import run as run_kernel
 
-    nowhere = np.zeros(1, np.int64)
-    reading = (np.zeros(1, np.uint8), nowhere, nowhere) if tree is None or start is None else (tree.wanted, tree.sources, start)
+    at = np.zeros(1, np.int64) if start is None else start
     scopes = (network.sizes, network.scope_start, network.scopes, network.strides, network.table_start)
-    run_kernel(0, len(status), want, program, pool, seen, tables, *scopes, *reading, *room, out, log_prob, status)
+    run_kernel(0, len(status), want, program, pool, seen, tables, *scopes, at, *room, out, log_prob, status)
 
 
 def room_for(tree: Tree, numbers: int) -> tuple[Ints, Array, Array]:
     """Room for one tree to be run in, with a buffer of so many numbers."""
     n = tree.n_tables
-    return np.empty(SPARE + 4 * n + len(tree.variables), np.int64), np.empty(2 * n), np.empty(numbers)
+    return np.empty(SPARE + 5 * n + 3 * len(tree.variables), np.int64), np.empty(2 * n), np.empty(numbers)
 
 
 _desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
 
 
-def in_rows(network: Network, targets: Sequence[int], seen: Codes, tables: Array) -> tuple[Array, Array, Bytes]:
+def in_rows(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> tuple[Array, Array, Bytes]:
     """p(targets | each row) as the cells of the joint, ln of its normaliser, and what became of the row.
+
+    Besides what the targets depend on, the parts of the network around the factors `seeds` are gone through: around all, and
+    the normaliser is p(observed); around those with zeros, and no impossible row goes unnoticed.
 
     One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`. No target may be observed.
     """
     n, asked = max(len(seen), len(tables)), np.asarray(targets, np.int64)
-    out, log_prob, status = np.empty((n, int(np.prod(network.sizes[asked])))), np.empty(n), np.empty(n, np.uint8)
+    out, log_prob, status = np.ones((n, int(np.prod(network.sizes[asked])))), np.empty(n), np.empty(n, np.uint8)
     if network.n_variables > MOST_VARIABLES:
         status[:] = TOO_LARGE
         return out, log_prob, status
@@ -165,7 +167,7 @@ def in_rows(network: Network, targets: Sequence[int], seen: Codes, tables: Array
         own_seen = seen if len(seen) == 1 else seen[rows]
         own_tables = tables if len(tables) == 1 else tables[rows]
         desk = desks.pop() if desks else Desk(network)
-        desk.answer(asked, own_seen, own_tables, out[rows], log_prob[rows], status[rows])
+        desk.answer(asked, seeds, own_seen, own_tables, out[rows], log_prob[rows], status[rows])
         desks.append(desk)
 
     if n <= ROWS:
@@ -177,14 +179,14 @@ def in_rows(network: Network, targets: Sequence[int], seen: Codes, tables: Array
     return out, log_prob, status
 
 
-def relevant_part(network: Network, targets: Sequence[int], codes: Ints) -> Part:
-    """What p(targets | observed) depends on; without targets, what p(observed) depends on."""
+def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Part:
+    """What p(targets | observed) depends on, and the same for some factors."""
     from suffice.kernels.parts import find_parts
 
     n, n_factors, asked = network.n_variables, network.n_factors, np.asarray(targets, np.int64)
     parts, part_at, slots = np.empty(4 + 2 * n + n_factors, np.int64), np.zeros(4, np.int64), np.full(4, -1, np.int64)
     work, index = np.empty(2 * n + n_factors, np.int64), np.empty(1, np.int64)
     scopes = (network.scope_start, network.scopes, network.child, network.own, network.backwards, *network.touching)
-    find_parts(0, 1, asked, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
+    find_parts(0, 1, asked, seeds, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
     m, _, k = parts[:3]
     return Part(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))

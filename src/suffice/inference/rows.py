@@ -28,11 +28,7 @@ def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Ar
 def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
     seen = np.array(codes, np.int32)
     seen[:, target] = -1
-    tables = network.tables[None]
-    out, _ = _answered(network, [target], seen, tables)
-    if network.has_zeros:  # then cells that the target does not depend on may be impossible, too
-        out[_answered(network, (), seen, tables)[1] == -np.inf] = np.nan
-    return out
+    return _answered(network, [target], seen, network.tables[None])
 
 
 def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None, tables: Array) -> Array:
@@ -41,13 +37,13 @@ def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints
     Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
     """
     seen = np.ascontiguousarray(marked(codes, soft), np.int32)[None]
-    return _answered(network, targets, seen, with_all_likelihoods(network, soft, tables))[0]
+    return _answered(network, targets, seen, with_all_likelihoods(network, soft, tables))
 
 
-def _answered(network: Network, targets: Sequence[int], seen: Codes, tables: Array) -> tuple[Array, Array]:
-    """All rows by the kernel, and those that it could not answer one by one; ln of what each was divided by comes second."""
-    out, log_prob, status = in_rows(network, targets, seen, tables)
+def _answered(network: Network, targets: Sequence[int], seen: Codes, tables: Array) -> Array:
+    """All rows by the kernel, and those that it could not answer one by one."""
+    out, _, status = in_rows(network, targets, network.with_zeros, seen, tables)
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         codes = seen[r if len(seen) > 1 else 0].astype(np.int64)
-        out[r], log_prob[r] = carefully(network, targets, codes, tables[r if len(tables) > 1 else 0])
-    return out, log_prob
+        out[r] = carefully(network, targets, network.with_zeros, codes, tables[r if len(tables) > 1 else 0])[0]
+    return out

@@ -40,7 +40,7 @@ class Part:
 
 def whole(network: Network, codes: Ints, targets: Ints | None = None) -> Part:
     """All factors over all unobserved variables."""
-    return part_of(network, np.arange(network.n_factors), codes, targets)
+    return part_of(network, network.all_factors, codes, targets)
 
 
 def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> Part:
@@ -87,11 +87,10 @@ class Tree:
         """Cells of the largest product when nothing is observed."""
         return float(np.exp(self._weights(self.network.unobserved(), kept=False).max(initial=0.0)))
 
-    def n_numbers(self, codes: Ints, wanted: Bytes | None = None) -> float:
-        """How long a buffer the tables need, given what is observed and which come down."""
-        cells = np.exp(self._weights(codes, kept=True))
-        down = 0.0 if wanted is None else float(cells[wanted > 0].sum())
-        return float(cells.sum()) + down + 2.0 + float(self.network.sizes.max(initial=1))
+    def n_numbers(self, codes: Ints, *, down: bool = False) -> float:
+        """How long a buffer the tables need, given what is observed; at most, if messages go down, too."""
+        cells = float(np.exp(self._weights(codes, kept=True)).sum())
+        return (2.0 if down else 1.0) * cells + 2.0 + float(self.network.sizes.max(initial=1))
 
     @property
     def widest(self) -> int:
@@ -107,29 +106,9 @@ class Tree:
         return np.asarray(sums[self.dim_start[1:]] - sums[self.dim_start[:-1]])
 
     @cached_property
-    def sources(self) -> Ints:
-        """For each place the smallest table that has its variable, a node's before a leaf's: nodes' come down anyway."""
-        best, result = np.full(len(self.variables), np.inf), np.zeros(len(self.variables), np.int64)
-        weights = self._weights(self.network.unobserved(), kept=True)
-        for t in range(self.n_tables):
-            places = np.array(self.kept(t), np.int64)
-            weight = weights[t] + (1e3 if t < self.n_leaves else 0.0)
-            better = places[weight < best[places]]
-            best[better], result[better] = weight, t
-        return result
-
-    @cached_property
-    def wanted(self) -> Bytes:
-        """Which tables must come down for marginals: all nodes, and the leaves that some are read from."""
-        wanted = np.ones(self.n_tables, np.uint8)
-        wanted[: self.n_leaves] = 0
-        wanted[self.sources] = 1
-        return wanted
-
-    @cached_property
     def lone(self) -> list[int]:
-        """The tables of which only a number is left: their product is p(observed)."""
-        return [t for t in range(self.n_tables) if not self.kept(t)]
+        """The tables of which only a number is left, but the root: where nothing was asked for their product is p(observed)."""
+        return [t for t in range(self.n_tables) if not self.kept(t) and t != self.root]
 
 
 def arranged(network: Network, part: Part, order: Ints) -> Tree:

@@ -64,8 +64,6 @@ def rescale(buffer: Any, first: int, cells: int, least: Any, table: int) -> Any:
         _ints,
         _ints,
         _ints,
-        _bytes,
-        _ints,
         _ints,
         _ints,
         _floats,
@@ -88,8 +86,6 @@ def run(
     scopes: Any,
     strides: Any,
     table_start: Any,
-    wanted: Any,
-    source: Any,
     start: Any,
     ints: Any,
     least: Any,
@@ -101,9 +97,11 @@ def run(
     """Run the program of each row first … last−1 (−1: none). Where `program`, `seen` or `tables` has one row, it serves for all.
 
     `out` gets the answer: normalised cells of the root's table, or each variable's marginal at its `start`. `log_prob` gets ln of
-    the sum of all: ln p(observed) where no target or part was left out. For marginals `wanted` says which tables come down
-    and `source` from which of them each place is read. `ints` has room for 4 numbers a table, 1 a variable and `SPARE`;
-    `least` for 2 a table; the buffer begins with a 1 and room for the cells of one variable.
+    the sum of all: ln p(observed) where no target or part was left out. `ints` has room for 5 numbers a table, 3 a variable
+    and `SPARE`; `least` for 2 a table; the buffer begins with a 1 and room for the cells of one variable.
+
+    A marginal is read from the smallest node that has its variable, from the smallest leaf if no node does; besides nodes,
+    only those leaves get a message.
     """
     before = np.int64(-1)
     begin, spare = 1, ints[:SPARE]
@@ -125,20 +123,31 @@ def run(
         i += 2 * n_dims
         left, right, variable, factor = pool[i : i + n], pool[i + n : i + 2 * n], pool[i + 2 * n :], pool[i + 2 * n + m :]
         up, down, cells = ints[SPARE : SPARE + n], ints[SPARE + n : SPARE + 2 * n], ints[SPARE + 2 * n : SPARE + 3 * n]
-        lone, size = ints[SPARE + 3 * n : SPARE + 4 * n], ints[SPARE + 4 * n :]
+        lone, wanted = ints[SPARE + 3 * n : SPARE + 4 * n], ints[SPARE + 4 * n : SPARE + 5 * n]
+        size, source, smallest = ints[SPARE + 5 * n :], ints[SPARE + 5 * n + m :], ints[SPARE + 5 * n + 2 * m :]
         if here != before or want == MARGINALS:
             for p in range(m):
                 size[p] = sizes[variable[p]] if seen[row, variable[p]] < 0 else 1
+                smallest[p] = np.int64(1 << 62)
             at = begin
-            for t in range(n):
-                cells[t], lone[t] = 1, 1
+            for t in range(n - 1, -1, -1):
+                cells[t], lone[t], wanted[t] = 1, 1, 1 if t >= n_leaves and want == MARGINALS else 0
                 for d in range(dim_start[t], dim_start[t + 1]):
                     if dim_flag[d] & 4:
                         cells[t] *= size[dim_place[d]]
                         lone[t] = 0
                 up[t] = at
                 at += cells[t]
-                if want == MARGINALS and wanted[t]:
+                if want == MARGINALS:
+                    for d in range(dim_start[t], dim_start[t + 1]):
+                        p = dim_place[d]
+                        rank = cells[t] + (0 if t >= n_leaves else 1 << 60)
+                        if dim_flag[d] & 4 and rank < smallest[p]:
+                            smallest[p], source[p] = rank, t
+            for p in range(m if want == MARGINALS else 0):
+                wanted[source[p]] = 1
+            for t in range(n):
+                if wanted[t]:
                     down[t] = at
                     at += cells[t]
             before = here
@@ -228,11 +237,11 @@ def run(
                         total += buffer[z + i]
                     for i in range(n_z):
                         out[r, to + i] = buffer[z + i] / total if total > 0.0 else np.nan
-            if phase == 0 and root < 0:
+            if phase == 0:
                 for t in range(n):
-                    if lone[t]:
+                    if lone[t] and t != root:
                         logs += np.log(buffer[up[t]]) if buffer[up[t]] > 0.0 else -np.inf
-                        if want == MARGINALS and wanted[t]:
+                        if wanted[t]:
                             buffer[down[t]] = 1.0
                             least[n + t] = 1.0
         if want == ROOT:
@@ -244,5 +253,7 @@ def run(
             for i in range(cells[root]):
                 out[r, i] = buffer[up[root] + i] / total if logs > -np.inf else np.nan
             logs += np.log(total) if logs > -np.inf else 0.0
+        elif want == ALONE and logs == -np.inf:
+            out[r, 0] = np.nan
         log_prob[r] = logs
         status[r] = UNCERTAIN if uncertain else IMPOSSIBLE if logs == -np.inf else DONE

@@ -24,6 +24,7 @@ UNSEEN, HINTED = -1, -2
         nb.int64,
         nb.int64,
         _ints,
+        _ints,
         nb.int32[:, ::1],
         _ints,
         _ints,
@@ -44,6 +45,7 @@ def find_parts(
     first: int,
     last: int,
     targets: Any,
+    seeds: Any,
     seen: Any,
     scope_start: Any,
     scopes: Any,
@@ -62,7 +64,7 @@ def find_parts(
     """Which part p(targets | the row's cells) depends on, for the rows from `first` on; the row before which room ran out.
 
     Left out are barren variables (not asked for, and nothing observed at or below them) and what observed ones cut off from the
-    targets. Without targets all is meant that p(observed) depends on. Factors that are no distributions always matter.
+    targets and from the factors `seeds` (unless these are barren, too). Factors that are no distributions are never barren.
 
     `part_at[0]` is the number of parts so far and `part_at[1 + i]` where the i-th begins, one more where the next would;
     `slots` finds parts by a hash (−1: empty). `room` is how many numbers the programs of new parts may take, by a rough guess.
@@ -99,13 +101,13 @@ def find_parts(
                 for j in range(scope_start[own[v]], scope_start[own[v] + 1]):
                     needed[scopes[j]] = 1
         # The factors are listed behind room for all variables, and moved down afterwards.
-        done, everything = 0, at + 3 + n
-        while done < m or (n_targets == 0 and done == 0):
-            a, b = 0, n_factors
-            if n_targets > 0:
+        done, everything = -1, at + 3 + n
+        while done < m:
+            a, b = 0, len(seeds)
+            if done >= 0:
                 a, b = touch_start[parts[at + 3 + done]], touch_start[parts[at + 3 + done] + 1]
             for t in range(a, b):
-                f = touches[t] if n_targets > 0 else t
+                f = touches[t] if done >= 0 else seeds[t]
                 if taken[f] or (child[f] >= 0 and not needed[child[f]]):
                     continue
                 taken[f] = 1
@@ -117,7 +119,7 @@ def find_parts(
                         number[v] = m
                         parts[at + 3 + m] = v
                         m += 1
-            done = done + 1 if n_targets > 0 else m + 1
+            done += 1
         parts[at], parts[at + 1], parts[at + 2] = m, n_targets, k
         for i in range(k):
             parts[at + 3 + m + i] = parts[everything + i]

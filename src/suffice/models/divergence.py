@@ -18,7 +18,7 @@ from suffice.engines.distinct import entropy_of_rows
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference.posterior import posterior
+from suffice.inference.posterior import conditional
 from suffice.models.bayes_net import BayesNet
 from suffice.variables import Finite
 
@@ -39,7 +39,7 @@ def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
     for name in names:
         if name not in compiled.index:
             raise ModelError(f"{name!r} is real: only finite variables have a joint table")
-    return posterior(compiled.network, [compiled.index[n] for n in names], compiled.network.unobserved()).probs
+    return conditional(compiled.network, [compiled.index[n] for n in names], compiled.network.unobserved())
 
 
 def entropy(x: Any) -> float:

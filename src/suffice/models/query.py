@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from suffice.errors import ModelError, listed
 from suffice.inference.most_probable import most_probable as explanation
-from suffice.inference.posterior import posterior
+from suffice.inference.posterior import conditional
+from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_name
 from suffice.statistics.configurations import checked_cells
@@ -60,10 +63,10 @@ def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribut
     compiled = bn.compiled
     variables = tuple(compiled.variables[n] for n in names)
     checked_cells(variables, "the answer")
-    answer = posterior(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
-    if answer.log_prob == NEVER:
+    probs = conditional(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
+    if np.isnan(probs).any():
         raise impossible(evidence)
-    return Distribution(variables, answer.probs, given=evidence.given)
+    return Distribution(variables, probs, given=evidence.given)
 
 
 def marginals(bn: BayesNet, given: Given = None) -> Marginals:
@@ -89,7 +92,7 @@ def log_prob_of(bn: BayesNet, given: Given) -> float:
         from suffice.models import hybrid
 
         return hybrid.log_prob_of(bn, evidence)
-    return posterior(bn.compiled.network, [], evidence.codes, evidence.soft).log_prob
+    return finite_log_prob(bn.compiled.network, evidence.codes, evidence.soft)
 
 
 def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
