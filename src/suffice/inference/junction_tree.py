@@ -54,7 +54,7 @@ class JunctionTree:
 
     def __init__(self, tree: Tree) -> None:
         self._tree, self.network = tree, tree.network
-        self.start = np.concatenate([[0], np.cumsum(self.network.sizes)]).astype(np.int64)
+        self.start = self.network.starts
         self.n_cells = tree.cells(self.network.unobserved())
         self._rooms: list[Room] = []
         self._others: dict[bytes, Tree] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.inference.network import Array, Ints, Network, Soft
+from suffice.inference.network import HINTED, Array, Ints, Network, Soft
 
 
 def with_likelihoods(network: Network, soft: Soft | None) -> Array:
@@ -32,5 +32,5 @@ def marked(codes: Ints, soft: Soft | None) -> Ints:
         return codes
     result = codes.copy()
     hinted = [v for v in soft if codes[v] < 0]
-    result[hinted] = -2
+    result[hinted] = HINTED
     return result

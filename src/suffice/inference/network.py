@@ -14,8 +14,9 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-NONE = -1
-"""The code of a variable that is not observed, and the child of a factor that is no distribution."""
+NONE, HINTED = -1, -2
+"""Codes of variables that are not observed; those with the second matter all the same: there is likelihood evidence of them,
+or they are asked for. NONE is also the child of a factor that is no distribution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,11 @@ class Network:
 
     def table(self, f: int) -> Array:
         return self.tables[self.table_start[f] : self.table_start[f + 1]].reshape(self.sizes[self.scope(f)])
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where the states of each variable begin if all are counted in one row, and where they end."""
+        return _starts(self.sizes)
 
     def factors(self) -> list[tuple[Ints, int, Array]]:
         """What `of` takes."""

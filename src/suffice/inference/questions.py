@@ -57,9 +57,19 @@ class Desk:
         self.part_at[:2], self.program_at[0] = 0, 0
         self.slots[:] = -1
 
-    def answer(self, targets: Ints, seeds: Ints, seen: Codes, tables: Array, out: Array, log_prob: Array, status: Bytes) -> None:
+    def answer(
+        self,
+        targets: Ints,
+        seeds: Ints,
+        seen: Codes,
+        tables: Array,
+        out: Array,
+        log_prob: Array,
+        status: Bytes,
+        start: Ints | None = None,
+    ) -> None:
         """Answer some rows: all with one line of `seen` or of `tables`, or each with its own."""
-        want, one = ROOT if len(targets) else ALONE, len(seen) == 1
+        want, one = ROOT if len(targets) else ALONE if start is None else MARGINALS, len(seen) == 1
         part, done = np.empty(len(seen), np.int64), 0
         while done < len(seen):
             if self.program_at[0] > POOL // 2:
@@ -71,14 +81,9 @@ class Desk:
             values = tables if one or len(tables) == 1 else tables[rows]
             program = self.program_at[1 + part[done:stop]]
             if stop > done:
-                self.run(want, program, self.pool, seen[done:stop], values, out[rows], log_prob[rows], status[rows])
+                room, answers = (self.ints, self.least, self.buffer), (out[rows], log_prob[rows], status[rows])
+                run(self.network, want, program, self.pool, seen[done:stop], values, room, *answers, start)
             done = stop
-
-    def run(
-        self, want: int, program: Ints, pool: Ints, seen: Codes, tables: Array, out: Array, log_prob: Array, status: Bytes
-    ) -> None:
-        """Run programs that ask for no marginals."""
-        run(self.network, want, program, pool, seen, tables, (self.ints, self.least, self.buffer), out, log_prob, status)
 
     def _programs(self, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
         """Find the part of each row and make programs of the new ones; the row up to which there was room."""
@@ -147,16 +152,20 @@ def room_for(tree: Tree, numbers: int) -> tuple[Ints, Array, Array]:
 _desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
 
 
-def in_rows(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> tuple[Array, Array, Bytes]:
+def in_rows(
+    network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, start: Ints | None = None
+) -> tuple[Array, Array, Bytes]:
     """p(targets | each row) as the cells of the joint, ln of its normaliser, and what became of the row.
 
     Besides what the targets depend on, the parts of the network around the factors `seeds` are gone through: around all, and
-    the normaliser is p(observed); around those with zeros, and no impossible row goes unnoticed.
+    the normaliser is p(observed); around those with zeros, and no impossible row goes unnoticed. With `start`, and without
+    targets, the marginals of all variables of those parts come out, that of v at `start[v]`.
 
     One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`. No target may be observed.
     """
     n, asked = max(len(seen), len(tables)), np.asarray(targets, np.int64)
-    out, log_prob, status = np.ones((n, int(np.prod(network.sizes[asked])))), np.empty(n), np.empty(n, np.uint8)
+    cells = int(np.prod(network.sizes[asked])) if start is None else int(start[-1])
+    out, log_prob, status = np.ones((n, cells)), np.empty(n), np.empty(n, np.uint8)
     if network.n_variables > MOST_VARIABLES:
         status[:] = TOO_LARGE
         return out, log_prob, status
@@ -167,7 +176,7 @@ def in_rows(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, 
         own_seen = seen if len(seen) == 1 else seen[rows]
         own_tables = tables if len(tables) == 1 else tables[rows]
         desk = desks.pop() if desks else Desk(network)
-        desk.answer(asked, seeds, own_seen, own_tables, out[rows], log_prob[rows], status[rows])
+        desk.answer(asked, seeds, own_seen, own_tables, out[rows], log_prob[rows], status[rows], start)
         desks.append(desk)
 
     if n <= ROWS:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from suffice.inference.likelihoods import marked, with_all_likelihoods
-from suffice.inference.network import Array, Ints, Network, Soft
+from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
 from suffice.inference.posterior import carefully
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 
@@ -29,6 +29,23 @@ def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
     seen = np.array(codes, np.int32)
     seen[:, target] = -1
     return _answered(network, [target], seen, network.tables[None])
+
+
+def marginals_in_rows(network: Network, codes: Ints) -> Array:
+    """p(v | the observed cells of a row) of every variable whose code is −2: one line per row, variable v at `network.starts[v]`.
+
+    Other variables that are not observed have the code −1; what stands in their places means nothing. Impossible rows are NaN.
+    """
+    seen = np.ascontiguousarray(codes, np.int32)
+    out, log_prob, status = in_rows(network, (), network.all_factors, seen, network.tables[None], network.starts)
+    out[log_prob == -np.inf] = np.nan
+    for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
+        for v in np.flatnonzero(seen[r] == HINTED):
+            row = seen[r].astype(np.int64)
+            row[v] = NONE
+            at = slice(network.starts[v], network.starts[v + 1])
+            out[r, at] = carefully(network, [int(v)], network.with_zeros, row, network.tables)[0]
+    return out
 
 
 def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None, tables: Array) -> Array:

@@ -324,7 +324,7 @@ class BayesNet:
 
         >>> binary = [Finite(n, ["no", "yes"]) for n in "xy"]
         >>> BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=binary).junction_tree
-        JunctionTree of 2 variables: treewidth 1, the largest product has 4 cells, all together 6; tables of 168 B
+        JunctionTree of 2 variables: treewidth 1, the largest product has 4 cells, all together 4; tables of 144 B
         """
         return self.compiled.tree
 

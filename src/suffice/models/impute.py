@@ -13,7 +13,8 @@ from suffice.engines.passing import Passed, Passing, passing
 from suffice.engines.sources import Kind
 from suffice.errors import ModelError, listed, note
 from suffice.inference.most_probable import most_probable
-from suffice.inference.network import NONE
+from suffice.inference.network import HINTED, NONE
+from suffice.inference.rows import marginals_in_rows
 from suffice.models.filling import Fill, filled
 from suffice.models.row_evidence import RowEvidence, present, row_evidence
 from suffice.models.row_frames import checked_size
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 Ints = npt.NDArray[np.int64]
+
+MAX_NUMBERS = 2**23
+"""Probabilities that are held at once: 64 MiB."""
 
 
 def impute(bn: BayesNet, rows: Any, *, joint: bool = False) -> Any:
@@ -91,6 +95,8 @@ class Gaps:
         """Every gap by itself."""
         compiled = self._bn.compiled
         impossible = np.zeros(len(seen.codes), bool)
+        if not compiled.reals:
+            return self._finite(seen, start)
         for name in self._variables:
             finite = name in compiled.index
             missing = (
@@ -101,6 +107,24 @@ class Gaps:
                 answer = row_posterior(self._bn, name, seen.take(rows))
                 impossible[rows[np.isnan(answer[:, 0])]] = True
                 self._parts[name].append((start + rows, best(answer) if finite else answer[:, 0]))
+        return impossible
+
+    def _finite(self, seen: RowEvidence, start: int) -> npt.NDArray[np.bool_]:
+        """Every gap by itself in a finite network: all those of a row from the same messages."""
+        compiled, codes = self._bn.compiled, seen.codes.copy()
+        columns = [compiled.index[n] for n in self._variables]
+        gaps = np.zeros(codes.shape, bool)
+        gaps[:, columns] = codes[:, columns] == NONE
+        codes[gaps] = HINTED
+        impossible, starts = np.zeros(len(codes), bool), compiled.network.starts
+        whole = np.flatnonzero(gaps.any(axis=1))
+        for rows in np.array_split(whole, -(-len(whole) * int(starts[-1]) // MAX_NUMBERS) or 1):
+            probs = marginals_in_rows(compiled.network, codes[rows])
+            impossible[rows] = np.isnan(probs).any(axis=1)
+            for name, v in zip(self._variables, columns, strict=True):
+                own = gaps[rows, v]
+                if own.any():
+                    self._parts[name].append((start + rows[own], best(probs[own, starts[v] : starts[v + 1]])))
         return impossible
 
     def _together(self, seen: RowEvidence, start: int) -> npt.NDArray[np.bool_]:
