@@ -46,7 +46,19 @@ def run(n: int, seed: int, working: Working) -> None:
     unsupported = sum(int(bn[x].unsupported.sum()) for x in bn)
     print(f"KL(truth || fitted) = {kl(truth, bn):.5f} nats per row; BIC of the graph {score(truth.dag, statistics, BIC()):,.2f}.")
     print(f"{unsupported} configurations of parents never occurred; bn[node].unsupported says which.\n")
+    _ask(truth, bn)
     _graph(truth, data, working)
+
+
+def _ask(truth: BayesNet, bn: BayesNet) -> None:
+    """A question, with what the rows leave open about its answer, and all marginals."""
+    seen = {"CVP": "HIGH", "HRBP": "HIGH"}
+    print("Ask the fitted network: what if the central venous pressure and the heart rate are high?\n")
+    print(bn.query("LVFAILURE", given=seen, interval=0.95))
+    print(f"In truth p(LVFAILURE=TRUE | ...) is {truth.query('LVFAILURE', given=seen)['TRUE']:.4f}.")
+    _, first = _timed(lambda: bn.marginals(seen))
+    _, again = _timed(lambda: bn.marginals(seen))
+    print(f"All 37 marginals given these: {first * 1e3:.2f} ms, and {again * 1e3:.3f} ms now that the junction tree is there.\n")
 
 
 def _graph(truth: BayesNet, data: Data, working: Working) -> None:

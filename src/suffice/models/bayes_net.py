@@ -282,8 +282,10 @@ class BayesNet:
 
         return predict(self, rows, target)
 
-    def impute(self, rows: Any) -> Any:
-        """The rows with each missing cell filled by what is most probable given the row's observed cells.
+    def impute(self, rows: Any, *, joint: bool = False) -> Any:
+        """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
+
+        `joint=True` fills all the missing cells of a row by the states that are most probable together.
 
         >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
         >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
@@ -292,7 +294,7 @@ class BayesNet:
         """
         from suffice.models.predict import impute
 
-        return impute(self, rows)
+        return impute(self, rows, joint=joint)
 
     def do(self, interventions: Mapping[str, Any]) -> BayesNet:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.
