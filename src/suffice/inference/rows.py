@@ -14,6 +14,7 @@ from suffice.inference.likelihoods import marked, with_all_likelihoods
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
 from suffice.inference.posterior import carefully
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
+from suffice.inference.support import support
 
 
 def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:
@@ -27,8 +28,15 @@ def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Ar
 
 def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
     seen = np.array(codes, np.int32)
-    seen[:, target] = -1
-    return _answered(network, [target], seen, network.tables[None])
+    seen[:, target] = NONE
+    known = support(network, seen)
+    if known.doubtful.all():
+        return _answered(network, [target], network.with_zeros, seen, network.tables[None])
+    out = _answered(network, [target], network.all_factors[:0], seen, network.tables[None])
+    if known.doubtful.any():
+        out[known.doubtful] = _answered(network, [target], network.with_zeros, seen[known.doubtful], network.tables[None])
+    out[known.impossible] = np.nan
+    return out
 
 
 def marginals_in_rows(network: Network, codes: Ints) -> Array:
@@ -54,13 +62,13 @@ def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints
     Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
     """
     seen = np.ascontiguousarray(marked(codes, soft), np.int32)[None]
-    return _answered(network, targets, seen, with_all_likelihoods(network, soft, tables))
+    return _answered(network, targets, network.with_zeros, seen, with_all_likelihoods(network, soft, tables))
 
 
-def _answered(network: Network, targets: Sequence[int], seen: Codes, tables: Array) -> Array:
+def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> Array:
     """All rows by the kernel, and those that it could not answer one by one."""
-    out, _, status = in_rows(network, targets, network.with_zeros, seen, tables)
+    out, _, status = in_rows(network, targets, seeds, seen, tables)
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         codes = seen[r if len(seen) > 1 else 0].astype(np.int64)
-        out[r] = carefully(network, targets, network.with_zeros, codes, tables[r if len(tables) > 1 else 0])[0]
+        out[r] = carefully(network, targets, seeds, codes, tables[r if len(tables) > 1 else 0])[0]
     return out

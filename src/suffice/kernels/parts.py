@@ -72,6 +72,13 @@ def find_parts(
     n, n_factors, n_targets = len(own), len(child), len(targets)
     needed, number, taken = work[:n], work[n : 2 * n], work[2 * n : 2 * n + n_factors]
     for r in range(first, last):
+        alike = r > first
+        for v in range(n):
+            if alike and min(seen[r, v], 0) != min(seen[r - 1, v], 0):
+                alike = False
+        if alike:
+            part_of[r] = part_of[r - 1]
+            continue
         at = part_at[1 + part_at[0]]
         if (
             at + 3 + 2 * n + n_factors > len(parts)

@@ -55,6 +55,14 @@ class Distribution:
         if self.error is not None:
             object.__setattr__(self, "error", self._shaped(self.error))
 
+    @classmethod
+    def made(cls, variable: Finite, probs: Array, given: Mapping[str, Any]) -> Distribution:
+        """An exact answer over one variable whose probabilities need no check: networks have thousands of variables."""
+        answer = object.__new__(cls)
+        probs.flags.writeable = False
+        answer.__dict__.update(variables=(variable,), probs=probs, given=given)
+        return answer
+
     def __reduce__(self) -> tuple[object, ...]:
         # arrays come out of a pickle writeable; made anew they are not
         return Distribution, tuple(getattr(self, f.name) for f in fields(self))
@@ -180,7 +188,7 @@ class Marginals(Mapping[str, Any]):
         if name not in self._index:
             raise unknown_name(name, self)
         i = self._index[name]
-        return Distribution((self._variables[name],), self._probs[self._start[i] : self._start[i + 1]], given=self._given)
+        return Distribution.made(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)
 
     def __iter__(self) -> Iterator[str]:
         yield from self._variables
