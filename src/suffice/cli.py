@@ -188,12 +188,13 @@ def warm() -> None:
     """Compile all kernels ahead of their first use; they are kept on disk."""
     from rich.progress import Progress
 
+    from suffice.engines.parallel import n_threads as cores
     from suffice.kernels import warm as warmed
 
     start = time.perf_counter()
     with Progress(console=console(), transient=True) as bar:
-        task = bar.add_task("compiling kernels", total=None)
-        n = warmed(lambda done, total, name: bar.update(task, completed=done, total=total, description=f"compiling {name}"))
+        show = partial(bar.update, bar.add_task("compiling kernels", total=None))
+        n = warmed(lambda done, total, name: show(completed=done, total=total, description=f"compiled {name}"), cores())
     say(f"{n} kernels ready in {time.perf_counter() - start:.1f} s")
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from suffice.display import text_table
 from suffice.engines.data import Data
+from suffice.engines.parallel import n_threads
 from suffice.engines.scan import scan
 from suffice.families.categorical import Table
 from suffice.families.gathering import gather
@@ -32,7 +33,7 @@ def run(n: int, seed: int, working: Working) -> None:
     print(f"ALARM watches patients: {len(truth)} variables, {len(truth.dag.edges)} edges, {truth.n_parameters} parameters.")
     print(f"Draw {n:,} rows from it, forget the numbers, learn them back from the rows.\n")
     with working("getting ready"):
-        warm()
+        warm(processes=n_threads())
         gather(truth.sample(10, seed=seed), truth.dag)
     rows, drawn = _timed(lambda: truth.sample(n, seed=seed))
     data = scan(rows)
