@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 

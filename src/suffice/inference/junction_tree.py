@@ -142,6 +142,6 @@ class JunctionTree:
                 f"evidence has {self.largest:.3g}): too many; {SAMPLING}"
             )
         if len(self._others) >= KEPT_TREES:
-            self._others.pop(list(self._others)[0], None)
+            self._others.pop(next(iter(self._others)), None)
         self._others[key] = tree
         return tree
