@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,29 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
-from suffice.cli import main
 from suffice.engines.blocks import ROWS
 from suffice.formats import rows as rows_file
 
 N = ROWS + 100
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty directory: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["suffice", *map(str, words)])
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

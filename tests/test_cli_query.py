@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from itertools import combinations
 from typing import Any
 
@@ -12,27 +11,8 @@ import pytest
 
 import suffice as sf
 from suffice import cli_words as words
-from suffice.cli import main
 from suffice.errors import SufficeError
 from suffice.inference.sampling import Gibbs, LikelihoodWeighting
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty directory: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*given: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["suffice", *map(str, given)])
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture
