@@ -20,7 +20,7 @@ from suffice.inference.network import NONE, Array, Network
 from suffice.inference.sampling import FEW, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, in_words
-from suffice.models.question import Question
+from suffice.models.requisite import Question
 from suffice.models.samples import Samples
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite

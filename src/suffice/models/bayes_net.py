@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.gathering import gather, requests
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.models.answering import Answering
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, by_name
@@ -27,9 +28,6 @@ from suffice.variables import Finite, Variable, by_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from suffice.inference.junction_tree import JunctionTree
-    from suffice.inference.sampling import Gibbs, LikelihoodWeighting
-    from suffice.models.answers import Marginals, MostProbable
     from suffice.models.compiled import Compiled
 
 Array = npt.NDArray[np.float64]
@@ -37,7 +35,7 @@ Given = Mapping[str, Any] | None
 """Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
 
 
-class BayesNet:
+class BayesNet(Answering):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
@@ -195,152 +193,6 @@ class BayesNet:
         from suffice.models.divergence import entropy
 
         return entropy(self)
-
-    def query(
-        self,
-        targets: str | Sequence[str],
-        given: Given = None,
-        *,
-        method: LikelihoodWeighting | Gibbs | None = None,
-        interval: float | None = None,
-        draws: int = 1000,
-        seed: int = 0,
-    ) -> Any:
-        """p(targets | given): a `Distribution` of finite targets, a `Mixture` (by `method`, `Samples`) where one is real.
-
-        `given` maps a finite variable to a state, or to likelihoods (a mapping with every state, or one number per state),
-        and a real variable to a number. `interval=0.95` adds the credible interval that the posterior of the parameters
-        gives the answer, from `draws` draws. `seed` is for these and for `method`.
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> round(bn.query("x", given={"y": "yes"})["yes"], 6)
-        0.727273
-        >>> bn.query(["x", "y"])["no", "yes"]
-        0.07500000000000001
-        """
-        from suffice.models.query import query
-
-        return query(self, targets, given, method=method, interval=interval, draws=draws, seed=seed)
-
-    def marginals(self, given: Given = None) -> Marginals:
-        """p(x | given) of every node x, all at once through the junction tree.
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> bn.marginals({"x": "yes"})["y"]["yes"]
-        0.8
-        """
-        from suffice.models.query import marginals
-
-        return marginals(self, given)
-
-    def log_prob_of(self, given: Given) -> float:
-        """ln p(given), a density where it gives reals; −inf for what cannot be.
-
-        >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
-        >>> round(float(np.exp(bn.log_prob_of({"x": "b"}))), 6)
-        0.75
-        """
-        from suffice.models.query import log_prob_of
-
-        return log_prob_of(self, given)
-
-    def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
-        """The most probable states of all that is not observed (MPE), or of the targets with the rest summed out (MAP).
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> dict(bn.most_probable()), dict(bn.most_probable({"y": "yes"}))
-        ({'x': 'no', 'y': 'no'}, {'x': 'yes'})
-        """
-        from suffice.models.query import most_probable
-
-        return most_probable(self, given, targets)
-
-    def predict_proba(self, rows: Any, target: str) -> Any:
-        """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> [round(float(p), 6) for p in bn.predict_proba({"x": ["yes", None]}, "y")["yes"]]
-        [0.8, 0.275]
-        """
-        from suffice.models.predict import predict_proba
-
-        return predict_proba(self, rows, target)
-
-    def predict(self, rows: Any, target: str) -> Any:
-        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> list(bn.predict({"x": ["yes", None]}, "y"))
-        ['yes', 'no']
-        """
-        from suffice.models.predict import predict
-
-        return predict(self, rows, target)
-
-    def impute(self, rows: Any, *, joint: bool = False) -> Any:
-        """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
-
-        `joint=True` fills all the missing cells of a row by the states that are most probable together.
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> list(bn.impute({"x": ["yes", None], "y": [None, "no"]})["y"])
-        ['yes', 'no']
-        """
-        from suffice.models.predict import impute
-
-        return impute(self, rows, joint=joint)
-
-    def do(self, interventions: Mapping[str, Any]) -> BayesNet:
-        """The network after setting variables from outside: nothing causes them any more, what they cause stays.
-
-        A finite variable is set to a state, or to a distribution over its states. A real variable is set to a number and
-        leaves the network: its value moves into the intercepts of its children.
-
-        >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-        >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-        >>> bn.do({"y": "yes"}).query("x")["yes"], bn.do({"x": "yes"}).query("y")["yes"]
-        (0.25, 0.8)
-        """
-        from suffice.models.intervene import do
-
-        return do(self, interventions)
-
-    def d_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
-        """Whether the graph says that a and b, names or sets of names, are independent given others.
-
-        >>> bn = BayesNet("x; y", {"x": [0.5, 0.5], "y": [0.5, 0.5]}, [Finite("x", ["a", "b"]), Finite("y", ["a", "b"])])
-        >>> bn.d_separated("x", "y")
-        True
-        """
-        return self._dag.d_separated(a, b, given)
-
-    @property
-    def junction_tree(self) -> JunctionTree:
-        """What exact answers cost: the tree of the finite nodes, its largest product and its memory. No table is made for it.
-
-        >>> binary = [Finite(n, ["no", "yes"]) for n in "xy"]
-        >>> BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=binary).junction_tree
-        JunctionTree of 2 variables: treewidth 1, the largest product has 4 cells, all together 4; tables of 144 B
-        """
-        return self.compiled.tree
-
-    @property
-    def treewidth(self) -> int:
-        """The size of the largest clique of the junction tree of the finite nodes, less one: what exact answers cost.
-
-        >>> binary = [Finite(n, ["no", "yes"]) for n in "xy"]
-        >>> BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=binary).treewidth
-        1
-        """
-        from suffice.models.query import treewidth
-
-        return treewidth(self)
 
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """n rows drawn from the network as an Arrow table, finite columns dictionary-encoded.

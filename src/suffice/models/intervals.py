@@ -18,8 +18,8 @@ from suffice.families.family import Interval, Mean, checked_level
 from suffice.inference.network import Array
 from suffice.inference.sampling import checked_seed
 from suffice.models.evidence import Observed, impossible
-from suffice.models.question import Question
 from suffice.models.redrawn import Redrawn
+from suffice.models.requisite import Question
 from suffice.statistics.configurations import n_configurations
 
 if TYPE_CHECKING:

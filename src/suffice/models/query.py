@@ -115,11 +115,6 @@ def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str
     return MostProbable(states, best.log_joint, best.log_prob, evidence.given)
 
 
-def treewidth(bn: BayesNet) -> int:
-    """That of the junction tree of the finite part."""
-    return int(bn.compiled.tree.treewidth) if bn.compiled.finite else 0
-
-
 def needs_reals(bn: BayesNet, names: Iterable[str], evidence: Observed) -> bool:
     """Whether a question is about real variables, in its targets or in its evidence."""
     return bool(evidence.reals) or any(n in bn.compiled.real_index for n in names)

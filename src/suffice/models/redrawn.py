@@ -14,7 +14,7 @@ from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
-from suffice.models.question import Question
+from suffice.models.requisite import Question
 from suffice.variables import Finite
 
 NUMBERS = 2**22

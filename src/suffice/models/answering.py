@@ -1,0 +1,163 @@
+"""The questions that a network answers: each a line here, its work where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from suffice.inference.junction_tree import JunctionTree
+    from suffice.inference.sampling import Gibbs, LikelihoodWeighting
+    from suffice.models.answers import Marginals, MostProbable
+    from suffice.models.bayes_net import BayesNet
+    from suffice.models.evidence import Given
+
+
+class Answering:
+    """What a `BayesNet` can be asked. `given` maps a finite variable to a state or to likelihoods, a real one to a number."""
+
+    def query(
+        self,
+        targets: str | Sequence[str],
+        given: Given = None,
+        *,
+        method: LikelihoodWeighting | Gibbs | None = None,
+        interval: float | None = None,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> Any:
+        """p(targets | given): a `Distribution` of finite targets, a `Mixture` (by `method`, `Samples`) where one is real.
+
+        Likelihoods are a mapping with every state, or one number per state. `interval=0.95` adds the credible interval that the
+        posterior of the parameters gives the answer, from `draws` draws. `seed` is for these and for `method`.
+
+        >>> import suffice as sf
+        >>> asia = sf.load("asia")
+        >>> round(asia.query("lung", given={"xray": "yes"})["yes"], 6)
+        0.488711
+        >>> asia.query(["lung", "tub"], given={"xray": {"yes": 0.7, "no": 0.2}}).probs.shape
+        (2, 2)
+        """
+        from suffice.models.query import query
+
+        return query(_network(self), targets, given, method=method, interval=interval, draws=draws, seed=seed)
+
+    def marginals(self, given: Given = None) -> Marginals:
+        """p(x | given) of every node x, all at once through the junction tree.
+
+        >>> import suffice as sf
+        >>> round(sf.load("asia").marginals({"xray": "yes"})["tub"]["yes"], 6)
+        0.092411
+        """
+        from suffice.models.query import marginals
+
+        return marginals(_network(self), given)
+
+    def log_prob_of(self, given: Given) -> float:
+        """ln p(given), a density where it gives reals; −inf for what cannot be.
+
+        >>> import suffice as sf
+        >>> round(sf.load("asia").log_prob_of({"xray": "yes", "smoke": "no"}), 6)
+        -3.368605
+        """
+        from suffice.models.query import log_prob_of
+
+        return log_prob_of(_network(self), given)
+
+    def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
+        """The most probable states of all that is not observed (MPE), or of the targets with the rest summed out (MAP).
+
+        >>> import suffice as sf
+        >>> dict(sf.load("asia").most_probable({"xray": "yes"}, targets=["smoke", "lung"]))
+        {'smoke': 'yes', 'lung': 'yes'}
+        """
+        from suffice.models.query import most_probable
+
+        return most_probable(_network(self), given, targets)
+
+    def predict_proba(self, rows: Any, target: str) -> Any:
+        """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
+
+        Any cells may be missing. A row that is impossible under the network has NaN, with a note.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
+        array([0.488711, 0.055   ])
+        """
+        from suffice.models.predict import predict_proba
+
+        return predict_proba(_network(self), rows, target)
+
+    def predict(self, rows: Any, target: str) -> Any:
+        """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
+
+        >>> import suffice as sf
+        >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
+        ['yes', 'no']
+        """
+        from suffice.models.predict import predict
+
+        return predict(_network(self), rows, target)
+
+    def impute(self, rows: Any, *, joint: bool = False) -> Any:
+        """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
+
+        `joint=True` fills all the missing cells of a row by the states that are most probable together.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").impute({"dysp": ["yes", "no"], "bronc": [None, "no"]})["bronc"]
+        ['yes', 'no']
+        """
+        from suffice.models.predict import impute
+
+        return impute(_network(self), rows, joint=joint)
+
+    def do(self, interventions: Mapping[str, Any]) -> BayesNet:
+        """The network after setting variables from outside: nothing causes them any more, what they cause stays.
+
+        A finite variable is set to a state, or to a distribution over its states. A real variable is set to a number and
+        leaves the network: its value moves into the intercepts of its children.
+
+        >>> import suffice as sf
+        >>> asia = sf.load("asia")
+        >>> asia.do({"bronc": "yes"}).query("smoke")["yes"], asia.do({"smoke": "yes"}).query("bronc")["yes"]
+        (0.5, 0.6)
+        """
+        from suffice.models.intervene import do
+
+        return do(_network(self), interventions)
+
+    def d_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether the graph says that a and b, names or sets of names, are independent given others.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").d_separated("asia", "smoke"), sf.load("asia").d_separated("asia", "smoke", given="xray")
+        (True, False)
+        """
+        return _network(self).dag.d_separated(a, b, given)
+
+    @property
+    def junction_tree(self) -> JunctionTree:
+        """What exact answers cost: the tree of the finite nodes, its largest product and its memory. No table is made for it.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").junction_tree
+        JunctionTree of 8 variables: treewidth 2, the largest product has 8 cells, all together 48; tables of 1008 B
+        """
+        return _network(self).compiled.tree
+
+    @property
+    def treewidth(self) -> int:
+        """The size of the largest clique of the junction tree of the finite nodes, less one: an upper bound, as found.
+
+        >>> import suffice as sf
+        >>> sf.load("asia").treewidth
+        2
+        """
+        return self.junction_tree.treewidth
+
+
+def _network(asked: Any) -> BayesNet:
+    """Who is asked: only networks are."""
+    network: BayesNet = asked
+    return network
