@@ -44,7 +44,10 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, soft: S
     asked = np.asarray(targets, np.int64)
     part = part_of(network, relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
     n_summed = len(part.variables) - part.n_kept
-    order = completed(network, part, greedy_order(network, part).order[:n_summed]).order
-    logs = Logs(arranged(network, replace(part, n_kept=0), order), codes, tables, maximised=n_summed)
+    free = replace(part, n_kept=0)
+    order = greedy_order(network, free if n_summed == 0 else part).order
+    if n_summed:  # the greedy order says nothing of what comes after the sums
+        order = completed(network, part, order[:n_summed]).order
+    logs = Logs(arranged(network, free, order), codes, tables, maximised=n_summed)
     chosen = logs.best()[np.argsort(order)]
     return Explanation(chosen[: len(targets)], logs.log_prob, log_prob)
