@@ -371,3 +371,29 @@ def test_a_dense_network_answers_what_does_not_need_all_of_it() -> None:
     assert bn.query("x0", seen).probs == pytest.approx(small.marginals(given)["x0"].probs, rel=1e-10)
     frame = pd.DataFrame({n: [s] for n, s in seen.items()})
     assert bn.predict_proba(frame, "x0").to_numpy(dtype=float)[0] == pytest.approx(bn.query("x0", seen).probs, rel=1e-10)
+
+
+def test_what_comes_up_and_what_comes_down_may_vanish_together() -> None:
+    """A marginal is the product of two tables, either of which holds its smallest cells: found by an auditor."""
+    small = 10.0**-107.6
+    variables = [sf.Finite(x, list("0123")) for x in "vw"] + [sf.Finite(x, ["n", "y"]) for x in "abc"]
+    tables = {"a": [1, 0, small, 3 * small], "b": [0, 1, small, small], "c": [1, 1, small, small]}
+    seen = {x: [[1 - p, p] for p in column] for x, column in tables.items()}
+    bn = sf.BayesNet("v -> w; v -> a; w -> b; w -> c", {"v": [0.25] * 4, "w": np.eye(4), **seen}, variables)
+    given = dict.fromkeys("abc", "y")
+    assert bn.marginals(given)["v"].probs.tolist() == pytest.approx([0, 0, 0.25, 0.75])
+    assert bn.query("v", given).probs.tolist() == pytest.approx([0, 0, 0.25, 0.75])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-124, 1e-300])
+def test_likelihoods_that_vanish_in_the_table(scale: float) -> None:
+    """p(x)·likelihood may be below all floats: then likelihoods are factors of their own."""
+    bn = sf.BayesNet("x -> y", {"x": [1e-200, 3e-200, 1.0], "y": [[0.5, 0.5]] * 3}, {"x": list("abc"), "y": list("ny")})
+    given = {"x": [1e-120 * scale if scale > 1e-150 else scale] * 2 + [0.0], "y": "y"}
+    likelihood = given["x"][0]
+    assert bn.query("x", given).probs.tolist() == pytest.approx([0.25, 0.75, 0.0])
+    assert bn.marginals(given)["x"].probs.tolist() == pytest.approx([0.25, 0.75, 0.0])
+    assert bn.log_prob_of(given) == pytest.approx(np.log(2.0) - 200 * np.log(10.0) + np.log(likelihood), rel=1e-12)
+    assert dict(bn.most_probable(given, ["x"])) == {"x": "b"}
+    mixed = {"x": [1.0, 1e-150, 1e-200]}
+    assert bn.query("x", mixed).probs.tolist() == pytest.approx([0.5, 0.0, 0.5])

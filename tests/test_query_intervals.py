@@ -259,3 +259,17 @@ def test_a_larger_network() -> None:
     assert (answer.interval.lower <= answer.probs).all()
     assert (answer.probs <= answer.interval.upper).all()
     assert 0.0 < widths(answer.interval)[0] < 0.5
+
+
+def test_densities_that_differ_beyond_floats() -> None:
+    """Two groups of real evidence, each of which rules out what the other wants by e^−1000 and more: found by an auditor."""
+    n = 4000
+    a, rng = np.arange(n) % 3, np.random.default_rng(0)
+    means = np.array([[0.0, 1000.0, 450.0], [1000.0, 0.0, 450.0]])
+    rows = {"a": a.astype(str).tolist(), "x": means[0][a] + rng.normal(size=n), "y": means[1][a] + rng.normal(size=n)}
+    bn = sf.fit("a -> x; a -> y", rows, prior=(sf.Dirichlet(1), sf.NormalInverseGamma(count=1e-3, variance=1.0, residual=1.0)))
+    given = {"x": 60.0, "y": 60.0}
+    answer = bn.query("a", given, interval=0.9)
+    best = int(np.argmax(bn.query("a", given).probs))
+    assert answer.probs[best] == pytest.approx(1.0)
+    assert answer.interval.upper[best] == pytest.approx(1.0)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.likelihoods import with_likelihoods
+from suffice.inference.likelihoods import weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import ASKING, COMPILING, greedy_order
@@ -88,7 +88,17 @@ class JunctionTree:
 
     def marginals(self, codes: Ints, soft: Soft | None = None) -> Marginals:
         """p(v | evidence) of every variable v, and ln p(evidence)."""
-        tables = with_likelihoods(self.network, soft)
+        if soft:
+            return self._with_likelihoods(codes, soft)
+        return self._marginals(codes, self.network.tables)
+
+    def _with_likelihoods(self, codes: Ints, soft: Soft) -> Marginals:
+        w = weighed(self.network, codes, soft)
+        tree = self if w.network is self.network else JunctionTree.of(w.network)
+        answer = tree._marginals(codes, w.tables)
+        return answer._replace(log_prob=answer.log_prob + w.log_scale)
+
+    def _marginals(self, codes: Ints, tables: Array) -> Marginals:
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
         probs = np.zeros(self.start[-1])
         log_prob = self._run(tree, codes, tables, probs)

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from suffice.inference.network import HINTED, Array, Ints, Network, Soft
+from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
+
+SMALLEST = 1e-290
+"""Products below this lose digits, or vanish."""
 
 
-def with_likelihoods(network: Network, soft: Soft | None) -> Array:
-    """The network's tables, those of variables with likelihood evidence multiplied by it."""
+class Weighed(NamedTuple):
+    """A network whose tables have likelihood evidence in them, codes that tell of it, and ln of what was divided out of it."""
+
+    network: Network
+    tables: Array
+    codes: Ints
+    log_scale: float
+
+
+def weighed(network: Network, codes: Ints, soft: Soft | None) -> Weighed:
+    """Likelihoods, scaled to a largest of 1, as part of the tables; as factors of their own where products might vanish.
+
+    Unobserved variables with likelihoods get the code `HINTED`: they matter, even if nothing below them does.
+
+    >>> net = Network.of([2], [((0,), 0, np.array([0.25, 0.75]))])
+    >>> weighed(net, np.array([-1]), {0: np.array([0.5, 0.1])}).tables
+    array([0.25, 0.15])
+    """
     if not soft:
-        return network.tables
-    return np.asarray(with_all_likelihoods(network, soft, network.tables[None])[0])
-
-
-def with_all_likelihoods(network: Network, soft: Soft | None, tables: Array) -> Array:
-    """The same for many settings of the tables, one a line."""
-    if not soft:
-        return tables
-    tables = tables.copy()
-    for v, likelihood in soft.items():
+        return Weighed(network, network.tables, codes, 0.0)
+    scaled = {v: np.asarray(likelihood) / np.max(likelihood) for v, likelihood in soft.items()}
+    log_scale = float(sum(np.log(np.max(likelihood)) for likelihood in soft.values()))
+    seen = codes.copy()
+    seen[[v for v in soft if codes[v] < 0]] = HINTED
+    if any(_least(network.table(int(network.own[v]))) * _least(likelihood) < SMALLEST for v, likelihood in scaled.items()):
+        more = network.with_factors([((v,), NONE, likelihood) for v, likelihood in scaled.items()])
+        return Weighed(more, more.tables, seen, log_scale)
+    tables = network.tables.copy()
+    for v, likelihood in scaled.items():
         f = int(network.own[v])
-        part = tables[:, network.table_start[f] : network.table_start[f + 1]]
-        part *= np.tile(likelihood, part.shape[1] // len(likelihood))
-    return tables
+        part = tables[network.table_start[f] : network.table_start[f + 1]].reshape(-1, len(likelihood))
+        part *= likelihood
+    return Weighed(network, tables, seen, log_scale)
 
 
-def marked(codes: Ints, soft: Soft | None) -> Ints:
-    """Codes in which unobserved variables with likelihood evidence are −2: they matter, even if nothing below them does."""
-    if not soft:
-        return codes
-    result = codes.copy()
-    hinted = [v for v in soft if codes[v] < 0]
-    result[hinted] = HINTED
-    return result
+def _least(values: Array) -> float:
+    """The smallest number that is not 0."""
+    return float(values[values > 0.0].min())

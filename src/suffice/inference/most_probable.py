@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.likelihoods import marked, with_likelihoods
+from suffice.inference.likelihoods import weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Ints, Network, Soft
 from suffice.inference.orders import completed, greedy_order
@@ -35,11 +35,11 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, soft: S
     >>> most_probable(net, [0, 1], net.unobserved()).codes, most_probable(net, [0], net.unobserved()).codes
     (array([0, 0]), array([1]))
     """
-    tables = with_likelihoods(network, soft)
     log_prob = log_prob_of(network, codes, soft)
     if log_prob == -np.inf or not len(targets):
         return Explanation(np.full(len(targets), -1, np.int64), log_prob, log_prob)
-    needed = marked(codes, soft).copy()
+    network, tables, needed, log_scale = weighed(network, codes, soft)
+    needed = needed.copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren
     asked = np.asarray(targets, np.int64)
     part = part_of(network, relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
@@ -50,4 +50,4 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, soft: S
         order = completed(network, part, order[:n_summed]).order
     logs = Logs(arranged(network, free, order), codes, tables, maximised=n_summed)
     chosen = logs.best()[np.argsort(order)]
-    return Explanation(chosen[: len(targets)], logs.log_prob, log_prob)
+    return Explanation(chosen[: len(targets)], logs.log_prob + log_scale, log_prob)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.likelihoods import marked, with_likelihoods
+from suffice.inference.likelihoods import weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import greedy_order
@@ -42,15 +42,14 @@ def posterior(network: Network, targets: Sequence[int], codes: Ints, soft: Soft 
     array([0.6667, 0.3333])
     """
     shape = _checked_shape(network, targets)
-    probs, log_prob = _answer(network, targets, network.all_factors, codes, soft)
+    probs, log_prob = _answer(network, targets, codes, soft, everywhere=True)
     return Posterior(probs.reshape(shape), log_prob)
 
 
 def conditional(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None = None) -> Array:
     """p(targets | evidence) alone, for which less of the network is gone through; NaN where the evidence is impossible."""
     shape = _checked_shape(network, targets)
-    doubtful = np.union1d(network.with_zeros, network.own[list(soft)]) if soft else network.with_zeros
-    return _answer(network, targets, doubtful, codes, soft)[0].reshape(shape)
+    return _answer(network, targets, codes, soft, everywhere=False)[0].reshape(shape)
 
 
 def _checked_shape(network: Network, targets: Sequence[int]) -> Ints:
@@ -65,15 +64,20 @@ def _checked_shape(network: Network, targets: Sequence[int]) -> Ints:
 
 def log_prob_of(network: Network, codes: Ints, soft: Soft | None = None) -> float:
     """ln p(evidence)."""
-    return _answer(network, (), network.all_factors, codes, soft)[1]
+    return _answer(network, (), codes, soft, everywhere=True)[1]
 
 
-def _answer(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints, soft: Soft | None) -> tuple[Array, float]:
-    tables, seen = with_likelihoods(network, soft), marked(codes, soft)
-    out, log_prob, status = in_rows(network, targets, seeds, np.ascontiguousarray(seen[None], np.int32), tables[None])
+def _answer(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None, *, everywhere: bool) -> tuple[Array, float]:
+    """p(targets | evidence), and ln p(evidence) if all that it depends on is gone through."""
+    w = weighed(network, codes, soft)
+    doubtful = np.union1d(w.network.with_zeros, network.own[list(soft)]) if soft else network.with_zeros
+    seeds = w.network.all_factors if everywhere else doubtful
+    seen = np.ascontiguousarray(w.codes[None], np.int32)
+    out, log_prob, status = in_rows(w.network, targets, seeds, seen, w.tables[None])
     if status[0] in (DONE, IMPOSSIBLE):
-        return out[0], float(log_prob[0])
-    return carefully(network, targets, seeds, seen, tables)
+        return out[0], float(log_prob[0]) + w.log_scale
+    probs, careful = carefully(w.network, targets, seeds, w.codes, w.tables)
+    return probs, careful + w.log_scale
 
 
 def carefully(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints, tables: Array) -> tuple[Array, float]:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from suffice.inference.likelihoods import marked, with_all_likelihoods
-from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
+from suffice.inference.network import HINTED, NONE, Array, Ints, Network
 from suffice.inference.posterior import carefully
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 from suffice.inference.support import support
@@ -56,13 +55,13 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
     return out
 
 
-def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | None, tables: Array) -> Array:
+def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints, tables: Array) -> Array:
     """p(targets | evidence) under many settings of the tables, one line each of all the joint's cells.
 
     Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
     """
-    seen = np.ascontiguousarray(marked(codes, soft), np.int32)[None]
-    return _answered(network, targets, network.with_zeros, seen, with_all_likelihoods(network, soft, tables))
+    seen = np.ascontiguousarray(codes, np.int32)[None]
+    return _answered(network, targets, network.all_factors, seen, tables)
 
 
 def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> Array:

@@ -210,7 +210,7 @@ def run(
                 else:
                     t = source[step]
                     x, y, z, n_z = up[t], down[t], 1, size[step]
-                    low, bits_x, bits_y, bits_z, b, c = 1.0, 4, 4, 0, -1, 0
+                    low, bits_x, bits_y, bits_z, b, c = least[t] * least[n + t], 4, 4, 0, -1, 0
                 if b >= 0:
                     low *= least[b]
                 uncertain = uncertain or low < SMALLEST

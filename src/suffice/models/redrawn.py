@@ -20,6 +20,9 @@ from suffice.variables import Finite
 NUMBERS = 2**22
 """A block of draws takes about this many numbers, some times over."""
 
+PIECE, MAX_PIECES = 600.0, 100
+"""Densities of one configuration that are e^600 times smaller than of another are split up; below e^−60,000 they may be 0."""
+
 MAX_CONFIGURATIONS = 2**18
 """Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
 
@@ -69,14 +72,14 @@ class Redrawn:
         self._groups = self._grouped(real_nodes)
         self._rngs = [np.random.default_rng(s) for s in seeds.spawn(len(self._tables) + len(self._gaussians))]
         self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
-        self._network = self._as_network()
+        self._network = self._as_network([1] * len(self._groups))
 
-    def _as_network(self) -> Network:
-        """The factors with their scopes; but for likelihood evidence their numbers come with each draw."""
+    def _as_network(self, pieces: Sequence[int]) -> Network:
+        """The factors with their scopes, groups' in pieces; but for likelihood evidence their numbers come with each draw."""
         variables = [self._question.bn.variables[n] for n in self._number if n not in self._question.observed]
         sizes = [v.n_states for v in variables if isinstance(v, Finite)]
         factors = [(t.scope, t.child, np.ones(t.shape)) for t in self._tables]
-        factors += [(g.scope, NONE, np.ones(g.sizes)) for g in self._groups]
+        factors += [(g.scope, NONE, np.ones(g.sizes)) for g, k in zip(self._groups, pieces, strict=True) for _ in range(k)]
         return Network.of(sizes, [*factors, *self._likelihoods])
 
     def _grouped(self, real_nodes: Sequence[str]) -> list[Group]:
@@ -120,27 +123,29 @@ class Redrawn:
         drawn = [family.draw(n, rng) for family, rng in zip(self._tables, self._rngs, strict=False)]
         nodes = [family.draw(n, rng) for family, rng in zip(self._gaussians, self._rngs[len(self._tables) :], strict=True)]
         means: dict[int, Array] = {}
+        pieces = []
         for group in self._groups:
             densities, of_targets = self._conditioned(group, nodes, n)
-            drawn.append(densities)
+            drawn += densities
+            pieces.append(len(densities))
             means |= dict(zip(group.targets, of_targets, strict=True))
+        network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
         drawn += [np.repeat(likelihood[None], n, axis=0) for _, _, likelihood in self._likelihoods]
         tables = np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0))
         if not self._question.reals:
-            return self._posteriors([self._number[v.name] for v in self._question.finite], tables)
+            return _posteriors(network, [self._number[v.name] for v in self._question.finite], tables)
         averaged = {}
         for group in self._groups:
-            weights = self._posteriors(group.scope, tables) if group.scope and group.targets else np.ones((n, 1))
+            weights = _posteriors(network, group.scope, tables) if group.scope and group.targets else np.ones((n, 1))
             for t in group.targets:
                 averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
         return np.column_stack([averaged[self._real_number[r]] for r in self._question.reals])
 
-    def _posteriors(self, targets: Sequence[int], tables: Array) -> Array:
-        network = self._network
-        return posteriors_over_tables(network, list(targets), network.unobserved(), None, tables)
+    def _conditioned(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
+        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets.
 
-    def _conditioned(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[Array, list[Array]]:
-        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets."""
+        Densities may differ by more than floats can hold: then they come as factors, equal ones, whose product they are.
+        """
         known, C = self._question.observed, group.n_configurations
         codes = np.unravel_index(np.arange(C), group.sizes) if group.scope else ()
         configurations: dict[int, int | Ints] = {i: known[name] for name, i in self._number.items() if name in known}
@@ -150,5 +155,10 @@ class Redrawn:
         answer = Gaussians(nodes).condition(group.members, group.targets, values, configurations, n * C, joint=False)
         log_density = answer.log_density.reshape(n, C)
         with np.errstate(invalid="ignore"):
-            densities = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-        return densities, [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+            below = log_density - log_density.max(axis=1, keepdims=True)
+        k = min(MAX_PIECES, max(1, math.ceil(-float(np.min(below, initial=0.0, where=np.isfinite(below))) / PIECE)))
+        return [np.exp(below / k)] * k, [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+
+
+def _posteriors(network: Network, targets: Sequence[int], tables: Array) -> Array:
+    return posteriors_over_tables(network, list(targets), network.unobserved(), tables)
