@@ -161,3 +161,18 @@ def test_ctrl_c_leaves_no_file(run) -> None:
     assert process.wait(120) == 130
     assert not Path("out.csv.gz").exists()
     assert list(Path().glob(".out.csv.gz*")) == []
+
+
+def test_the_rows_are_not_overwritten(run, rows) -> None:
+    before = Path("rows.csv").read_bytes()
+    code, _, err = run("predict", "asia.bif", "rows.csv", "--target", "lung", "-o", "./rows.csv")
+    assert code == 1
+    assert "another file" in err
+    assert Path("rows.csv").read_bytes() == before
+
+
+def test_blank_lines_of_a_file_of_one_column_are_rows(run, rows) -> None:
+    Path("one.csv").write_text("xray\nyes\n\nno\n")
+    code, out, _ = run("predict", "asia.bif", "one.csv", "--target", "lung")
+    assert code == 0
+    assert len(out.splitlines()) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,6 +47,8 @@ def predict_command(
     bn = words.model_of(model)
     measures(bn, target)
     rows = passing(data, missing=tuple(missing or ()))
+    if out is not None and Path(out).resolve() in {Path(p).resolve() for p in rows.paths}:
+        raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
     kept = _kept(keep or [], rows.names, bn, target)
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept))
     n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)

@@ -251,7 +251,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     if request.param == "one by one":
         monkeypatch.setattr(questions, "MOST_VARIABLES", 0)
         monkeypatch.setattr(junction_tree, "RETRY_CELLS", 0)
-        monkeypatch.setattr(junction_tree, "ASKING", 1e-9)
 
 
 @pytest.mark.usefixtures("way")

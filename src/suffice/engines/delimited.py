@@ -78,7 +78,9 @@ class Delimited:
                 yield from arrow_csv.open_csv(
                     watched,
                     read_options=arrow_csv.ReadOptions(block_size=BLOCK),
-                    parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                    parse_options=arrow_csv.ParseOptions(
+                        delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+                    ),
                     convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=list(names), check_utf8=False),
                 )
             except pa.ArrowInvalid as error:
@@ -228,16 +230,20 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The lines where records begin, and their fields, by Python's reader; blank lines are no records."""
+    """The lines where records begin, and their fields, by Python's reader.
+
+    Blank lines are no records, but in a file of one column a blank line is an empty cell.
+    """
     with _opened(path) as raw:
         lines = csv.reader(
             io.TextIOWrapper(io.BufferedReader(Watched(raw, path, separator)), "utf-8", newline=""), delimiter=separator
         )
-        line = 1
+        line, width = 1, 0
         try:
             for record in lines:
-                if record:
-                    yield line, record
+                width = width or len(record)
+                if record or width == 1:
+                    yield line, record or [""]
                 line = lines.line_num + 1
         except csv.Error as error:
             why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)

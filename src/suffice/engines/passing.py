@@ -43,6 +43,11 @@ class Passing:
         """The number of rows, where it is known without reading them."""
         return self._source.n_rows if self._store is None else self._store.n_rows
 
+    @property
+    def paths(self) -> tuple[Any, ...]:
+        """The files that the rows come from, if they do."""
+        return tuple(getattr(self._source, "paths", ()))
+
     def kind(self, name: str) -> Kind:
         """What a column is made of."""
         return self._source.kind(name)

@@ -16,7 +16,7 @@ from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.likelihoods import weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network, Soft
-from suffice.inference.orders import ASKING, COMPILING, greedy_order
+from suffice.inference.orders import COMPILING, greedy_order
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
 from suffice.inference.tree import Tree, arranged, whole
 
@@ -25,6 +25,8 @@ MAX_CELLS = 2.0**34
 MAX_BYTES = 2.0**33
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
+RETRYING = 0.2
+"""Steps of that per cell: a fraction of what running the tree takes."""
 
 
 KEPT_TREES = 8
@@ -63,7 +65,7 @@ class JunctionTree:
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
         part = whole(network, network.unobserved())
-        return cls(arranged(network, part, greedy_order(network, part, patience=COMPILING).order))
+        return cls(arranged(network, part, greedy_order(network, part, worth=COMPILING).order))
 
     @property
     def treewidth(self) -> int:
@@ -141,9 +143,9 @@ class JunctionTree:
             return self._others[key]
         tree, cells = self._tree, self._tree.cells(codes)
         heavy = max(cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0
-        if observed.any() and (heavy or cells > 3 * ASKING * self.network.n_variables):
+        if observed.any() and (heavy or cells > RETRY_CELLS):
             part = whole(self.network, codes)
-            found = greedy_order(self.network, part)
+            found = greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
                 tree, cells = arranged(self.network, part, found.order), found.cells
         if cells > MAX_CELLS:

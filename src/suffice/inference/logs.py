@@ -26,6 +26,8 @@ class Logs:
         self.maximised = len(self.tree.variables) if maximised is None else maximised
         free = codes[self.tree.variables] < 0
         self.size = np.where(free, self.network.sizes[self.tree.variables], 1)
+        for t in range(self.tree.n_leaves, self.tree.n_tables):
+            self._check(self.tree.dims(t))
         self.up = [self._leaf(t, tables) for t in range(self.tree.n_leaves)]
         for t in range(self.tree.n_leaves, self.tree.n_tables):
             self.up.append(self._reduced(t, self._product(t)))
@@ -82,7 +84,6 @@ class Logs:
             for mine, other in ((a, b), (b, a)):
                 if mine < 0:
                     continue
-                self._check(dims)
                 rest = above if other < 0 else above + self._spread(self.up[other], self.tree.kept(other), dims)
                 rest = np.broadcast_to(rest, [self.size[q] for q in dims])
                 own = set(self.tree.kept(mine))
@@ -110,7 +111,6 @@ class Logs:
 
     def _product(self, t: int) -> Array:
         dims, a, b = self.tree.dims(t), int(self.tree.left[t]), int(self.tree.right[t])
-        self._check(dims)
         values = self._spread(self.up[a], self.tree.kept(a), dims)
         if b >= 0:
             values = values + self._spread(self.up[b], self.tree.kept(b), dims)
@@ -133,8 +133,8 @@ class Logs:
         cells = math.prod(int(self.size[q]) for q in dims)
         if cells > MAX_CELLS:
             raise TooLarge(
-                f"a product of {len(dims)} variables needs {cells:,} cells ({bytes_in_words(8.0 * cells)}); the limit is "
-                f"{MAX_CELLS:,}; ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
+                f"a product of {len(dims)} variables needs {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the limit is "
+                f"{MAX_CELLS:,}: observe more variables, or ask for fewer"
             )
 
 

@@ -18,10 +18,10 @@ MOST_GREEDY = 6000
 PLAIN = ((WEIGHT, 0.0), (FILL, 0.0), (WEIGHTED_FILL, 0.0))
 SCHEDULE = ((WEIGHTED_FILL, 0.1), (FILL, 0.8), (WEIGHTED_FILL, 0.8), (FILL, 1.5), (WEIGHTED_FILL, 0.4), (WEIGHT, 0.2))
 """Rules, and how far noise may raise a cost, by turns: no pair is best for all networks."""
-COMPILING, ASKING = 100.0, 9000.0
-"""Another try is worth its time for so many cells per variable: a compiled order is used often, one for a question once."""
-MOST_TRIES, FEW_TRIES, HOPELESS = 1500, 20, 1e13
-"""Nobody will run a tree of more cells than are hopeless, but its size should not be far off."""
+COMPILING, ASKING = 50.0, 0.3
+"""Steps of looking for an order that each cell of its tables is worth: a compiled tree is used often, one for a question once."""
+MOST_STEPS, FEW_STEPS, HOPELESS = 1e9, 2e8, 2.0**34
+"""No more steps than these, some seconds of them; few for a tree of more cells than anybody will run."""
 
 
 class Order(NamedTuple):
@@ -31,7 +31,7 @@ class Order(NamedTuple):
     cells: float
 
 
-def greedy_order(network: Network, part: Part, *, patience: float = ASKING, seed: int = 1) -> Order:
+def greedy_order(network: Network, part: Part, *, worth: float = ASKING, seed: int = 1) -> Order:
     """The best of some greedy orders. How many are tried grows with the cells to be saved, never with the clock."""
     from suffice.kernels.elimination import order_parts
 
@@ -42,14 +42,12 @@ def greedy_order(network: Network, part: Part, *, patience: float = ASKING, seed
     linked, number = np.zeros(m * m, np.uint8), np.full(n, -1, np.int64)
     work, floats = np.empty(2 * n + 2 + m * m, np.int64), np.empty(2 * n + 2)
     scopes = (network.sizes, network.scope_start, network.scopes)
-    tries, most = 0, len(PLAIN)
-    while tries < most:
+    tries, steps = 0, 0.0
+    while tries < len(PLAIN) or steps < min(worth * cells[0], MOST_STEPS if cells[0] < HOPELESS else FEW_STEPS):
         rule, noise = PLAIN[tries] if tries < len(PLAIN) else SCHEDULE[tries % len(SCHEDULE)]
         start = np.uint64(seed * 1_000_003 + tries)
-        order_parts(0, 1, record, part_at, cells, *scopes, rule, noise, start, linked, work, number, floats)
+        steps += order_parts(0, 1, record, part_at, cells, *scopes, rule, noise, start, linked, work, number, floats) + m
         tries += 1
-        worth = MOST_TRIES if cells[0] < HOPELESS else FEW_TRIES
-        most = max(len(PLAIN), int(min(cells[0] / (patience * m + 1.0), worth)))
     return Order(record[len(record) - m :].copy(), float(cells[0]))
 
 

@@ -17,7 +17,7 @@ from suffice.inference.questions import ALONE, DONE, IMPOSSIBLE, ROOT, UNCERTAIN
 from suffice.inference.tree import Tree, arranged
 
 MAX_JOINT = 2**27
-"""No answer has more cells than this: 1 GiB of numbers."""
+"""No joint has more cells than this: 1 GiB of numbers."""
 MAX_BYTES = 2.0**33
 MAX_CELLS = 2.0**34
 
@@ -57,7 +57,8 @@ def _checked_shape(network: Network, targets: Sequence[int]) -> Ints:
     cells = math.prod(shape.tolist())
     if cells > MAX_JOINT:
         raise TooLarge(
-            f"the joint of {len(shape)} variables has {cells:,} cells ({bytes_in_words(8.0 * cells)}); the limit is {MAX_JOINT:,}"
+            f"the joint of {len(shape)} variables has {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the limit is "
+            f"{MAX_JOINT:,}: ask for fewer at a time, or for their most probable states (bn.most_probable)"
         )
     return shape
 
@@ -82,6 +83,11 @@ def _answer(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | 
 
 def carefully(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints, tables: Array) -> tuple[Array, float]:
     """One question with more time for a good order, memory checked, and logs where floats do not reach."""
+    return answered(tree_for(network, targets, seeds, codes), targets, codes, tables)
+
+
+def tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Tree:
+    """A tree for a question and all others in which the same variables are observed; refused where it would be too large."""
     part = relevant_part(network, targets, seeds, codes)
     found = greedy_order(network, part)
     tree = arranged(network, part, found.order)
@@ -91,10 +97,16 @@ def carefully(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints
             f"the answer needs products of {found.cells:.3g} cells, of {tree.widest} variables at once, and tables of "
             f"{bytes_in_words(8.0 * numbers)}: too much; ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
         )
+    return tree
+
+
+def answered(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array) -> tuple[Array, float]:
+    """p(targets | observed) by a tree made for it, and ln of what it was divided by."""
+    network = tree.network
     cells = math.prod(network.sizes[np.asarray(targets, np.int64)].tolist())
     out, log_prob, status = np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8)
     seen, want = np.ascontiguousarray(codes[None], np.int32), ROOT if len(targets) else ALONE
-    room = room_for(tree, int(numbers) + 64)
+    room = room_for(tree, int(tree.n_numbers(codes)) + 64)
     run(network, want, np.zeros(1, np.int64), tree.program, seen, tables[None], room, out, log_prob, status)
     return in_logs(tree, codes, tables) if status[0] == UNCERTAIN else (out[0], float(log_prob[0]))
 

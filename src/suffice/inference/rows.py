@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
-from suffice.inference.posterior import carefully
+from suffice.inference.posterior import answered, carefully, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 from suffice.inference.support import support
+from suffice.inference.tree import Tree
 
 
 def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:
@@ -44,6 +45,8 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
     Other variables that are not observed have the code −1; what stands in their places means nothing. Impossible rows are NaN.
     """
     seen = np.ascontiguousarray(codes, np.int32)
+    if not len(seen):
+        return np.zeros((0, int(network.starts[-1])))
     out, log_prob, status = in_rows(network, (), network.all_factors, seen, network.tables[None], network.starts)
     out[log_prob == -np.inf] = np.nan
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
@@ -65,9 +68,13 @@ def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints
 
 
 def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> Array:
-    """All rows by the kernel, and those that it could not answer one by one."""
+    """All rows by the kernel, and those that it could not answer one by one, with a tree for each set of observed variables."""
     out, _, status = in_rows(network, targets, seeds, seen, tables)
+    trees: dict[bytes, Tree] = {}
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         codes = seen[r if len(seen) > 1 else 0].astype(np.int64)
-        out[r] = carefully(network, targets, seeds, codes, tables[r if len(tables) > 1 else 0])[0]
+        key = np.minimum(codes, 0).tobytes()
+        if key not in trees:
+            trees = {key: tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
+        out[r] = answered(trees[key], targets, codes, tables[r if len(tables) > 1 else 0])[0]
     return out

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from suffice.errors import note
+
 _kernels: list[tuple[Any, Any]] = []
-_listener: Callable[[str], None] | None = None
+_listener: Callable[[str], None] | None = note
 _listening = False
 
 
@@ -104,7 +106,7 @@ def _listen() -> None:
             say = _listener
             if say is not None and happening.data["dispatcher"].py_func.__module__.startswith("suffice."):
                 _listener = None
-                say("compiling kernels (once, some seconds) ...")
+                say("compiling kernels (once, some seconds; `suffice warm` compiles all of them ahead) ...")
 
         def on_end(self, happening: Any) -> None:
             pass

@@ -118,6 +118,8 @@ class Gaps:
         codes[gaps] = HINTED
         impossible, starts = np.zeros(len(codes), bool), compiled.network.starts
         whole = np.flatnonzero(gaps.any(axis=1))
+        if not len(whole):
+            return impossible
         for rows in np.array_split(whole, -(-len(whole) * int(starts[-1]) // MAX_NUMBERS) or 1):
             probs = marginals_in_rows(compiled.network, codes[rows])
             impossible[rows] = np.isnan(probs).any(axis=1)
