@@ -76,7 +76,7 @@ class SufficeNote(UserWarning):
 def note(message: str) -> None:
     """Tell the user something that is not an error, as from the user's own line."""
     frame, level = sys._getframe(1), 2
-    ours = ("suffice", "contextlib", "functools")
+    ours = ("suffice", "contextlib", "functools", "numba")
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in ours:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, SufficeNote, stacklevel=level)
