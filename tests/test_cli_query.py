@@ -198,7 +198,12 @@ def test_mixtures_in_json(ask, hybrid) -> None:
     assert facts["standard_error"]["y"] > 0
     facts = ask("hybrid.json", "z=1", "--all", "--json")
     assert facts["marginals"]["y"]["mean"]["y"] == pytest.approx(hybrid.query("y", {"z": 1.0}).mean)
-    assert isinstance(ask("hybrid.json", "--mpe", "--json")["most_probable"]["y"], float)
+    facts = ask("hybrid.json", "--mpe", "--json")
+    assert isinstance(facts["most_probable"]["y"], float)
+    assert facts["density"] == hybrid.most_probable().probability
+    assert "probability" not in facts
+    assert ask("hybrid.json", "--mpe") == repr(hybrid.most_probable())
+    assert ask("hybrid.json", "z=1", "--all") == repr(hybrid.marginals({"z": 1.0}))
 
 
 def test_intervals_of_means(ask, hybrid) -> None:
@@ -219,6 +224,16 @@ def test_what_is_too_large_can_be_drawn(run) -> None:
     code, out, err = run("query", "tied.json", ", ".join(f"{n}=yes" for n in pairs), "--all")
     assert (code, out) == (1, "")
     assert "--method lw:10000" in err
+    code, out, err = run("query", "tied.json", ", ".join(f"{n}=yes" for n in pairs), "--mpe")
+    assert (code, out) == (1, "")
+    assert "--method" not in err
+
+
+def test_columns_of_numbers_do_not_share_names_with_targets(ask) -> None:
+    bn = sf.BayesNet("probability", {"probability": [0.25, 0.75]}, variables=[sf.Finite("probability", ["a", "b"])])
+    sf.write(bn, "odd.json")
+    assert ask("odd.json", "P(probability)") == repr(bn.query("probability"))
+    assert ask("odd.json", "P(probability)").splitlines()[1].split() == ["probability", "probability_"]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +274,7 @@ def test_what_is_too_large_can_be_drawn(run) -> None:
         (["hybrid.json", "P(y, age=<18)"], "'y' is a number"),
         (["hybrid.json", "P(y | z=[0.2, 0.8])"], "'z'"),
         (["hybrid.json", "P(z | my x=so)"], "quotes"),
-        (["hybrid.json", "P(y)", "--do", "y=2"], "'y'"),
+        (["hybrid.json", "P(y)", "--do", "y=2"], "'y' was set to a number by do(...)"),
     ],
 )
 def test_refusals_are_one_sentence(run, hybrid, given, said) -> None:
@@ -273,6 +288,7 @@ def test_refusals_are_one_sentence(run, hybrid, given, said) -> None:
 def test_usage_errors_are_2(run) -> None:
     assert run("query")[0] == 2
     assert run("query", "asia", "P(lung)", "--seed", "-1")[0] == 2
+    assert run("query", "asia", "P(lung)", "--interval", "0.9", "--draws", "999")[0] == 2
     assert run("query", "asia", "P(lung)", "P(smoke)")[0] == 2
 
 

@@ -371,7 +371,7 @@ def test_bad_questions_are_refused_in_words() -> None:
         (lambda: bn.query("x", {"x": 1.0}), "'x' is asked for and given at once"),
         (lambda: bn.query("z", {"x": 1.0}), "no node 'z'"),
         (lambda: bn.query("u", {"x": "high"}), "'x' is a number"),
-        (lambda: bn.query("u", {"x": np.nan}), "'x' is a number"),
+        (lambda: bn.query("u", {"x": np.nan}), "'x' was given as nan; leave out"),
         (lambda: bn.query("u", {"x": np.inf}), "'x' is a number"),
         (lambda: bn.query("x", {"u": "c"}), "no state 'c'"),
         (lambda: never.query("x", {"u": "b"}), "probability zero.*u=b"),
@@ -459,7 +459,7 @@ def test_a_point_mass_has_quantiles_and_no_density() -> None:
 
 def test_mixtures_show_themselves() -> None:
     answer = small().query(["u", "x"])
-    assert repr(answer).splitlines()[0] == "p(x, u), exact: mean 3, sd 2.5"
+    assert repr(answer).splitlines()[0] == "p(u, x), exact: mean 3, sd 2.5"
     assert "<td>b</td>" in answer._repr_html_()
     table = answer.to_frame()
     assert list(table.columns) == ["u", "weight", "mean", "variance"]
@@ -471,6 +471,87 @@ def test_mixtures_show_themselves() -> None:
     many = Mixture(("x",), np.full(40, 1 / 40), np.arange(40.0)[:, None], np.ones((40, 1, 1)))
     assert repr(many).splitlines()[-1] == "… and 8 more components"
     assert "mean 3 (2, 4), sd" in repr(replace(mixture(), mean_interval=Interval(2.0, 4.0)))
+
+
+def test_finite_and_real_targets_are_shown_together() -> None:
+    assert repr(small().query(["x", "u"])).startswith("p(x, u), exact")
+    answer = small().query(["x", "u", "y"])
+    lines = repr(answer).splitlines()
+    assert lines[0] == "p(x, u, y), exact"
+    assert [line.split() for line in lines[1:] if line and "─" not in line] == [
+        ["node", "mean", "sd"],
+        ["x", "3", "2.5"],
+        ["y", f"{answer.mean[1]:.4g}", f"{answer.sd[1]:.4g}"],
+        ["u", "weight", "node", "mean", "sd"],
+        ["a", "0.25", "x", "0", "1"],
+        ["a", "0.25", "y", "0", "1.414"],
+        ["b", "0.75", "x", "4", "2"],
+        ["b", "0.75", "y", "-3", "2.236"],
+    ]
+    assert answer._repr_html_().count("<table>") == 2
+    assert repr(answer["a"]).startswith("p(x, y | u=a), exact")
+    assert pickle.loads(pickle.dumps(answer)).asked == ("x", "u", "y")
+
+
+def test_draws_of_finite_and_real_targets_are_shown_together() -> None:
+    drawn = small().query(["u", "x"], method=sf.LikelihoodWeighting(2000))
+    lines = repr(drawn).splitlines()
+    assert lines[0].startswith("p(u, x), likelihood weighting")
+    assert lines[5].split() == ["u", "probability", "node", "mean", "±", "sd"]
+    assert [line.split()[0] for line in lines[7:]] == ["a", "b"]
+    assert float(lines[8].split()[3]) == pytest.approx(drawn["b"].mean, rel=1e-3)
+    assert drawn._repr_html_().count("<table>") == 2
+    assert repr(drawn["a"]).startswith("p(x | u=a), likelihood weighting")
+    frame, own = drawn.to_frame(), drawn["b"].to_frame()
+    assert list(frame.columns) == ["u", "x", "weight"]
+    assert len(frame) == 2000
+    assert frame.loc[frame["u"] == "b", "weight"].sum() == pytest.approx(drawn.finite["b"])
+    assert own["weight"] @ own["x"] == pytest.approx(drawn["b"].mean)
+    assert len(own) == (frame["u"] == "b").sum()
+
+
+def test_no_column_of_numbers_takes_the_place_of_a_target() -> None:
+    u, w = sf.Finite("weight", ["a", "b"]), sf.Finite("mean", ["c"])
+    tables = {"weight": [0.25, 0.75], "mean": [1.0], "variance": sf.Gaussian([0.0, 1.0]), "sd": sf.Gaussian()}
+    bn = sf.BayesNet(sf.Dag("weight -> variance", nodes=["weight", "variance", "mean", "sd"]), tables, [u, w])
+    one, two = bn.query(["weight", "mean", "variance"]), bn.query(["weight", "variance", "sd"])
+    assert list(one.to_frame().columns) == ["weight", "mean", "weight_", "mean_", "variance"]
+    assert one.to_frame()["weight"].tolist() == ["a", "b"]
+    assert repr(one).splitlines()[1].split() == ["weight", "mean", "weight_", "mean_", "sd"]
+    assert list(two.to_frame().columns)[:2] == ["weight", "weight_"]
+    drawn = bn.query(["weight", "sd"], method=sf.LikelihoodWeighting(500)).to_frame()
+    assert list(drawn.columns) == ["weight", "sd", "weight_"]
+    assert set(drawn["weight"]) == {"a", "b"}
+    commas = Mixture(("a", "b, c", "a, b", "c"), [1.0], np.zeros((1, 4)), np.eye(4)[None]).to_frame()
+    assert len(commas.columns) == 1 + 4 + 4 + 6
+
+
+def test_marginals_are_in_the_order_of_the_network_and_short() -> None:
+    x, y, z = sf.Real("x"), sf.Real("y"), sf.Real("z")
+    tables = {"u": [0.25, 0.75], "x": sf.Gaussian(1.0, {"y": 1.0}), "y": sf.Gaussian([0.0, 4.0]), "z": sf.Gaussian()}
+    bn = sf.BayesNet("u -> y; y -> x; z", tables, [x, U, y, z])
+    given = {"z": 2.0}
+    answers = bn.marginals(given)
+    assert list(answers) == list(bn.variables) == list(pickle.loads(pickle.dumps(answers)))
+    shown = dict(line.split(maxsplit=1) for line in repr(answers).splitlines()[3:])
+    assert list(shown) == list(bn.variables)
+    assert shown["u"] == "a 0.25, b 0.75"
+    assert shown["y"] == "mean 3, sd 2"
+    assert shown["z"] == "mean 2, sd 0"
+    assert list(answers.to_frame()["node"].unique()) == list(bn.variables)
+
+
+def test_the_highest_point_has_a_density() -> None:
+    best = small().most_probable()
+    assert best.is_density
+    assert repr(best).splitlines()[0] == f"Most probable states of 3 nodes; density {best.probability:.4g}"
+    some = small().most_probable({"x": 1.0, "y": 1.0})
+    assert not some.is_density
+    assert repr(some).splitlines()[0].endswith(f"1 node given x=1, y=1; probability {some.probability:.4g}")
+    names = [f"x{i}" for i in range(200)]
+    sharp = sf.BayesNet(sf.Dag([], nodes=names), {n: sf.Gaussian(0.0, variance=1e-6) for n in names}).most_probable()
+    assert sharp.probability == np.inf
+    assert "; ln density 1198" in repr(sharp)
 
 
 def test_mixtures_are_values() -> None:
@@ -497,7 +578,7 @@ def test_bad_questions_to_mixtures() -> None:
         (lambda: answer.cdf(np.nan), "numbers, not nan"),
         (lambda: answer["a"], "no finite target"),
         (lambda: mixed["c"], "no state 'c'"),
-        (lambda: mixed["a", "b"], "give 1 states"),
+        (lambda: mixed["a", "b"], "give 1 state, not"),
         (lambda: Mixture((), [1.0], np.zeros((1, 0)), np.zeros((1, 0, 0))), "at least one target"),
         (lambda: Mixture(("x",), [1.0], [0.0], [[[1.0]]]), "the means of a mixture have the shape"),
     ):

@@ -6,13 +6,14 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given as cases
 from hypothesis import settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.errors import GraphError, ModelError
+from suffice.errors import FitError, GraphError, ModelError
 from tests import oracles
 
 
@@ -142,14 +143,44 @@ def test_refused_interventions(confounded: sf.BayesNet, hybrid: sf.BayesNet) -> 
     refused(confounded, "drug=yes", r"an intervention must be a mapping.*as in \{'drug': 'yes'\}")
     refused(confounded, {"drag": "yes"}, "no node 'drag'; did you mean 'drug'")
     refused(confounded, {"drug": "yess"}, "no state 'yess'; did you mean 'yes'")
-    refused(confounded, {"drug": None}, "'drug' was given as None")
+    for nothing in (None, np.nan, pd.NA, pd.NaT):
+        refused(confounded, {"drug": nothing}, f"'drug' cannot be set to {nothing}: set it to a state, 'no', 'yes', or a distri")
+        refused(hybrid, {"x": nothing}, f"'x' cannot be set to {nothing}: set it to a finite number")
+    refused(confounded, [["drug", "yes"]], "; not of type list$")
     refused(confounded, {"drug": [0.5, 0.6]}, "the numbers of 'drug' sum to 1.1, not 1")
     refused(confounded, {"drug": [1.5, -0.5]}, "the numbers of 'drug' are not all probabilities")
     refused(confounded, {"drug": [1.0]}, "the probabilities of 'drug' must be one number for each of its 2 states")
     refused(confounded, {"drug": {"yes": 1.0}}, "the probabilities of 'drug' lack its state 'no'")
     refused(hybrid, {"x": "high"}, "'x' is a number and needs a finite one, not 'high'")
-    refused(hybrid, {"x": np.nan}, "needs a finite one")
+    refused(hybrid, {"x": np.inf}, "needs a finite one")
     refused(sf.BayesNet("x", {"x": sf.Gaussian()}), {"x": 1.0}, "nothing is left")
+
+
+def test_a_number_that_was_set_is_known_to_be_set(hybrid: sf.BayesNet) -> None:
+    done = hybrid.do({"x": 10})
+    assert done.intervened == {"x"}
+    for ask in (
+        lambda: done.query("x"),
+        lambda: done.query("y", {"x": 1.0}),
+        lambda: done.most_probable(targets=["x"]),
+        lambda: done.do({"z": 1.0}).do({"x": 3.0}),
+    ):
+        with pytest.raises(ModelError, match=r"'x' was set to a number by do\(...\) and is no node any more"):
+            ask()
+
+
+def test_a_child_of_a_number_that_was_set_has_no_interval() -> None:
+    bn = sf.fit("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 1.5, 1.5, 3.5]}, prior=sf.NormalInverseGamma())
+    assert bn.query("y", interval=0.9).mean_interval is not None
+    with pytest.raises(FitError, match=r"'y' has no posterior.* or has a parent that do\(...\) set to a number"):
+        bn.do({"x": 1.0}).query("y", interval=0.9)
+
+
+def test_interventions_from_a_row_of_a_frame(confounded: sf.BayesNet, hybrid: sf.BayesNet) -> None:
+    assert confounded.do(pd.Series({"drug": "yes"})) == confounded.do({"drug": "yes"})
+    assert hybrid.do(pd.Series({"x": 1.0, "z": 2.0})) == hybrid.do({"x": 1.0, "z": 2.0})
+    shares = pd.Series(["yes", "yes", "yes", "no"]).value_counts(normalize=True)
+    assert confounded.do({"drug": shares}) == confounded.do({"drug": [0.25, 0.75]})
 
 
 def test_d_separation(confounded: sf.BayesNet) -> None:

@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given as cases
 from hypothesis import settings
@@ -20,6 +21,10 @@ from suffice.models.evidence import observed
 from tests import oracles
 
 SEEDS = st.integers(0, 10**6)
+
+NOTHING = [(None, "None"), (np.nan, "nan"), (np.float32("nan"), "nan"), (pd.NA, "<NA>"), (pd.NaT, "NaT")]
+NOTHING += [(np.datetime64("NaT"), "NaT")]
+"""What stands for a cell without a value, and how a message names it."""
 
 
 def weighted(bn: sf.BayesNet, given: dict[str, Any]) -> dict[tuple[str, ...], float]:
@@ -227,6 +232,65 @@ def test_how_marginals_and_most_probable_states_show_themselves(sprinkler: sf.Ba
     assert repr(MostProbable({f"n{i}": "0" for i in range(50)}, 0.0, 0.0)).endswith("… and 10 more nodes")
 
 
+def test_a_node_of_many_states_shows_the_most_probable_first() -> None:
+    x = sf.Finite("x", [f"s{i}" for i in range(200)])
+    bn = sf.BayesNet("x", {"x": np.full(200, 1 / 200)}, [x])
+    line = repr(bn.marginals({"x": "s150"})).splitlines()[-1]
+    assert line.split(maxsplit=1) == ["x", "s150 1, s0 0, s1 0, s2 0, s3 0, s4 0, … and 194 more"]
+    assert repr(bn.marginals()).splitlines()[0] == "Marginals of 1 node"
+    assert repr(bn.most_probable()).splitlines()[0] == "Most probable states of 1 node; probability 0.005"
+
+
+def test_no_column_of_numbers_takes_the_place_of_a_target() -> None:
+    names = ("probability", "lower", "upper", "error", "probability_")
+    variables = tuple(sf.Finite(n, ["a", "b"]) for n in names)
+    probs = np.full((2,) * 5, 1 / 32)
+    answer = Distribution(variables, probs, Interval(probs, probs), probs)
+    frame = answer.to_frame()
+    assert list(frame.columns) == [*names, "probability__", "lower_", "upper_", "error_"]
+    assert frame["probability"].tolist() == ["a"] * 16 + ["b"] * 16
+    assert frame["probability__"].sum() == pytest.approx(1)
+    assert repr(answer).splitlines()[1].split() == [*names, "probability__", "lower_", "upper_", "±"]
+
+
+def test_marginals_and_most_probable_states_as_frames(sprinkler: sf.BayesNet, hybrid: sf.BayesNet) -> None:
+    answers = sprinkler.marginals({"rain": "yes"})
+    frame = answers.to_frame()
+    assert list(frame.columns) == ["node", "state", "probability"]
+    assert frame[["node", "state"]].values.tolist() == [[n, s] for n in ("rain", "on", "wet") for s in ("no", "yes")]
+    assert frame["probability"].tolist() == [p for n in answers for p in answers[n].probs]
+    best = sprinkler.most_probable({"rain": "yes"}).to_frame()
+    assert best.to_dict("list") == {"node": ["on", "wet"], "state": ["no", "yes"]}
+    mixed = hybrid.marginals().to_frame()
+    assert list(mixed.columns) == ["node", "state", "probability", "mean", "sd"]
+    assert mixed["node"].tolist() == ["u", "u", "w", "w", "x"]
+    assert mixed["mean"].isna().tolist() == [True] * 4 + [False]
+    assert mixed.loc[4, "mean"] == pytest.approx(1.4)
+    best = hybrid.most_probable().to_frame()
+    assert best["state"].tolist()[:2] == ["b", "d"]
+    assert best["state"].isna().tolist() == [False, False, True]
+    assert best.loc[2, "value"] == pytest.approx(2.0)
+
+
+def test_a_row_of_a_frame_is_evidence(sprinkler: sf.BayesNet, hybrid: sf.BayesNet) -> None:
+    row = pd.DataFrame({"rain": ["yes"], "on": ["no"]}).iloc[0]
+    answer = sprinkler.query("wet", row)
+    assert answer["yes"] == sprinkler.query("wet", {"rain": "yes", "on": "no"})["yes"]
+    assert answer.given == {"rain": "yes", "on": "no"}
+    assert hybrid.log_prob_of(pd.Series({"x": 1.5})) == hybrid.log_prob_of({"x": 1.5})
+    with pytest.raises(ModelError, match="'on' was given as nan; leave out"):
+        sprinkler.query("wet", pd.DataFrame({"rain": ["yes"], "on": [np.nan]}).iloc[0])
+
+
+def test_likelihoods_in_a_series_are_read_by_their_labels(sprinkler: sf.BayesNet) -> None:
+    expected = sprinkler.query("wet", {"rain": {"no": 0.2, "yes": 0.8}})
+    for value in (pd.Series([0.8, 0.2], index=["yes", "no"]), pd.Series([0.2, 0.8])):
+        assert sprinkler.query("wet", {"rain": value})["yes"] == expected["yes"]
+    assert "rain~(yes: 0.8, no: 0.2)" in repr(sprinkler.query("wet", {"rain": pd.Series([0.8, 0.2], index=["yes", "no"])}))
+    with pytest.raises(ModelError, match="lack its state 'yes'"):
+        sprinkler.query("wet", {"rain": pd.Series([0.8, 0.2], index=["no", "no"])})
+
+
 def test_answers_pickle(sprinkler: sf.BayesNet) -> None:
     answer = pickle.loads(pickle.dumps(sprinkler.query(["on", "wet"], {"rain": "no"})))
     assert answer["yes", "yes"] == sprinkler.query(["on", "wet"], {"rain": "no"})["yes", "yes"]
@@ -286,7 +350,9 @@ def test_a_number_for_a_binned_variable_falls_into_its_bin() -> None:
     probability = {n: float(np.exp(bn.log_prob_of({"age": n}))) for n in (-3, 17.9, 18, np.float64(64), 65, "[18,65)")}
     assert list(probability.values()) == pytest.approx([0.2, 0.2, 0.5, 0.5, 0.3, 0.5])
     assert bn.query("age")[40] == 0.5
-    for bad in (float("nan"), float("inf"), 10**400):
+    with pytest.raises(ModelError, match="'age' was given as nan; leave out"):
+        bn.log_prob_of({"age": float("nan")})
+    for bad in (float("inf"), 10**400):
         with pytest.raises(ModelError, match="'age' is a number and needs a finite one"):
             bn.log_prob_of({"age": bad})
     with pytest.raises(SchemaError, match="'age' has no state 'true'"):
@@ -298,13 +364,17 @@ def test_refused_evidence(sprinkler: sf.BayesNet) -> None:
         with pytest.raises(sf.SufficeError, match=match):
             sprinkler.query("wet", given)
 
-    refused("rain=yes", r"must be a mapping.*as in \{'rain': 'yes'\}; not 'rain=yes'")
-    refused([("rain", "yes")], r"must be a mapping.*as in \{'x': 'yes'\}")
+    refused("rain=yes", r"must be a mapping.*as in \{'rain': 'yes'\}; not of type str$")
+    refused([("rain", "yes")], r"must be a mapping.*as in \{'x': 'yes'\}; not of type list$")
+    refused("rain" * 99, r"as in \{'x': 'yes'\}; not of type str$")
+    refused(pd.DataFrame({"rain": ["yes"]}), r"not of type DataFrame$")
+    refused(pd.Series(["yes", "no"], index=["rain", "rain"]), "names a variable twice")
     refused({"rian": "yes"}, "no node 'rian'; did you mean 'rain'")
     refused({3: "yes"}, "no node 3")
     refused({"rain": "yess"}, "'rain' has no state 'yess'; did you mean 'yes'")
     refused({"rain": "heavy"}, "no state 'heavy'; its states are 'no', 'yes'")
-    refused({"rain": None}, "'rain' was given as None; leave out")
+    for nothing, words in NOTHING:
+        refused({"rain": nothing}, f"'rain' was given as {words}; leave out what is not observed")
     refused({"rain": [0.5]}, r"one number for each of its 2 states 'no', 'yes'; got the shape \(1,\)")
     refused({"rain": [[0.5, 0.5]]}, r"got the shape \(1, 2\)")
     refused({"rain": ["a", "b"]}, "the likelihoods of 'rain' must be numbers")
@@ -340,7 +410,7 @@ def test_refused_targets(sprinkler: sf.BayesNet) -> None:
 def test_a_joint_too_large_is_refused_before_it_is_made() -> None:
     names = [f"n{i}" for i in range(40)]
     bn = sf.BayesNet(sf.Dag([], nodes=names), {n: [0.5, 0.5] for n in names}, [sf.Finite(n, ["a", "b"]) for n in names])
-    with pytest.raises(TooLarge, match=r"the answer over .* would have"):
+    with pytest.raises(TooLarge, match=r"40 variables .*1,099,511,627,776 cells .*fewer.*most_probable"):
         bn.query(names)
 
 
@@ -364,9 +434,12 @@ def test_evidence_on_real_variables(hybrid: sf.BayesNet) -> None:
     assert seen.codes.tolist() == [-1, 1]
     assert list(seen.soft) == [0]
     assert repr(seen) == "x=1, u~(1, 2), w=d"
-    for bad in ("1", None, True, np.nan, np.inf, 10**400, [1.0], {"a": 1}):
+    for bad in ("1", True, np.inf, 10**400, [1.0], {"a": 1}):
         with pytest.raises(ModelError, match="'x' is a number and needs a finite one"):
             hybrid.query("u", {"x": bad})
+    for nothing, words in NOTHING:
+        with pytest.raises(ModelError, match=f"'x' was given as {words}; leave out what is not observed"):
+            hybrid.query("u", {"x": nothing})
 
 
 def test_treewidth(sprinkler: sf.BayesNet) -> None:

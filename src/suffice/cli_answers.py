@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import number, text_table
+from suffice.display import text_table
 from suffice.errors import ModelError
-from suffice.models.answers import Distribution, Marginals, MostProbable
+from suffice.models.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.bayes_net import BayesNet
 from suffice.models.evidence import code_of
 from suffice.models.mixture import Mixture
@@ -19,8 +19,6 @@ from suffice.variables import Finite
 
 States = Mapping[str, str]
 """The states that targets are asked for, where the question names some."""
-
-COLUMNS = {"probability": "probability", "lower": "lower", "upper": "upper", "standard_error": "±"}
 
 
 def check_states(bn: BayesNet, targets: tuple[str, ...], states: States) -> None:
@@ -44,7 +42,7 @@ def in_text(answer: Any, states: States) -> str:
     """
     title = repr(answer).partition("\n")[0]
     if isinstance(answer, Marginals):
-        return f"{title}\n{text_table(['node', 'probabilities'], [(n, _in_a_line(answer[n])) for n in answer], indent='  ')}"
+        return f"{title}\n{text_table(['node', 'distribution'], [(n, in_a_line(answer[n])) for n in answer], indent='  ')}"
     if isinstance(answer, MostProbable):
         return f"{title}\n{text_table(['node', 'state'], answer.items(), indent='  ')}"
     if not isinstance(answer, Distribution):
@@ -52,9 +50,8 @@ def in_text(answer: Any, states: States) -> str:
     found = _records(answer, states)
     if set(answer.names) == set(states) and answer.interval is None and answer.error is None:
         return repr(found[0]["probability"])
-    numbers = [k for k in found[0] if k != "states"]
-    rows = [[*record["states"].values(), *(record[k] for k in numbers)] for record in found]
-    return f"{title}\n{text_table([*answer.names, *(COLUMNS[k] for k in numbers)], rows)}"
+    rows = [[*record["states"].values(), *(x for k, x in record.items() if k != "states")] for record in found]
+    return f"{title}\n{text_table(answer.heading(), rows)}"
 
 
 def facts(answer: Any, states: States) -> dict[str, Any]:
@@ -67,7 +64,9 @@ def facts(answer: Any, states: States) -> dict[str, Any]:
     if isinstance(answer, Marginals):
         return {"marginals": {n: facts(answer[n], {}) for n in answer}}
     if isinstance(answer, MostProbable):
-        return {"most_probable": dict(answer), "log_prob": answer.log_prob, "probability": answer.probability}
+        probability = answer.probability if np.isfinite(answer.probability) else None  # JSON has no infinity
+        word = "density" if answer.is_density else "probability"
+        return {"most_probable": dict(answer), "log_prob": answer.log_prob, word: probability}
     if isinstance(answer, Distribution):
         size = answer.effective_sample_size
         drawn = {} if size is None else {"effective_sample_size": size}
@@ -120,9 +119,3 @@ def _drawn(answer: Samples) -> dict[str, Any]:
 
 def _by_name(answer: Mixture | Samples, numbers: Any) -> dict[str, float]:
     return dict(zip(answer.names, np.atleast_1d(numbers).tolist(), strict=True))
-
-
-def _in_a_line(answer: Any) -> str:
-    if isinstance(answer, Distribution):
-        return ", ".join(f"{state} {number(p)}" for state, p in answer.items())
-    return repr(answer).partition("\n")[0]

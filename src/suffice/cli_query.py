@@ -38,7 +38,7 @@ def query(
     interval: Annotated[
         float | None, typer.Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
     ] = None,
-    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval", min=1)] = 1000,
+    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     method: Annotated[str, typer.Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     as_json: AsJson = False,
@@ -60,7 +60,7 @@ def query(
         bn = bn.do(set_to)
     given = words.values_of(bn, asked.given)
     answers.check_states(bn, asked.targets, asked.states)
-    with working("asking"), _hinting(model):
+    with working("asking"), _hinting(model, mpe=mpe):
         if marginals:
             answer: Any = bn.marginals(given)
         elif mpe:
@@ -79,7 +79,7 @@ def query(
 
 
 @contextmanager
-def _hinting(model: str) -> Iterator[None]:
+def _hinting(model: str, *, mpe: bool) -> Iterator[None]:
     """Say how to do on the command line what an error says how to do in Python."""
     try:
         yield
@@ -87,7 +87,8 @@ def _hinting(model: str) -> Iterator[None]:
         again = f"suffice fit {shlex.quote(model)} DATA -o FITTED.json --prior bdeu:1"
         raise FitError(f"{error}; on the command line: {again}, and ask FITTED.json, which keeps the posterior") from None
     except TooLarge as error:
-        hint = "; on the command line: ask for a target with --method lw:10000" if "LikelihoodWeighting" in str(error) else ""
+        drawn = "--mpe cannot be sampled: give more evidence" if mpe else "ask for a target with --method lw:10000"
+        hint = f"; on the command line: {drawn}" if "LikelihoodWeighting" in str(error) else ""
         raise TooLarge(f"{error}{hint}") from None
 
 

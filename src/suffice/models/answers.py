@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import exp
 from typing import Any
@@ -107,7 +107,12 @@ class Distribution:
         """One row per cell: a state of each target, the probability, and the ends of its interval or its error."""
         digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
         columns: dict[str, Any] = {v.name: [v.states[i] for i in d] for v, d in zip(self.variables, digits, strict=True)}
-        return frame({**columns, **{name: array.reshape(-1) for name, array in self._numbers().items()}})
+        numbers = self._numbers()
+        return frame(columns | {n: a.reshape(-1) for n, a in zip(apart(columns, numbers), numbers.values(), strict=True)})
+
+    def heading(self) -> list[str]:
+        """The columns of the table that shows the answer."""
+        return [*self.names, *apart(self.names, ("±" if n == "error" else n for n in self._numbers()))]
 
     def _shaped(self, array: Any) -> Array:
         """The array as a read-only view, which must have an axis per target."""
@@ -124,7 +129,7 @@ class Distribution:
             key = tuple(key[n] for n in self.names)
         states = key if isinstance(key, tuple) else (key,)
         if len(states) != len(self.variables):
-            raise ModelError(f"the answer is over {listed(self.names)}: give {len(self.names)} states, not {key!r}")
+            raise ModelError(f"the answer is over {listed(self.names)}: give {counted(len(self.names), 'state')}, not {key!r}")
         return tuple(map(code_of, self.variables, states))
 
     def _key(self, i: int) -> Any:
@@ -143,19 +148,46 @@ class Distribution:
         for i in range(min(limit, self.probs.size)):
             key = self._key(i)
             rows.append([*(key if isinstance(key, tuple) else (key,)), *(float(a[i]) for a in numbers)])
-        header = [*self.names, *("±" if n == "error" else n for n in self._numbers())]
-        return header, rows
+        return self.heading(), rows
 
     def _title(self) -> str:
         given = f" | {in_words(self.given)}" if self.given else ""
         return f"p({', '.join(self.names)}{given}), {self.how}"
 
     def __repr__(self) -> str:
-        more = self.probs.size - 32
-        return f"{self._title()}\n{text_table(*self._table(32))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+        return f"{self._title()}\n{text_table(*self._table(32))}{and_more(self.probs.size - 32, 'row')}"
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(64), caption=self._title())
+
+
+def apart(taken: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Names for columns of numbers beside columns that a user named.
+
+    >>> apart(["x", "weight"], ["weight", "mean"])
+    ['weight_', 'mean']
+    """
+    used, result = set(taken), []
+    for name in names:
+        while name in used:
+            name += "_"
+        used.add(name)
+        result.append(name)
+    return result
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things for a sentence.
+
+    >>> counted(1, "node"), counted(2000, "more node")
+    ('1 node', '2,000 more nodes')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def and_more(n: int, noun: str) -> str:
+    """The last line under a table that leaves out n things; nothing if it leaves out none."""
+    return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
 
 
 class Marginals(Mapping[str, Any]):
@@ -180,7 +212,16 @@ class Marginals(Mapping[str, Any]):
         self._variables, self._probs, self._start = variables, probs, start
         self._given, self._reals = given or {}, reals or {}
         self._index = index if index is not None else {n: i for i, n in enumerate(variables)}
+        self._names = (*self._variables, *self._reals)
         self.log_prob_of_evidence = log_prob
+
+    def in_order(self, names: Iterable[str]) -> Marginals:
+        """The same with the nodes in this order."""
+        result = Marginals(
+            self._variables, self._probs, self._start, self.log_prob_of_evidence, self._given, self._reals, self._index
+        )
+        result._names = tuple(names)
+        return result
 
     def __getitem__(self, name: str) -> Any:
         if name in self._reals:
@@ -191,11 +232,10 @@ class Marginals(Mapping[str, Any]):
         return Distribution.made(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._variables
-        yield from self._reals
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._variables) + len(self._reals)
+        return len(self._names)
 
     def __contains__(self, name: object) -> bool:
         return name in self._variables or name in self._reals
@@ -206,33 +246,60 @@ class Marginals(Mapping[str, Any]):
         except ModelError:
             return default
 
+    def to_frame(self) -> Any:
+        """One row per node and state with its probability; a real node has one row, with its mean and sd.
+
+        >>> Marginals({"x": Finite("x", ["a"])}, np.ones(1), np.array([0, 1]), 0.0).to_frame().values.tolist()
+        [['x', 'a', 1.0]]
+        """
+        nodes: list[str] = []
+        states: list[str | None] = []
+        numbers: list[tuple[float, float, float]] = []
+        nan = float("nan")
+        for name, answer in self.items():
+            finite = isinstance(answer, Distribution)
+            states += answer.variables[0].states if finite else [None]
+            numbers += [(p, nan, nan) for p in answer.probs.tolist()] if finite else [(nan, answer.mean, answer.sd)]
+            nodes += [name] * (len(numbers) - len(nodes))
+        kinds = ("probability", "mean", "sd") if self._reals else ("probability",)
+        return frame({"node": nodes, "state": states, **{k: [n[i] for n in numbers] for i, k in enumerate(kinds)}})
+
     def _rows(self, limit: int) -> list[tuple[str, str]]:
-        names = [n for n, _ in zip(self, range(limit), strict=False)]
-        return [(n, _in_a_line(a) if isinstance(a := self[n], Distribution) else repr(a).partition("\n")[0]) for n in names]
+        return [(n, in_a_line(self[n], 6)) for n in self._names[:limit]]
 
     def _title(self) -> str:
+        nodes = f"Marginals of {counted(len(self), 'node')}"
         if not self._given:
-            return f"Marginals of {len(self):,} nodes"
-        probability = f"ln p(evidence) = {number(float(self.log_prob_of_evidence))}"
-        return f"Marginals of {len(self):,} nodes given {in_words(self._given)}; {probability}"
+            return nodes
+        return f"{nodes} given {in_words(self._given)}; ln p(evidence) = {number(float(self.log_prob_of_evidence))}"
 
     def __repr__(self) -> str:
-        more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
-        return f"{self._title()}\n{text_table(['node', 'probabilities'], self._rows(40), indent='  ')}{more}"
+        table = text_table(["node", "distribution"], self._rows(40), indent="  ")
+        return f"{self._title()}\n{table}{and_more(len(self) - 40, 'node')}"
 
     def _repr_html_(self) -> str:
-        return html_table(["node", "probabilities"], self._rows(80), caption=self._title())
+        return html_table(["node", "distribution"], self._rows(80), caption=self._title())
 
 
-def _in_a_line(answer: Distribution, limit: int = 6) -> str:
-    cells = [f"{state} {number(p)}" for state, p in answer.items()]
-    return ", ".join(cells) if len(cells) <= limit else f"{', '.join(cells[:limit])}, … and {len(cells) - limit} more"
+def in_a_line(answer: Any, limit: int | None = None) -> str:
+    """A marginal in short; of states beyond the limit only the most probable, in the order of their probability.
+
+    >>> in_a_line(Distribution((Finite("x", ["a", "b", "c"]),), np.array([0.25, 0.0, 0.75])), limit=2)
+    'c 0.75, a 0.25, … and 1 more'
+    """
+    if not isinstance(answer, Distribution):
+        return f"mean {number(answer.mean)}, sd {number(answer.sd)}"
+    probs, states = answer.probs, answer.variables[0].states
+    if limit is None or len(states) <= limit:
+        return ", ".join(f"{s} {number(p)}" for s, p in zip(states, probs.tolist(), strict=True))
+    best = np.argsort(-probs, kind="stable")[:limit]
+    return ", ".join([*(f"{states[i]} {number(float(probs[i]))}" for i in best), f"… and {len(states) - limit:,} more"])
 
 
 class MostProbable(Mapping[str, Any]):
     """The most probable states together (numbers of real variables), with ln p(them, evidence) and p(them | evidence).
 
-    With real variables among them or in the evidence these are densities.
+    With real variables among them both are densities; with real variables in the evidence alone only the first is one.
 
     >>> MostProbable({"x": "a"}, log_prob=-2.0, log_prob_of_evidence=-2.0).probability
     1.0
@@ -246,7 +313,16 @@ class MostProbable(Mapping[str, Any]):
 
     @property
     def probability(self) -> float:
-        return exp(self.log_prob - self.log_prob_of_evidence)
+        """p(states | evidence), a density where `is_density`; infinite if that is beyond all numbers."""
+        try:
+            return exp(self.log_prob - self.log_prob_of_evidence)
+        except OverflowError:
+            return float("inf")
+
+    @property
+    def is_density(self) -> bool:
+        """Whether real variables are among them."""
+        return not all(isinstance(value, str) for value in self._states.values())
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._states:
@@ -265,16 +341,33 @@ class MostProbable(Mapping[str, Any]):
     def get(self, name: str, default: Any = None) -> Any:
         return self._states.get(name, default)
 
+    def to_frame(self) -> Any:
+        """One row per node with its state; where there are real ones, their numbers have a column `value` of their own.
+
+        >>> MostProbable({"x": "a", "y": 1.5}, -2.0, -2.0).to_frame()["value"].tolist()
+        [nan, 1.5]
+        """
+        found = list(self._states.values())
+        states = {"node": list(self._states), "state": [v if isinstance(v, str) else None for v in found]}
+        values = {"value": [float("nan") if isinstance(v, str) else v for v in found]} if self.is_density else {}
+        return frame(states | values)
+
     def _title(self) -> str:
         given = f" given {in_words(self._given)}" if self._given else ""
-        return f"Most probable states of {len(self):,} nodes{given}; probability {number(self.probability)}"
+        return f"Most probable states of {counted(len(self), 'node')}{given}; {self._how_probable()}"
+
+    def _how_probable(self) -> str:
+        word, p = "density" if self.is_density else "probability", self.probability
+        if 0.0 < p < float("inf"):
+            return f"{word} {number(p)}"
+        return f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
 
     def _rows(self, limit: int) -> Sequence[tuple[str, Any]]:
         return list(self._states.items())[:limit]
 
     def __repr__(self) -> str:
-        more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
-        return f"{self._title()}\n{text_table(['node', 'state'], self._rows(40), indent='  ')}{more}"
+        table = text_table(["node", "state"], self._rows(40), indent="  ")
+        return f"{self._title()}\n{table}{and_more(len(self) - 40, 'node')}"
 
     def _repr_html_(self) -> str:
         return html_table(["node", "state"], self._rows(80), caption=self._title())

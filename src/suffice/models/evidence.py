@@ -51,13 +51,14 @@ def observed(bn: BayesNet, given: Given) -> Observed:
     reals: dict[int, float] = {}
     if given is None:
         return Observed(codes, soft, reals, {})
-    if not isinstance(given, Mapping):
-        raise no_mapping(given, "what is given")
+    given = as_mapping(given, "what is given")
     for name, value in given.items():
+        if name not in bn:
+            raise unknown_node(bn, name)
+        if is_missing(value):
+            raise ModelError(f"{name!r} was given as {value}; leave out what is not observed")
         number = compiled.index.get(name)
         if number is None:
-            if name not in compiled.real_index:
-                raise unknown_name(name, bn)
             reals[compiled.real_index[name]] = finite_number(value, name)
         elif is_by_state(value):
             soft[number] = likelihoods(compiled.variables[name], value)
@@ -74,8 +75,6 @@ def code_of(variable: Finite, value: Any) -> int:
     """
     if isinstance(value, str):
         return variable.code(value)
-    if value is None:
-        raise ModelError(f"{variable.name!r} was given as None; leave out what is not observed")
     if variable.cuts is None or not _is_number(value):
         return variable.code(value)
     return bisect_right(variable.cuts, finite_number(value, variable.name))
@@ -109,12 +108,24 @@ def is_by_state(value: Any) -> bool:
     return isinstance(value, (list, tuple, Mapping, np.ndarray)) or hasattr(value, "__array__")
 
 
+def is_missing(value: Any) -> bool:
+    """Whether this stands for a cell without a value: None, NaN, or one of the marks that pandas has.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(0.0)
+    (True, True, False)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (Number, np.generic)) and bool(value != value)
+
+
 def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
     """One number per state, from a sequence in their order or a mapping that lists every state.
 
     >>> numbers_by_state(Finite("x", ["a", "b"]), {"b": 0.5, "a": 2}, "likelihoods")
     array([2. , 0.5])
     """
+    value = _labelled(variable, value)
     numbers = _in_order(variable, value, what) if isinstance(value, Mapping) else value
     try:
         array = np.array(numbers, dtype=np.float64)
@@ -126,6 +137,15 @@ def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
             f"{listed(variable.states)}; got the shape {array.shape}"
         )
     return np.asarray(frozen(array))
+
+
+def _labelled(variable: Finite, value: Any) -> Any:
+    """A pandas Series as a mapping from its labels, unless these are only positions."""
+    if isinstance(value, Mapping) or not _is_series(value):
+        return value
+    by_label = value.to_dict()
+    only_positions = list(by_label) == list(range(len(value))) and {str(i) for i in by_label} != set(variable.states)
+    return value if only_positions else by_label
 
 
 def _in_order(variable: Finite, value: Mapping[Any, Any], what: str) -> list[Any]:
@@ -145,6 +165,13 @@ def unknown_name(name: object, known: Iterable[str]) -> ModelError:
     return ModelError(f"the network has no node {name!r}{nearest(name, known) if isinstance(name, str) else ''}")
 
 
+def unknown_node(bn: BayesNet, name: object) -> ModelError:
+    """The refusal of a name that is no node; one that `do` took out is known."""
+    if isinstance(name, str) and name in bn.intervened:
+        return ModelError(f"{name!r} was set to a number by do(...) and is no node any more: its children have its value in them")
+    return unknown_name(name, bn)
+
+
 def impossible(evidence: Observed) -> ModelError:
     """The refusal of evidence that the network gives probability zero."""
     return ModelError(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
@@ -160,6 +187,8 @@ def in_words(given: Mapping[str, Any]) -> str:
 
 
 def _value_in_words(value: Any) -> str:
+    if _is_series(value):
+        value = value.to_dict()
     if isinstance(value, Mapping):
         return f"~({listed((f'{s}: {p:g}' for s, p in value.items()), style='str')})"
     if is_by_state(value):
@@ -171,8 +200,25 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Number) and not isinstance(value, (bool, np.bool_))
 
 
-def no_mapping(given: Any, what: str) -> ModelError:
+def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
+    """What a user wrote as a mapping from names: a mapping, or a row of a frame (a pandas Series)."""
+    if isinstance(given, Mapping):
+        return given
+    if not _is_series(given):
+        raise _no_mapping(given, what)
+    by_name: Mapping[str, Any] = given.to_dict()
+    if len(by_name) < len(given):
+        raise ModelError(f"{what} names a variable twice")
+    return by_name
+
+
+def _is_series(value: Any) -> bool:
+    """Whether this is a mapping in all but name; a frame, which has two axes, is not."""
+    return hasattr(value, "to_dict") and len(getattr(value, "shape", ())) == 1
+
+
+def _no_mapping(given: Any, what: str) -> ModelError:
     """The refusal of something else than a mapping, with a hint how to write it as one."""
-    name, _, state = given.partition("=") if isinstance(given, str) else ("", "", "")
+    name, _, state = given.partition("=") if isinstance(given, str) and len(given) < 80 else ("", "", "")
     hint = f"{{{name.strip() or 'x'!r}: {state.strip() or 'yes'!r}}}"
-    return ModelError(f"{what} must be a mapping from names of variables, as in {hint}; not {given!r}")
+    return ModelError(f"{what} must be a mapping from names of variables, as in {hint}; not of type {type(given).__name__}")

@@ -17,13 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ModelError
+from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
 from suffice.graphs import Dag
-from suffice.models.evidence import code_of, finite_number, in_words, is_by_state, no_mapping, numbers_by_state, unknown_name
-from suffice.variables import Finite
+from suffice.models.evidence import (
+    as_mapping,
+    code_of,
+    finite_number,
+    in_words,
+    is_by_state,
+    is_missing,
+    numbers_by_state,
+    unknown_node,
+)
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -33,8 +42,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
     """The network after the interventions; the CPDs that they leave alone keep their posterior."""
     from suffice.models.bayes_net import BayesNet
 
-    if not isinstance(interventions, Mapping):
-        raise no_mapping(interventions, "an intervention")
+    interventions = as_mapping(interventions, "an intervention")
     tables, values = _split(bn, interventions)
     kept = {n: v for n, v in bn.variables.items() if n not in values}
     if not kept:
@@ -46,7 +54,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
         cpds,
         estimate=bn.estimate,
         fit_info=f"{bn.fit_info}; then do({in_words(interventions)})",
-        intervened=bn.intervened | set(tables),
+        intervened=bn.intervened | set(interventions),
     )
 
 
@@ -55,13 +63,20 @@ def _split(bn: BayesNet, interventions: Mapping[str, Any]) -> tuple[dict[str, Ta
     tables, values = {}, {}
     for name, value in interventions.items():
         if name not in bn:
-            raise unknown_name(name, bn)
+            raise unknown_node(bn, name)
         variable = bn.variables[name]
+        if is_missing(value):
+            raise _nothing(variable, value)
         if isinstance(variable, Finite):
             tables[name] = Table(variable, (), _distribution(variable, value))
         else:
             values[name] = finite_number(value, name)
     return tables, values
+
+
+def _nothing(variable: Variable, value: Any) -> ModelError:
+    to = f"a state, {listed(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else "a finite number"
+    return ModelError(f"{variable.name!r} cannot be set to {value}: set it to {to}, or leave it out")
 
 
 def _distribution(variable: Finite, value: Any) -> Any:

@@ -12,7 +12,7 @@ from suffice.display import html_table, number, text_table
 from suffice.errors import ModelError, listed
 from suffice.families.family import Interval, checked_level, frame
 from suffice.inference.network import Array
-from suffice.models.answers import Distribution
+from suffice.models.answers import Distribution, and_more, apart
 from suffice.models.evidence import code_of, in_words
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -27,7 +27,7 @@ class Mixture:
 
     With finite targets asked for beside them, `states` has those of each component, `finite` is their distribution, and
     `answer["yes"]` the mixture given a state. `mean_interval` has the ends of a credible interval of the mean, where the
-    question asked for one; `how` says in words how the answer was found.
+    question asked for one; `how` says in words how the answer was found, `asked` all targets in the order of the question.
 
     >>> answer = Mixture(("x",), [0.25, 0.75], [[0.0], [4.0]], [[[1.0]], [[1.0]]])
     >>> answer.mean, answer.variance, round(answer.cdf(2.0), 6)
@@ -50,6 +50,7 @@ class Mixture:
     mean_interval: Interval | None = None
     how: str = "exact"
     given: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = (self.names,) if isinstance(self.names, str) else tuple(self.names)
@@ -180,14 +181,19 @@ class Mixture:
         """One row per component: states of the finite targets, weight, means, variances and covariances."""
         finite = self.finite.names if self.finite is not None else ()
         columns: dict[str, Any] = {name: [own[i] for own in self.states] for i, name in enumerate(finite)}
-        columns["weight"] = self.weights
+        numbers = self._numbers()
+        return frame(columns | dict(zip(apart(columns, (n for n, _ in numbers)), (a for _, a in numbers), strict=True)))
+
+    def _numbers(self) -> list[tuple[str, Array]]:
+        """The columns of numbers of a frame, by names that need not differ."""
+        weight = ("weight", self.weights)
         if len(self.names) == 1:
-            return frame({**columns, "mean": self.means[:, 0], "variance": self.variances})
-        columns |= {f"mean of {n}": self.means[:, i] for i, n in enumerate(self.names)}
-        columns |= {f"variance of {n}": self.variances[:, i] for i, n in enumerate(self.names)}
+            return [weight, ("mean", self.means[:, 0]), ("variance", self.variances)]
+        means = [(f"mean of {n}", self.means[:, i]) for i, n in enumerate(self.names)]
+        variances = [(f"variance of {n}", self.variances[:, i]) for i, n in enumerate(self.names)]
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i)]
-        columns |= {f"covariance of {self.names[j]}, {self.names[i]}": self.covariances[:, i, j] for i, j in pairs}
-        return frame(columns)
+        covariances = [(f"covariance of {self.names[j]}, {self.names[i]}", self.covariances[:, i, j]) for i, j in pairs]
+        return [weight, *means, *variances, *covariances]
 
     def _in_order(self, state: Any) -> tuple[str, ...]:
         assert self.finite is not None
@@ -240,26 +246,42 @@ class Mixture:
         if len(self.names) == 1:
             ends = f" ({', '.join(number(float(np.ravel(e)[0])) for e in self.mean_interval)})" if self.mean_interval else ""
             short = f": mean {number(self.mean)}{ends}, sd {number(self.sd)}"
-        return f"p({', '.join((*self.names, *finite))}{given}), {self.how}{short}"
+        return f"p({', '.join(self.asked or (*self.names, *finite))}{given}), {self.how}{short}"
 
-    def _table(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        """A line per component of a single target; else a line per target."""
+    def _targets(self) -> tuple[list[str], list[list[object]]]:
+        """A line per target."""
+        ends = [] if self.mean_interval is None else [np.ravel(e) for e in self.mean_interval]
+        numbers = [self.mean, self.sd, *ends]
+        rows: list[list[object]] = [[n, *(float(a[i]) for a in numbers)] for i, n in enumerate(self.names)]
+        return ["node", "mean", "sd", *(["lower", "upper"] if ends else [])], rows
+
+    def _components(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        """A line per component; of several targets a line per component and target."""
         finite = self.finite.names if self.finite is not None else ()
-        if len(self.names) > 1:
-            ends = [] if self.mean_interval is None else [np.ravel(e) for e in self.mean_interval]
-            lines = [[n, float(self.mean[i]), float(self.sd[i]), *(float(e[i]) for e in ends)] for i, n in enumerate(self.names)]
-            return ["node", "mean", "sd", *(["lower", "upper"] if ends else [])], lines[:limit]
-        shown = range(min(limit, len(self)))
-        numbers = [self.weights, self.means[:, 0], np.sqrt(self.variances)]
-        rows: list[list[object]] = [[*(self.states[i] if finite else ()), *(float(a[i]) for a in numbers)] for i in shown]
-        return [*finite, "weight", "mean", "sd"], rows
+        several = len(self.names) > 1
+        sd = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+        rows: list[list[object]] = []
+        for i in range(min(limit, len(self))):
+            known = [*(self.states[i] if finite else ()), float(self.weights[i])]
+            for j, name in enumerate(self.names):
+                rows.append([*known, *([name] if several else []), float(self.means[i, j]), float(sd[i, j])])
+        return [*finite, *apart(finite, ["weight", *(["node"] if several else []), "mean", "sd"])], rows
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], list[list[object]]]], int]:
+        """What is shown: targets where there are several, components where they differ in what was asked for; those left out."""
+        targets = [self._targets()] if len(self.names) > 1 else []
+        if targets and self.finite is None:
+            return targets, 0
+        shown = max(1, limit // len(self.names))
+        return [*targets, self._components(shown)], len(self) - shown
 
     def __repr__(self) -> str:
-        more = len(self) - 32 if len(self.names) == 1 else 0
-        return f"{self._title()}\n{text_table(*self._table(32))}" + (f"\n… and {more:,} more components" if more > 0 else "")
+        tables, left_out = self._tables(32)
+        return f"{self._title()}\n" + "\n\n".join(text_table(*t) for t in tables) + and_more(left_out, "component")
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table(64), caption=self._title())
+        (first, *rest), _ = self._tables(64)
+        return html_table(*first, caption=self._title()) + "".join(html_table(*t) for t in rest)
 
 
 def _shaped(array: Any, shape: tuple[int, ...], name: str) -> Array:

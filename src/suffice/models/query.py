@@ -8,6 +8,7 @@ so real nodes without evidence are barren. Other questions go to `hybrid`, sampl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from suffice.inference.most_probable import most_probable as explanation
 from suffice.inference.posterior import conditional
 from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
-from suffice.models.evidence import Given, Observed, impossible, observed, unknown_name
-from suffice.statistics.configurations import checked_cells
+from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
 
 if TYPE_CHECKING:
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -47,7 +47,7 @@ def query(
     if method is not None:
         from suffice.models import approximate
 
-        return approximate.query(bn, names, evidence, method, seed)
+        return _as_asked(approximate.query(bn, names, evidence, method, seed), names)
     if interval is not None:
         from suffice.models import intervals
 
@@ -55,14 +55,18 @@ def query(
     if needs_reals(bn, names, evidence):
         from suffice.models import hybrid
 
-        return hybrid.query(bn, names, evidence)
+        return _as_asked(hybrid.query(bn, names, evidence), names)
     return _finite(bn, names, evidence)
+
+
+def _as_asked(answer: Any, names: tuple[str, ...]) -> Any:
+    """The answer with the order of its targets, if some are finite and some real: it keeps them apart."""
+    return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
 
 
 def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribution:
     compiled = bn.compiled
     variables = tuple(compiled.variables[n] for n in names)
-    checked_cells(variables, "the answer")
     probs = conditional(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
     if np.isnan(probs).any():
         raise impossible(evidence)
@@ -76,7 +80,7 @@ def marginals(bn: BayesNet, given: Given = None) -> Marginals:
     if compiled.reals:
         from suffice.models import hybrid
 
-        return hybrid.marginals(bn, evidence)
+        return hybrid.marginals(bn, evidence).in_order(bn.variables)
     answer = compiled.tree.marginals(evidence.codes, evidence.soft)
     if answer.log_prob == NEVER:
         raise impossible(evidence)
@@ -132,7 +136,7 @@ def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ..
         raise ModelError("there is no target: name at least one variable")
     for name in names:
         if not isinstance(name, str) or name not in bn:
-            raise unknown_name(name, bn)
+            raise unknown_node(bn, name)
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise ModelError(f"the target {twice!r} is named twice")

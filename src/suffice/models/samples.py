@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from suffice.display import html_table, text_table
 from suffice.errors import ModelError, listed
-from suffice.families.family import checked_level
+from suffice.families.family import checked_level, frame
 from suffice.inference.network import Array, Ints
 from suffice.inference.sampling import Average, Chained, Weighted
-from suffice.models.answers import Distribution
+from suffice.models.answers import Distribution, and_more, apart
 from suffice.models.evidence import code_of, in_words
 
 
@@ -24,7 +25,7 @@ class Samples:
 
     It answers what a `Mixture` does, and `error` is the standard error of the mean. With finite targets asked for beside the
     real ones, `finite` is their distribution, `cells` the cell of it that each draw is in, and `answer["yes"]` are the draws
-    given a state.
+    given a state. `asked` are all targets in the order of the question.
 
     >>> drawn = Samples(("y",), np.array([[1.0], [2.0], [3.0]]), Weighted(np.log([0.25, 0.5, 0.25])))
     >>> drawn.mean, round(drawn.sd, 6), drawn.quantile(0.5), round(drawn.effective_sample_size, 6)
@@ -39,6 +40,7 @@ class Samples:
     among: Array | None = None
     how: str = "drawn"
     given: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
 
     @cached_property
     def weights(self) -> Array:
@@ -91,7 +93,7 @@ class Samples:
         codes = [code_of(v, s) for v, s in zip(variables, states, strict=True)]
         among = (self.cells == np.ravel_multi_index(codes, self.finite.probs.shape)).astype(np.float64)
         known = {n: v.states[c] for n, v, c in zip(names, variables, codes, strict=True)}
-        return replace(self, finite=None, cells=None, among=among, given={**self.given, **known})
+        return replace(self, finite=None, cells=None, among=among, given={**self.given, **known}, asked=())
 
     def cdf(self, x: float) -> float:
         """P(target ≤ x) of a single target."""
@@ -110,6 +112,20 @@ class Samples:
         tail = (1.0 - checked_level(level)) / 2.0
         return self.quantile(tail), self.quantile(1.0 - tail)
 
+    def to_frame(self) -> Any:
+        """One row per draw: states of the finite targets, the numbers of the real ones, the weight.
+
+        >>> Samples(("y",), np.array([[1.0], [2.0]]), Weighted(np.zeros(2))).to_frame().values.tolist()
+        [[1.0, 0.5], [2.0, 0.5]]
+        """
+        own = slice(None) if self.among is None else self.among > 0.0
+        columns: dict[str, Any] = {}
+        if self.finite is not None and self.cells is not None:
+            digits = np.unravel_index(self.cells[own], self.finite.probs.shape)
+            columns = {v.name: np.array(v.states, object)[d] for v, d in zip(self.finite.variables, digits, strict=True)}
+        columns |= dict(zip(self.names, self.values[own].T, strict=True))
+        return frame({**columns, apart(columns, ["weight"])[0]: self.weights[own]})
+
     def _quantile(self, values: Array, q: float) -> float:
         order = np.argsort(values, kind="stable")
         order = order[self.weights[order] > 0.0]
@@ -119,20 +135,39 @@ class Samples:
     def _simple(self, numbers: list[float]) -> Any:
         return numbers[0] if len(numbers) == 1 else np.array(numbers)
 
-    def _table(self) -> tuple[list[str], list[list[object]]]:
+    def _targets(self) -> tuple[list[str], list[list[object]]]:
+        """A line per target."""
         rows: list[list[object]] = []
         for name, values, average, v in zip(self.names, self.values.T, self._averages, np.diag(self.covariance), strict=True):
             ends = [self._quantile(values, q) for q in (0.025, 0.975)]
             rows.append([name, average.mean, average.error, float(np.sqrt(v)), *ends])
         return ["node", "mean", "±", "sd", "2.5 %", "97.5 %"], rows
 
+    def _cells(self, finite: Distribution) -> Iterator[list[object]]:
+        """A line per cell of the finite targets that was drawn, and real target."""
+        for codes in np.argwhere(finite.probs > 0.0).tolist():
+            states = tuple(v.states[c] for v, c in zip(finite.variables, codes, strict=True))
+            within = self[states]
+            for name, average, v in zip(self.names, within._averages, np.diag(within.covariance), strict=True):
+                yield [*states, finite[states], name, average.mean, average.error, float(np.sqrt(v))]
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], list[list[object]]]], int]:
+        """What is shown, and how many lines are left out."""
+        if self.finite is None:
+            return [self._targets()], 0
+        lines = int(np.count_nonzero(self.finite.probs > 0.0)) * len(self.names)
+        heading = [*self.finite.names, *apart(self.finite.names, ["probability", "node", "mean", "±", "sd"])]
+        return [self._targets(), (heading, list(islice(self._cells(self.finite), limit)))], lines - limit
+
     def _title(self) -> str:
         given = f" | {in_words(self.given)}" if self.given else ""
         finite = self.finite.names if self.finite is not None else ()
-        return f"p({', '.join((*self.names, *finite))}{given}), {self.how}, worth {self.effective_sample_size:,.0f}"
+        return f"p({', '.join(self.asked or (*self.names, *finite))}{given}), {self.how}, worth {self.effective_sample_size:,.0f}"
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(*self._table())}"
+        tables, left_out = self._tables(32)
+        return f"{self._title()}\n" + "\n\n".join(text_table(*t) for t in tables) + and_more(left_out, "row")
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._title())
+        (first, *rest), _ = self._tables(64)
+        return html_table(*first, caption=self._title()) + "".join(html_table(*t) for t in rest)
