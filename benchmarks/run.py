@@ -20,6 +20,8 @@ SCRIPTS = [
     "structure.py",
     "uncertainty.py",
     "inference.py",
+    "intervals.py",
+    "predict_files.py",
 ]
 
 if __name__ == "__main__":
