@@ -32,6 +32,10 @@ def enumerated(bn: sf.BayesNet, targets: list[str], given: dict[str, Any]) -> np
     return result / result.sum()
 
 
+def binary(*names: str) -> list[sf.Finite]:
+    return [sf.Finite(n, ["no", "yes"]) for n in names]
+
+
 def hybrid_net() -> sf.BayesNet:
     return sf.BayesNet(
         "u -> a; u -> w; a -> b; w -> b; b -> c",
@@ -131,12 +135,29 @@ def test_improbable_evidence_does_not_underflow(method: Any) -> None:
     assert answer.error[1] > 0
 
 
-@pytest.mark.parametrize("method", [LikelihoodWeighting(100), Gibbs(100)])
-def test_evidence_that_no_draw_meets(method: Any) -> None:
-    x, y = sf.Finite("x", ["no", "yes"]), sf.Finite("y", ["no", "yes"])
-    bn = sf.BayesNet("x -> y", {"x": [1.0, 0.0], "y": [[1.0, 0.0], [0.0, 1.0]]}, [x, y])
-    with pytest.raises(sf.SufficeError, match=r"draws met the evidence y=yes.*exactly"):
+@pytest.mark.parametrize(
+    ("method", "says"), [(LikelihoodWeighting(100), r"draws met .* y=yes.*exactly"), (Gibbs(100), "zero.*y=yes")]
+)
+def test_evidence_that_no_draw_meets(method: Any, says: str) -> None:
+    bn = sf.BayesNet("x -> y", {"x": [1.0, 0.0], "y": np.eye(2)}, binary("x", "y"))
+    with pytest.raises(sf.SufficeError, match=says):
         bn.query("x", {"y": "yes"}, method=method)
+
+
+def test_possible_evidence_that_no_draw_meets() -> None:
+    bn = sf.BayesNet("x -> y", {"x": [1.0 - 1e-12, 1e-12], "y": np.eye(2)}, binary("x", "y"))
+    for method in (LikelihoodWeighting(100), Gibbs(100)):
+        with pytest.raises(sf.SufficeError, match=r"draws met the evidence y=yes.*exactly"):
+            bn.query("x", {"y": "yes"}, method=method)
+
+
+@pytest.mark.parametrize("method", [LikelihoodWeighting(100), Gibbs(100)])
+def test_impossible_evidence_where_the_target_does_not_depend_on_it(method: Any) -> None:
+    asia = sf.load("asia")
+    with pytest.raises(sf.SufficeError, match=r"probability zero.*either=no, lung=yes"):
+        asia.query("xray", {"either": "no", "lung": "yes"}, method=method)
+    with pytest.raises(sf.SufficeError, match="probability zero"):
+        asia.query("smoke", {"either": "no", "lung": "yes", "tub": [1.0, 0.5]}, method=method)
 
 
 def test_few_effective_draws_are_noted() -> None:
@@ -146,15 +167,112 @@ def test_few_effective_draws_are_noted() -> None:
         bn.query("x", {"y": "no"}, method=LikelihoodWeighting(5_000))
 
 
-def test_gibbs_says_that_zeros_may_hold_it() -> None:
-    x, y = sf.Finite("x", ["no", "yes"]), sf.Finite("y", ["no", "yes"])
-    bn = sf.BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1.0, 0.0], [0.0, 1.0]]}, [x, y])
-    with pytest.warns(sf.SufficeNote) as notes:
-        answer = bn.query(["x", "y"], method=Gibbs(400, chains=8))
-    said = [str(n.message) for n in notes]
-    assert any("'y' hold zeros" in s for s in said)
-    assert any("chains of Gibbs sampling disagree" in s for s in said)
-    assert answer.error[0, 0] > 0.1  # each chain stays where it began
+ASIA = [{}, {"xray": "yes"}, {"dysp": "yes", "smoke": "no"}, {"xray": "no", "asia": "yes", "bronc": "yes"}, {"either": "yes"}]
+
+
+def scaled_errors(bn: sf.BayesNet, targets: Any, given: dict[str, Any], seeds: Any, method: Any) -> np.ndarray:
+    """(answer − truth) / error of each cell and seed."""
+    truth = bn.query(targets, given).probs
+    answers = [bn.query(targets, given, method=method, seed=s) for s in seeds]
+    return np.array([((a.probs - truth) / a.error).reshape(-1) for a in answers])
+
+
+def test_gibbs_is_right_where_tables_are_deterministic() -> None:
+    """In asia either = lung or tub: one at a time, these could not move."""
+    asia, z = sf.load("asia"), []
+    for i, given in enumerate(ASIA):
+        for j, target in enumerate(n for n in asia.dag.nodes if n not in given):
+            z += scaled_errors(asia, target, given, range(100 * i + 10 * j, 100 * i + 10 * j + 5), Gibbs(4_000, burn_in=100))[
+                :, 0
+            ].tolist()
+    assert np.abs(z).max() < 4
+    assert 0.8 < np.std(z) < 1.2
+
+
+def test_gibbs_is_right_in_alarm() -> None:
+    alarm, given = sf.load("alarm"), {"BP": "LOW", "PRESS": "HIGH"}
+    targets = [n for n in alarm.dag.nodes if n not in given]
+    z = [scaled_errors(alarm, t, given, [i], Gibbs(4_000, burn_in=100))[0, 0] for i, t in enumerate(targets)]
+    assert np.abs(z).max() < 4
+    assert 0.6 < np.std(z) < 1.4
+
+
+@pytest.mark.parametrize("targets", [["c"], ["a", "c"], ["c", "a", "b"], ["d", "b", "c"]])
+def test_an_exclusive_or_by_gibbs(targets: list[str]) -> None:
+    """c is a or b but not both: with all three asked for, one is summed out, and its distribution given the others is exact."""
+    exclusive = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    tables = {"a": [0.3, 0.7], "b": [0.6, 0.4], "c": exclusive, "d": [[0.8, 0.2], [0.3, 0.7]]}
+    bn = sf.BayesNet("a -> c; b -> c; c -> d", tables, binary(*"abcd"))
+    given: dict[str, Any] = {} if "d" in targets else {"d": "yes"}
+    z = scaled_errors(bn, targets, given, range(20), Gibbs(2_000, burn_in=50))
+    assert np.abs(z).max() < 4.5
+    assert z.std() < 1.3
+    assert bn.query(targets, given, method=Gibbs(400)).probs.sum() == pytest.approx(1.0)
+
+
+def test_targets_summed_out_with_real_ones() -> None:
+    """The draws of x are drawn after the walk, so that they can be looked at beside those of z."""
+    tables = {"x": [0.3, 0.7], "y": np.eye(2), "z": sf.Gaussian([0.0, 3.0], variance=[1.0, 1.0])}
+    bn = sf.BayesNet("x -> y; y -> z", tables, binary("x", "y"))
+    answer = bn.query(["x", "y", "z"], method=Gibbs(20_000))
+    assert answer.finite[("no", "yes")] == 0
+    assert answer.finite[("no", "no")] == pytest.approx(0.3, abs=5 * answer.finite.error[0, 0])
+    assert answer[("yes", "yes")].mean == pytest.approx(3.0, abs=0.1)
+    observed_real = bn.query(["x", "y"], {"z": 1.0}, method=Gibbs(4_000))  # then z is a table of y
+    assert observed_real.probs == pytest.approx(enumerated_normal(), abs=0.04)
+
+
+def enumerated_normal() -> np.ndarray:
+    """p(x, y | z = 1) of that network."""
+    weights = np.array([0.3 * np.exp(-0.5), 0.7 * np.exp(-2.0)])
+    return np.diag(weights / weights.sum())
+
+
+def test_gibbs_refuses_zeros_that_may_hold_it() -> None:
+    names = [f"x{i}" for i in range(19)]
+    parity = np.indices((2,) * 19).sum(axis=0) % 2
+    tables = {**{n: [0.5, 0.5] for n in names}, "y": np.stack([1.0 - parity, parity], axis=-1)}
+    bn = sf.BayesNet([(n, "y") for n in names], tables, binary(*names, "y"))
+    with pytest.raises(sf.SufficeError, match=r"zeros in the tables of 'x0'.*ask exactly.*LikelihoodWeighting"):
+        bn.query("x0", {"y": [0.2, 0.8]}, method=Gibbs(100))
+    # two states tied by zeros that a real node depends on cannot be summed out
+    hybrid = {"x": [0.3, 0.7], "y": np.eye(2), "a": sf.Gaussian([0.0, 1.0]), "b": sf.Gaussian([0.0, 1.0])}
+    tied = sf.BayesNet("x -> y; x -> a; y -> b", hybrid, binary("x", "y"))
+    with pytest.raises(sf.SufficeError, match=r"zeros in the tables of 'x', 'y'"):
+        tied.query(["x", "a", "b"], method=Gibbs(100))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_tables_with_zeros(seed: int) -> None:
+    bn = random_net(seed, n_nodes=6, zeros=True)
+    names = np.random.default_rng(seed).permutation(list(bn.dag.nodes)).tolist()
+    states, _ = max(joint(bn).items(), key=lambda item: item[1])
+    known = dict(zip(bn.dag.nodes, states, strict=True))
+    given = {n: known[n] for n in names[: seed % 3]}
+    targets = names[3 : 4 + seed % 3]
+    truth = enumerated(bn, targets, given)
+    answer = bn.query(targets, given, method=Gibbs(8_000, burn_in=100), seed=seed)
+    assert (answer.probs[truth == 0] == 0).all()
+    assert (np.abs(answer.probs - truth) <= 4.5 * answer.error).all()
+
+
+def test_states_that_are_ruled_out_are_no_hindrance() -> None:
+    """x = c is impossible, so that only its row of zeros is left."""
+    bn = sf.BayesNet(
+        "x -> y",
+        {"x": [0.5, 0.5, 0.0], "y": [[0.4, 0.6], [0.7, 0.3], [1.0, 0.0]]},
+        [sf.Finite("x", ["a", "b", "c"]), sf.Finite("y", ["no", "yes"])],
+    )
+    z = scaled_errors(bn, ["x", "y"], {}, range(10), Gibbs(2_000))
+    assert np.abs(z).max() < 4
+
+
+def test_chains_that_begin_apart_and_stay_there_are_noted() -> None:
+    tables = {"x": [0.5, 0.5], "a": sf.Gaussian([0.0, 40.0], variance=[1.0, 1.0]), "b": sf.Gaussian(0.0, {"a": 1.0}, 1e4)}
+    bn = sf.BayesNet("x -> a -> b", tables, binary("x"))
+    with pytest.warns(sf.SufficeNote, match=r"chains of Gibbs sampling disagree \(R-hat"):
+        answer = bn.query("x", {"b": 20.0}, method=Gibbs(400, chains=8))
+    assert answer.error[0] > 0.1
 
 
 def test_only_what_matters_is_drawn() -> None:

@@ -1,4 +1,7 @@
-"""Gibbs sampling in numbered networks: chains of states, each made from the last by drawing one variable at a time."""
+"""Gibbs sampling in numbered networks: chains of states, each made from the last by drawing one variable at a time.
+
+What zeros in tables tie together is summed out first: `collapse`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.inference.network import Array, GaussianNode, Ints, Network
+
+Bools = npt.NDArray[np.bool_]
 
 RANDOM = 2**20
 """Random numbers are drawn ahead of a stretch of sweeps, this many at a time."""

@@ -20,8 +20,11 @@ FEW = 100
 BATCHES = 20
 """A chain is cut into so many batches, a short one into fewer, of at least as many draws as there are batches."""
 
+FAR = 1.1
+"""Chains with a larger R-hat than this have not met, …"""
+
 APART = 1e-4
-"""Chains have not met where those that have would lie so far apart with a smaller chance than this."""
+"""… and neither have those whose means would lie so far apart with a smaller chance than this if they had."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ class LikelihoodWeighting:
 class Gibbs:
     """Answers from n states of random walks that redraw each unobserved variable given all others, again and again.
 
-    The n states come from several `chains` in equal parts; each chain first walks `burn_in` sweeps that do not count. Where
-    tables hold zeros a chain may not reach everything, whatever its length. Geman & Geman 1984, IEEE PAMI 6, p. 721.
+    The n states come from several `chains` in equal parts; each chain first walks `burn_in` sweeps that do not count. Variables
+    that zeros in tables tie together are summed out before (Liu 1994, JASA 89, p. 958); where that is too large, the question
+    is refused. Geman & Geman 1984, IEEE PAMI 6, p. 721.
 
     >>> Gibbs(n=1000, burn_in=100)
     Gibbs(n=1000, burn_in=100, chains=4)
@@ -74,13 +78,15 @@ class Gibbs:
 class Shares(NamedTuple):
     """The probability of each cell, its standard error, and how many independent draws would be worth as much.
 
-    `agree` is False where chains have not met.
+    `agree` is False where chains have not met. `r_hat` compares the spread of all draws with that within chains: it is near 1
+    where they have (Gelman & Rubin 1992, Statistical Science 7, p. 457).
     """
 
     probs: Array
     error: Array
     effective_sample_size: float
     agree: bool = True
+    r_hat: float = 1.0
 
 
 class Average(NamedTuple):
@@ -90,6 +96,7 @@ class Average(NamedTuple):
     error: float
     effective_sample_size: float
     agree: bool = True
+    r_hat: float = 1.0
 
 
 class Weighted:
@@ -128,8 +135,9 @@ class Chained:
     """Draws of equal weight from chains of equal length, one chain after another.
 
     The standard error is that of the means of long batches, as if these were independent, or that of the means of whole
-    chains if it is larger: with zeros in tables, chains may never meet, and each of them looks settled. The effective sample
-    size is what independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
+    chains if it is larger: chains that have not met may each look settled. Few chains tell their own spread badly: where they
+    have not met, the error is that of Student's t with as many degrees of freedom. The effective sample size is what
+    independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
 
     >>> drawn = Chained(n_chains=2, length=4)
     >>> drawn.mean(np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])).mean
@@ -155,39 +163,64 @@ class Chained:
         n = float(among.sum())
         off = among * (values - float(among @ values) / n)
         sums = self._batches(off * (self.n / n)).sum(axis=2)
-        error, agree = self._error((sums**2).sum(), (sums.sum(axis=1) ** 2).sum(), sums.sum())
-        effective = float(off @ off / n / error**2) if error > 0 else float(self.n_batches)
-        return Average(float(among @ values) / n, float(error), min(effective, n), agree)
+        spread = float(off @ off) / n
+        error, agree, r_hat = self._error((sums**2).sum(), (sums.sum(axis=1) ** 2).sum(), sums.sum(), spread)
+        effective = float(spread / error**2) if error > 0 else float(self.n_batches)
+        return Average(float(among @ values) / n, float(error), min(effective, n), agree, r_hat)
 
     def shares(self, cells: Ints, n_cells: int) -> Shares:
         """The share of each of the cells 0 … n_cells − 1 into which draws fall; the effective size is of all together."""
         p = np.bincount(cells, minlength=n_cells) / self.n
         batches = self._batches(cells)
+        total = np.bincount(batches.reshape(-1), minlength=n_cells).astype(np.float64)
         by_batch = _squared_counts(batches.reshape(self.n_batches, -1), n_cells)
         by_chain = _squared_counts(batches.reshape(self.n_chains, -1), n_cells)
-        error, agree = self._error(by_batch, by_chain, np.bincount(batches.reshape(-1), minlength=n_cells))
+        return self._shares(p, by_batch, by_chain, total, p * (1.0 - p))
+
+    def averaged(self, kinds: Ints, probs: Array) -> Shares:
+        """The means of cells' probabilities: a draw of kind k says probs[k] of them (Rao and Blackwell's way)."""
+        n = np.bincount(kinds, minlength=len(probs))
+        p: Array = n @ probs / self.n
+        off = np.where(np.abs(probs - p) > 1e-12, probs - p, 0.0)
+        keys = np.arange(self.n_batches)[:, None] * len(probs) + self._batches(kinds).reshape(self.n_batches, -1)
+        sums = np.bincount(keys.reshape(-1), minlength=self.n_batches * len(probs)).reshape(self.n_batches, -1) @ off
+        chains = sums.reshape(self.n_chains, -1, len(p)).sum(axis=1)
+        shares = self._shares(p, (sums**2).sum(axis=0), (chains**2).sum(axis=0), sums.sum(axis=0), n @ off**2 / self.n)
+        return shares._replace(error=np.maximum(shares.error, 1.0 / shares.effective_sample_size))  # kinds not met, too
+
+    def _shares(self, p: Array, by_batch: Array, by_chain: Array, total: Array, spread: Array) -> Shares:
+        error, agree, r_hat = self._error(by_batch, by_chain, total, float(spread.sum()))
         effective = float((p * (1.0 - p)).sum() / (error**2).sum()) if error.any() else float(self.n_batches)
-        return _shares(p, error, min(effective, float(self.n)), agree)
+        return _shares(p, error, min(effective, float(self.n)), agree, r_hat)
 
     def _batches(self, values: Any) -> Any:
         """[chains, batches, draws]. The first draws of a chain, too few for a batch, are left out."""
         n = self.n_batches // self.n_chains
         return values.reshape(self.n_chains, -1)[:, self.length - n * self.batch :].reshape(self.n_chains, n, self.batch)
 
-    def _error(self, by_batch: Any, by_chain: Any, total: Any) -> tuple[Array, bool]:
-        """The larger of the errors by batches within chains and by whole chains, and whether an F test lets these agree.
+    def _error(self, by_batch: Any, by_chain: Any, total: Any, spread: float) -> tuple[Array, bool, float]:
+        """The larger of the errors by batches within chains and by whole chains, whether these agree, and R-hat.
 
-        `by_batch` and `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there.
+        `by_batch` and `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there; `spread`
+        is the variance of all draws.
         """
         m, B, b = self.n_chains, self.n_batches // self.n_chains, self.batch
         within = np.maximum(by_batch - by_chain / B, 0.0) / (m * (B - 1)) / (m * B) / b**2
         if m == 1:
-            return np.sqrt(within), True
+            return np.sqrt(within), True, 1.0
         from scipy.special import fdtri
 
         between = np.maximum(by_chain - np.asarray(total, np.float64) ** 2 / m, 0.0) / (m - 1) / m / (B * b) ** 2
-        agree = np.sum(between) <= fdtri(m - 1, m * (B - 1), 1.0 - APART) * np.sum(within)
-        return np.sqrt(np.maximum(within, between)), bool(agree)
+        r_hat = _r_hat(float(np.sum(between)) * m, spread)
+        agree = bool(np.sum(between) <= fdtri(m - 1, m * (B - 1), 1.0 - APART) * np.sum(within)) and r_hat <= FAR
+        wider = 1.0 if agree else (m - 1) / max(m - 3, 0.5)
+        return np.sqrt(np.maximum(within, between * wider)), agree, r_hat
+
+
+def _r_hat(between: float, spread: float) -> float:
+    """From the variance of the means of chains and that of all draws, which has it in it."""
+    within = spread - between
+    return float(np.sqrt(1.0 + between / within)) if within > 1e-12 * between else float("inf") if between > 0.0 else 1.0
 
 
 def _squared_counts(groups: Ints, n_cells: int) -> Array:
@@ -197,10 +230,10 @@ def _squared_counts(groups: Ints, n_cells: int) -> Array:
     return np.bincount(keys // n_groups, counts.astype(np.float64) ** 2, n_cells).astype(np.float64)
 
 
-def _shares(probs: Array, error: Array, effective: float, agree: bool = True) -> Shares:
+def _shares(probs: Array, error: Array, effective: float, agree: bool = True, r_hat: float = 1.0) -> Shares:
     """Where all draws agree no spread is seen, yet 3/n is still within reach (the rule of three): 1/n stands for the error."""
     alike = (probs <= 0.0) | (probs >= 1.0 - 1e-12)
-    return Shares(probs, np.where(alike, 1.0 / effective, error), effective, agree)
+    return Shares(probs, np.where(alike, 1.0 / effective, error), effective, agree, r_hat)
 
 
 def _checked(what: str, n: object, least: int, why: str = "") -> None:

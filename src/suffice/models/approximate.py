@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
-from suffice.families.categorical import Table
+from suffice.inference.collapse import Collapsed, Rest, collapse
 from suffice.inference.gibbs import State, Trace, Walker
-from suffice.inference.network import NONE, Array, Network
-from suffice.inference.sampling import FEW, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
+from suffice.inference.network import NONE, Array, GaussianNode, Network
+from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
+from suffice.inference.support import support
 from suffice.models.answers import Distribution
-from suffice.models.evidence import Observed, in_words
+from suffice.models.evidence import Observed, impossible, in_words
 from suffice.models.requisite import Question
 from suffice.models.samples import Samples
 from suffice.statistics.configurations import checked_cells, sizes
@@ -48,17 +49,23 @@ def query(
     >>> round(answer["b"], 1), round(float(answer.error[1]), 3)
     (0.7, 0.001)
     """
+    _check_possible(bn, evidence)
     question = Question.of(bn, targets, evidence)
     checked_cells(question.finite, "the answer")
     seeds = np.random.SeedSequence(checked_seed(seed))
-    drawn: Weighted | Chained
     if isinstance(method, LikelihoodWeighting):
-        trace, drawn, how = _weighted(question, method, seeds)
-    elif isinstance(method, Gibbs):
-        trace, drawn, how = _walked(question, method, seeds)
-    else:
-        raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")
-    return _answer(question, trace, drawn, how)
+        return _answer(question, *_weighted(question, method, seeds))
+    if isinstance(method, Gibbs):
+        return _answer(question, *_walked(question, method, seeds))
+    raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")
+
+
+def _check_possible(bn: BayesNet, evidence: Observed) -> None:
+    """Refuse what a single family shows to be impossible, also where the answer does not depend on it."""
+    likelihoods = [((v,), NONE, likelihood) for v, likelihood in evidence.soft.items()]
+    network = bn.compiled.network.with_factors(likelihoods) if likelihoods else bn.compiled.network
+    if support(network, evidence.codes[None].astype(np.int32)).impossible[0]:
+        raise impossible(evidence)
 
 
 def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple[dict[str, Any], Array]:
@@ -107,10 +114,12 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     return kept, drawn, f"likelihood weighting, {n:,} draws"
 
 
-def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str]:
+def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Shares | None]:
+    collapsed, nodes = _collapsed(question)
+    rest = Rest.of(collapsed, [question.bn.compiled.index[v.name] for v in question.finite])
+    walker = _walker(question, collapsed, nodes, rest.recorded)
     kept = _room(question, method.chains * method.length)
-    walker = _walker(question)
-    first, *own = seeds.spawn(1 + method.chains)
+    first, last, *own = seeds.spawn(2 + method.chains)
     starts = _starts(question, method.chains, np.random.default_rng(first))
 
     def fill(i: int) -> None:
@@ -121,7 +130,9 @@ def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) ->
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, range(method.chains)))
     how = f"Gibbs sampling, {method.chains} chains of {method.length:,} sweeps after {method.burn_in:,}"
-    return kept, Chained(method.chains, method.length), how
+    drawn = Chained(method.chains, method.length)
+    shares = None if question.reals else rest.shares(kept.cells, drawn)
+    return Trace(rest.drawn(kept.cells, np.random.default_rng(last)), kept.reals), drawn, how, shares
 
 
 def _room(question: Question, n: int) -> Trace:
@@ -131,47 +142,67 @@ def _room(question: Question, n: int) -> Trace:
     return Trace(np.empty(n, np.int64), np.empty((n, len(question.reals))))
 
 
-def _walker(question: Question) -> Walker:
-    """The families that matter, by the numbers of the whole network."""
+def _collapsed(question: Question) -> tuple[Collapsed, list[int]]:
+    """The finite families that matter without what zeros tie together, and the Gaussian nodes that matter beside them."""
     bn, compiled = question.bn, question.bn.compiled
-    index, real_index = compiled.index, compiled.real_index
-    network, factors = compiled.network, []
+    index, real_index, network = compiled.index, compiled.real_index, compiled.network
+    factors, nodes = [], []
     for name in question.nodes:
         if name in index:
             factors.append((network.scope(index[name]), index[name], network.table(index[name])))
-        elif np.isnan(bn[name].variance).any():
+            continue
+        if np.isnan(bn[name].variance).any():
             raise ModelError(f"{name!r} has no parameters at some configurations of its parents; fit with a prior")
+        node = compiled.gaussians[real_index[name]]
+        density = _density(node, real_index[name], question.evidence.reals)
+        if density is None:
+            nodes.append(real_index[name])
+        else:
+            factors.append((np.array(node.finite_parents, np.int64), NONE, density))
     factors += [(np.array([index[n]]), NONE, likelihood) for n, likelihood in question.soft.items()]
-    _note_zeros(question)
+    never = {v for g in nodes for v in compiled.gaussians[g].finite_parents}
+    last = {index[v.name] for v in question.finite}
+    collapsed = collapse(Network.of(network.sizes, factors), question.evidence.codes, last=last, never=never)
+    if collapsed.impossible:
+        raise impossible(question.evidence)
+    if collapsed.hindered:
+        raise ModelError(
+            f"zeros in the tables of {listed([compiled.finite[v] for v in collapsed.hindered])} may keep Gibbs sampling from "
+            "reaching all states, and they are too many, or have real children, to be summed out; ask exactly, without a "
+            "method, or by LikelihoodWeighting()"
+        )
+    return collapsed, nodes
+
+
+def _density(node: GaussianNode, g: int, reals: Mapping[int, float]) -> Array | None:
+    """p(y | finite parents) up to a factor, where y and all real parents are observed; None where it is no plain table."""
+    if g not in reals or any(p not in reals for p in node.real_parents):
+        return None
+    x = np.array([reals[p] for p in node.real_parents])
+    off = reals[g] - node.intercept - (node.coefficients @ x if len(x) else 0.0)
+    logs = -0.5 * (np.log(node.variance) + off**2 / node.variance)
+    table: Array = np.exp(logs - logs.max())
+    return table if table.all() else None  # what only rounding makes zero is possible
+
+
+def _walker(question: Question, collapsed: Collapsed, nodes: Sequence[int], recorded: Sequence[int]) -> Walker:
+    compiled = question.bn.compiled
+    index, real_index = compiled.index, compiled.real_index
     return Walker(
-        Network.of(network.sizes, factors),
-        free=[index[n] for n in question.free if n in index],
-        targets=[index[v.name] for v in question.finite],
+        collapsed.network,
+        free=[index[n] for n in question.free if n in index and index[n] not in collapsed.summed],
+        targets=recorded,
         gaussians=compiled.gaussians,
-        nodes=[real_index[n] for n in question.nodes if n in real_index],
+        nodes=nodes,
         free_reals=[real_index[n] for n in question.free if n in real_index],
         real_targets=[real_index[n] for n in question.reals],
     )
 
 
-def _note_zeros(question: Question) -> None:
-    """A zero that ties two free variables together can keep one-at-a-time moves from ever crossing."""
-    deterministic = []
-    for name in question.nodes:
-        cpd = question.bn[name]
-        if isinstance(cpd, Table):
-            table = cpd.probs[tuple(question.observed.get(v, slice(None)) for v in (*cpd.parents, name))]
-            if table.ndim > 1 and not table.all():
-                deterministic.append(name)
-    if deterministic:
-        note(
-            f"the tables of {listed(deterministic)} hold zeros: Gibbs sampling may not reach every possible state, and the "
-            "standard errors would not show it; compare with LikelihoodWeighting(), or ask exactly"
-        )
-
-
 def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]:
-    """n possible states, drawn with the weights of likelihood weighting."""
+    """n possible states: every other one as likely as the evidence makes it, so that some chains begin where the answer is, the
+    rest whatever the evidence, so that chains that cannot move begin apart and give themselves away.
+    """
     compiled = question.bn.compiled
     for _ in range(TRIES):
         columns, log_weights = drawn_forward(question, rng, FIRST)
@@ -183,7 +214,8 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
             f"{in_words(question.evidence.given)}; it is impossible or very improbable; ask exactly, without a method"
         )
     states = []
-    for i in rng.choice(FIRST, n, p=Weighted(log_weights).weights):
+    likely, any_possible = rng.choice(FIRST, n, p=Weighted(log_weights).weights), np.flatnonzero(log_weights > -np.inf)
+    for i in np.where(np.arange(n) % 2, rng.choice(any_possible, n), likely):
         codes, reals = np.zeros(len(compiled.finite), np.int64), np.zeros(len(compiled.reals))
         for name, column in columns.items():
             if name in compiled.index:
@@ -194,33 +226,40 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
     return states
 
 
-def _answer(question: Question, trace: Trace, drawn: Weighted | Chained, how: str) -> Distribution | Samples:
-    given = question.evidence.given
-    finite = _distribution(question, trace, drawn, how) if question.finite else None
+def _answer(
+    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Shares | None = None
+) -> Distribution | Samples:
+    """`shares` are those of the finite targets if they are known better than from the trace."""
+    finite = None
+    if question.finite:
+        shares = shares or drawn.shares(trace.cells, int(np.prod(sizes(question.finite))))
+        _note_quality(shares)
+        finite = _distribution(question, shares, how)
     if not question.reals and finite is not None:
         return finite
-    averages = [drawn.mean(column) for column in trace.reals.T]
-    _note_quality(min(a.effective_sample_size for a in averages), all(a.agree for a in averages))
-    return Samples(question.reals, trace.reals, drawn, finite, trace.cells if finite else None, how=how, given=given)
+    _note_quality(*(drawn.mean(column) for column in trace.reals.T))
+    cells = trace.cells if finite else None
+    return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given)
 
 
-def _distribution(question: Question, trace: Trace, drawn: Weighted | Chained, how: str) -> Distribution:
+def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
     shape = sizes(question.finite)
-    share = drawn.shares(trace.cells, int(np.prod(shape)))
-    effective = share.effective_sample_size
-    _note_quality(effective, share.agree)
     return Distribution(
         question.finite,
-        share.probs.reshape(shape),
-        error=share.error.reshape(shape),
-        effective_sample_size=effective,
-        how=f"{how}, worth {effective:,.0f}",
+        shares.probs.reshape(shape),
+        error=shares.error.reshape(shape),
+        effective_sample_size=shares.effective_sample_size,
+        how=f"{how}, worth {shares.effective_sample_size:,.0f}",
         given=question.evidence.given,
     )
 
 
-def _note_quality(effective: float, agree: bool) -> None:
-    if not agree:
-        note("the chains of Gibbs sampling disagree: they have not met; walk longer, with a longer burn_in, or ask exactly")
+def _note_quality(*found: Shares | Average) -> None:
+    effective = min(f.effective_sample_size for f in found)
+    if not all(f.agree for f in found):
+        note(
+            f"the chains of Gibbs sampling disagree (R-hat {max(f.r_hat for f in found):.3g}): they have not met; walk longer, "
+            "with a longer burn_in, or ask exactly"
+        )
     elif effective < FEW:
         note(f"these draws are worth only {effective:.3g} independent ones: draw more, try another method, or ask exactly")
