@@ -17,6 +17,7 @@ from suffice.inference.likelihoods import weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import COMPILING, greedy_order
+from suffice.inference.patience import LONG, interruptible
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
 from suffice.inference.tree import Tree, arranged, whole
 
@@ -103,7 +104,7 @@ class JunctionTree:
     def _marginals(self, codes: Ints, tables: Array) -> Marginals:
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
         probs = np.zeros(self.start[-1])
-        log_prob = self._run(tree, codes, tables, probs)
+        log_prob = interruptible(lambda: self._run(tree, codes, tables, probs), tree.cells(codes) if self.n_cells > LONG else 0.0)
         if log_prob == -np.inf:
             probs[:] = np.nan
         return Marginals(probs, self.start, log_prob)

@@ -13,6 +13,7 @@ from suffice.inference.likelihoods import weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import greedy_order
+from suffice.inference.patience import interruptible
 from suffice.inference.questions import ALONE, DONE, IMPOSSIBLE, ROOT, UNCERTAIN, in_rows, relevant_part, room_for, run
 from suffice.inference.tree import Tree, arranged
 
@@ -83,7 +84,8 @@ def _answer(network: Network, targets: Sequence[int], codes: Ints, soft: Soft | 
 
 def carefully(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints, tables: Array) -> tuple[Array, float]:
     """One question with more time for a good order, memory checked, and logs where floats do not reach."""
-    return answered(tree_for(network, targets, seeds, codes), targets, codes, tables)
+    tree = tree_for(network, targets, seeds, codes)
+    return interruptible(lambda: answered(tree, targets, codes, tables), tree.cells(codes))
 
 
 def tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Tree:

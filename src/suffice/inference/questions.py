@@ -17,6 +17,8 @@ MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
 POOL, SLOTS, BUFFER = 2**20, 2**12, 2**18
 """Numbers that programs may take, places to find parts by, and numbers in all tables of one question."""
+MOST_CELLS = 2e7
+"""A question of more cells is worth more time for a better order than rows are given here."""
 ROWS = 1024
 """Rows that one thread takes at a time."""
 SPARE = 1024
@@ -119,6 +121,8 @@ class Desk:
             arrange_parts(
                 before, now, self.parts, self.part_at, net.sizes, *scopes, net.strides, *scratch, self.pool, self.program_at, True
             )
+            heavy = self.cells[before:now] > MOST_CELLS
+            self.program_at[1 + before : 1 + now][heavy] = -1
         return int(stop)
 
 
