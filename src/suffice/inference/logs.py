@@ -24,6 +24,7 @@ class Logs:
     def __init__(self, tree: Tree, codes: Ints, tables: Array, maximised: int | None = None) -> None:
         self.tree, self.network, self.codes = tree, tree.network, codes
         self.maximised = len(self.tree.variables) if maximised is None else maximised
+        self._place = {int(v): p for p, v in enumerate(tree.variables)}
         free = codes[self.tree.variables] < 0
         self.size = np.where(free, self.network.sizes[self.tree.variables], 1)
         for t in range(self.tree.n_leaves, self.tree.n_tables):
@@ -103,8 +104,7 @@ class Logs:
         scope, at = net.scope(f), net.table_start[f]
         index = tuple(int(self.codes[v]) if self.codes[v] >= 0 else slice(None) for v in scope)
         values = tables[at : net.table_start[f + 1]].reshape(net.sizes[scope])[index]
-        place = {int(v): p for p, v in enumerate(tree.variables)}
-        places = [place[int(v)] for v in scope if self.codes[v] < 0]
+        places = [self._place[int(v)] for v in scope if self.codes[v] < 0]
         values = np.transpose(values, np.argsort(places)) if places else values
         with np.errstate(divide="ignore"):
             return np.log(values).reshape([self.size[q] for q in self.tree.dims(t)])
