@@ -20,6 +20,7 @@ from suffice.inference.orders import COMPILING, greedy_order
 from suffice.inference.patience import LONG, interruptible
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
 from suffice.inference.tree import Tree, arranged, whole
+from suffice.kernels import together
 
 MAX_CELLS = 2.0**34
 """More products than this in one pass up are refused: a minute of work or so."""
@@ -65,6 +66,7 @@ class JunctionTree:
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
+        together("messages", "elimination", "arrangement")
         part = whole(network, network.unobserved())
         return cls(arranged(network, part, greedy_order(network, part, worth=COMPILING).order))
 

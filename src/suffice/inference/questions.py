@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.tree import Bytes, Part, Tree
+from suffice.kernels import together
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
@@ -35,6 +36,7 @@ class Desk:
     """Room for one thread's questions, and the programs made for them so far."""
 
     def __init__(self, network: Network) -> None:
+        together("messages", "parts", "elimination", "arrangement")
         n, n_factors = network.n_variables, network.n_factors
         self.network = network
         self.most = 2 * n_factors + n + 8

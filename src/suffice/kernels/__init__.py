@@ -8,7 +8,10 @@ first module of kernels, not with this one.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from suffice.errors import note
 _kernels: list[tuple[Any, Any]] = []
 _listener: Callable[[str], None] | None = note
 _listening = False
+_together: set[tuple[str, ...]] = set()
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -82,6 +86,42 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
         if progress is not None:
             progress(done, len(names), name)
     return len(_kernels)
+
+
+def together(longest: str, *others: str) -> None:
+    """Compile modules of kernels that are needed together side by side, if none is on disk yet: one here, others in a process.
+
+    What the process cannot do is compiled when it is called.
+
+    >>> together("contract", "count")
+    """
+    names = (longest, *others)
+    if names in _together or (os.cpu_count() or 1) < 2:
+        return
+    _together.add(names)
+    if any(map(_on_disk, names)):
+        return
+    code = f"from suffice.kernels import _compile\nfor name in {others!r}: _compile(name)"
+    path = {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], env={**os.environ, **path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    except OSError:
+        return
+    _compile(longest)
+    process.wait()
+
+
+def _on_disk(name: str) -> bool:
+    """Whether a module's kernels seem to be in the cache on disk, or there is none."""
+    module = importlib.import_module(f"{__name__}.{name}").__name__
+    files = [
+        getattr(getattr(compiled._cache, "_cache_file", None), "_index_path", None)
+        for compiled, _ in _kernels
+        if compiled.py_func.__module__ == module
+    ]
+    return any(f is None or os.path.exists(f) for f in files)
 
 
 def _compile(name: str) -> None:
