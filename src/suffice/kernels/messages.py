@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.kernels import kernel
 from suffice.kernels.arrangement import HEADER
-from suffice.kernels.contract import collapse, contract
+from suffice.kernels.contract import MOST_DIMS, collapse, contract
 
 _ints, _floats, _bytes = nb.int64[::1], nb.float64[::1], nb.uint8[::1]
 
@@ -107,7 +107,8 @@ def run(
     begin, spare = 1, ints[:SPARE]
     for v in range(len(sizes)):
         begin = max(begin, 1 + sizes[v])
-    loops, dim_size, dim_bits, digit = spare[256:], spare[:64], spare[64:128], spare[128:192]
+    dim_size, dim_bits = spare[:MOST_DIMS], spare[MOST_DIMS : 2 * MOST_DIMS]
+    digit, loops = spare[2 * MOST_DIMS : 3 * MOST_DIMS], spare[3 * MOST_DIMS :]
     buffer[0] = 1.0
     for r in range(first, last):
         here = program[r if len(program) > 1 else 0]
