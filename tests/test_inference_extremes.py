@@ -7,6 +7,8 @@ Small networks are checked against exact rational arithmetic (a double is a rati
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import ModelError, TooLarge
+from suffice.inference.patience import interruptible
 from tests.oracles import random_net
 
 TINY = 1e-300
@@ -397,3 +400,27 @@ def test_likelihoods_that_vanish_in_the_table(scale: float) -> None:
     assert dict(bn.most_probable(given, ["x"])) == {"x": "b"}
     mixed = {"x": [1.0, 1e-150, 1e-200]}
     assert bn.query("x", mixed).probs.tolist() == pytest.approx([0.5, 0.0, 0.5])
+
+
+def test_long_work_ends_as_short_work_does() -> None:
+    """In a thread of its own, from which results and errors come back."""
+    assert interruptible(lambda: 7, 1e12) == 7
+    with pytest.raises(ModelError, match="so it is"):
+        interruptible(lambda: refuse("so it is"), 1e12)
+
+
+def refuse(why: str) -> None:
+    raise ModelError(why)
+
+
+def test_ctrl_c_is_heard_while_a_large_tree_runs() -> None:
+    """The kernel goes on in its thread; the caller is free."""
+    script = (
+        "import os, signal, threading, time\n"
+        "from suffice.inference.patience import interruptible\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "try: interruptible(lambda: time.sleep(60), 1e12)\n"
+        "except KeyboardInterrupt: print('stopped')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    assert done.stdout == "stopped\n"
