@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.parallel import n_threads
+from suffice.kernels import together
 from suffice.structure.candidates import n_families, restricted
 from suffice.structure.dynamic_programming import best_of_all
 from suffice.structure.hill_climb import check_max_parents, check_number, climbed
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
+from suffice.variables import Finite
 
 EVERYTHING = 500_000
 """Sets of variables up to which every allowed parent set is scored; for more, candidate parents are chosen first."""
@@ -68,6 +70,8 @@ class Orders:
                 check_number(name, value, 1)
 
     def run(self, problem: Problem) -> Outcome:
+        if all(isinstance(v, Finite) for v in problem.variables):
+            together("local_scores", "orders", "greedy")
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
