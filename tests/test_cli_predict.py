@@ -172,7 +172,7 @@ def test_the_rows_are_not_overwritten(run, rows) -> None:
 
 
 def test_blank_lines_of_a_file_of_one_column_are_rows(run, rows) -> None:
-    Path("one.csv").write_text("xray\nyes\n\nno\n")
+    Path("one.csv").write_text("\nxray\nyes\n\nno\n")  # above the header they are none
     code, out, _ = run("predict", "asia.bif", "one.csv", "--target", "lung")
     assert code == 0
     assert len(out.splitlines()) == 4

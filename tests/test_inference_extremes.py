@@ -424,3 +424,14 @@ def test_ctrl_c_is_heard_while_a_large_tree_runs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
     assert done.stdout == "stopped\n"
+
+
+def test_likelihoods_that_differ_by_more_than_floats_hold() -> None:
+    """Scaled by their largest, which the table rules out, the others would vanish: found by an auditor."""
+    bn = sf.BayesNet("x", {"x": [0.0, 0.5, 0.5]}, {"x": list("abc")})
+    for small in (1e-20, 1e-21, 1e-300):
+        given = {"x": [1e303, small, 1.4 * small]}
+        assert bn.query("x", given).probs.tolist() == pytest.approx([0, 1 / 2.4, 1.4 / 2.4])
+        assert bn.marginals(given)["x"].probs.tolist() == pytest.approx([0, 1 / 2.4, 1.4 / 2.4])
+        assert bn.log_prob_of(given) == pytest.approx(math.log(1.2) + math.log(small), rel=1e-13)
+        assert dict(bn.most_probable(given, ["x"])) == {"x": "c"}

@@ -455,3 +455,11 @@ def test_real_evidence_reaches_every_question(hybrid: sf.BayesNet) -> None:
     assert hybrid.query("u", {"x": 1.5})["a"] == pytest.approx(joint["a"] / total)
     assert hybrid.marginals({"x": 1.5})["u"]["a"] == pytest.approx(joint["a"] / total)
     assert hybrid.most_probable({"x": 1.5}, targets="u")["u"] == "b"
+
+
+def test_labels_of_likelihoods_are_not_merged() -> None:
+    import pandas as pd
+
+    bn = sf.BayesNet("x", {"x": [0.2, 0.8]}, {"x": ["a", "b"]})
+    with pytest.raises(ModelError, match="label twice"):
+        bn.query("x", {"x": pd.Series([9.0, 1.0, 3.0], index=["a", "a", "b"])})

@@ -387,3 +387,12 @@ def test_blocks_are_drawn_apart() -> None:
     bn = hybrid_net()
     n = 2 * approximate.BLOCK + 7
     assert bn.query("w", method=LikelihoodWeighting(n))["r"] == pytest.approx(0.29, abs=0.02)
+
+
+def test_gibbs_sums_targets_out_that_would_hardly_ever_move() -> None:
+    """y is nearly x: asked for together, single moves would not change them in a lifetime."""
+    tables = {"x": [0.97, 0.03], "y": [[0.9999, 0.0001], [0.0001, 0.9999]]}
+    bn = sf.BayesNet("x -> y", tables, {"x": ["0", "1"], "y": ["0", "1"]})
+    for seed in range(10):
+        answer = bn.query(["x", "y"], method=sf.Gibbs(), seed=seed)
+        assert abs(answer["0", "0"] - 0.97 * 0.9999) < 5 * answer.error[0, 0]

@@ -72,12 +72,14 @@ class Delimited:
 
         text = pa.string()
         types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
+        # In a file of one column a blank line is an empty cell, but not above the header.
+        blank = next(_records(path, separator), (1, []))[0] - 1 if len(self.names) == 1 else 0
         with _opened(path) as raw:
             watched = Watched(raw, path, separator)
             try:
                 yield from arrow_csv.open_csv(
                     watched,
-                    read_options=arrow_csv.ReadOptions(block_size=BLOCK),
+                    read_options=arrow_csv.ReadOptions(block_size=BLOCK, skip_rows=blank),
                     parse_options=arrow_csv.ParseOptions(
                         delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
                     ),

@@ -20,8 +20,8 @@ from suffice.inference.sampling import Chained, Shares
 
 Bools = npt.NDArray[np.bool_]
 
-SELDOM = 0.05
-"""A factor with numbers so much smaller than others holds the chain up."""
+SELDOM, HARDLY = 0.05, 0.01
+"""A factor with numbers so much smaller than others holds the chain up; by the second, for so long that it may not show."""
 
 TINY = 1e-300
 """What only rounding makes zero is possible: it is this instead."""
@@ -65,7 +65,8 @@ class Factor(NamedTuple):
 class Collapsed(NamedTuple):
     """Factors over the variables that are walked, and the variables that were summed out, in their order.
 
-    `factors` are those before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain.
+    `factors` are those before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain,
+    `slow` those of factors that hold it up so long that its errors may not tell.
     """
 
     network: Network
@@ -73,6 +74,7 @@ class Collapsed(NamedTuple):
     hindered: tuple[int, ...]
     factors: tuple[Factor, ...]
     impossible: bool = False
+    slow: tuple[int, ...] = ()
 
     def conditional(self, asked: Sequence[int]) -> tuple[Factor, int]:
         """p(asked | walked) of variables that were summed out, and how many walked ones its scope begins with."""
@@ -134,7 +136,8 @@ def possible_states(sizes: Ints, factors: Sequence[Factor]) -> list[Bools]:
 def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never: Collection[int] = ()) -> Collapsed:
     """Sum out variables until no factor has a zero among possible states, the cheapest first, those in `last` after others.
 
-    Then, but for those in `last`, also until none has numbers so small that the chain would seldom cross them. `codes` are what
+    Then, but for those in `last`, also until none has numbers so small that the chain would seldom cross them, and with those in
+    `last`, too, until none has numbers so small that it would hardly ever. `codes` are what
     is observed, negative elsewhere; variables in `never` stay.
 
     >>> equal = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.eye(2))])
@@ -147,8 +150,10 @@ def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never
     hindered = work.hindered(0.0)
     if not hindered and not work.impossible:
         work.reduce(SELDOM, (), {*last, *never})
+        work.reduce(HARDLY, last, never)
     rest = Network.of(network.sizes, [(f.scope, NONE, f.table) for f in work.factors if f.scope])
-    return Collapsed(rest, tuple(work.summed), tuple(sorted(hindered)), tuple(factors), work.impossible)
+    slow = tuple(sorted(work.hindered(HARDLY)))
+    return Collapsed(rest, tuple(work.summed), tuple(sorted(hindered)), tuple(factors), work.impossible, slow)
 
 
 class _Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
 
 SMALLEST = 1e-290
 """Products below this lose digits, or vanish."""
+PIECE = 600.0
+"""ln of the ratio that one factor may hold."""
 
 
 class Weighed(NamedTuple):
@@ -32,19 +35,27 @@ def weighed(network: Network, codes: Ints, soft: Soft | None) -> Weighed:
     """
     if not soft:
         return Weighed(network, network.tables, codes, 0.0)
-    scaled = {v: np.asarray(likelihood) / np.max(likelihood) for v, likelihood in soft.items()}
     log_scale = float(sum(np.log(np.max(likelihood)) for likelihood in soft.values()))
+    pieces = {v: _pieces(np.asarray(likelihood)) for v, likelihood in soft.items()}
     seen = codes.copy()
     seen[[v for v in soft if codes[v] < 0]] = HINTED
-    if any(_least(network.table(int(network.own[v]))) * _least(likelihood) < SMALLEST for v, likelihood in scaled.items()):
-        more = network.with_factors([((v,), NONE, likelihood) for v, likelihood in scaled.items()])
+    if any(len(p) > 1 or _least(network.table(int(network.own[v]))) * _least(p[0]) < SMALLEST for v, p in pieces.items()):
+        more = network.with_factors([((v,), NONE, piece) for v, p in pieces.items() for piece in p])
         return Weighed(more, more.tables, seen, log_scale)
     tables = network.tables.copy()
-    for v, likelihood in scaled.items():
+    for v, [likelihood] in pieces.items():
         f = int(network.own[v])
         part = tables[network.table_start[f] : network.table_start[f + 1]].reshape(-1, len(likelihood))
         part *= likelihood
     return Weighed(network, tables, seen, log_scale)
+
+
+def _pieces(likelihood: Array) -> list[Array]:
+    """Likelihoods with a largest of 1; where they differ by more than floats hold, as equal factors whose product they are."""
+    with np.errstate(divide="ignore"):
+        below = np.log(likelihood) - np.log(likelihood.max())
+    k = max(1, math.ceil(-float(np.min(below, where=np.isfinite(below), initial=0.0)) / PIECE))
+    return [likelihood / likelihood.max()] if k == 1 else [np.exp(below / k)] * k
 
 
 def _least(values: Array) -> float:

@@ -171,6 +171,11 @@ def _collapsed(question: Question) -> tuple[Collapsed, list[int]]:
             "reaching all states, and they are too many, or have real children, to be summed out; ask exactly, without a "
             "method, or by LikelihoodWeighting()"
         )
+    if collapsed.slow:
+        note(
+            f"nearly impossible states tie {listed([compiled.finite[v] for v in collapsed.slow])} together, which Gibbs sampling "
+            "seldom crosses: its errors may be too small; compare with LikelihoodWeighting(), or ask exactly"
+        )
     return collapsed, nodes
 
 

@@ -144,6 +144,8 @@ def _labelled(variable: Finite, value: Any) -> Any:
     if isinstance(value, Mapping) or not _is_series(value):
         return value
     by_label = value.to_dict()
+    if len(by_label) < len(value):
+        raise ModelError(f"the numbers of {variable.name!r} have a label twice: one number for each state")
     only_positions = list(by_label) == list(range(len(value))) and {str(i) for i in by_label} != set(variable.states)
     return value if only_positions else by_label
 
