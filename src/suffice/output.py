@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -26,13 +26,12 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise FormatError("this is a directory; give the name of a file", path=target)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise FormatError(f"the file cannot be written: {error.strerror}", path=target) from None
-    os.close(handle)
-    place = Path(name)
-    try:
+    place = target.parent / f".{target.name[:32]}.{secrets.token_hex(8)}.part"
+    try:  # from before the file is there: an interrupt may come at any time
+        try:
+            place.open("xb").close()
+        except OSError as error:
+            raise FormatError(f"the file cannot be written: {error.strerror}", path=target) from None
         yield place
         mask = os.umask(0)
         os.umask(mask)

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar, cast
 
 T = TypeVar("T")
@@ -61,7 +62,8 @@ def ahead(items: Iterator[T]) -> Generator[T]:
                 yield cast(T, item)
     finally:
         if isinstance(items, Generator):
-            items.close()
+            with suppress(ValueError):  # an interrupt may leave it running in its thread
+                items.close()
 
 
 def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T | None:
