@@ -21,6 +21,7 @@ SCRIPTS = [
     "uncertainty.py",
     "inference.py",
     "intervals.py",
+    "most_probable.py",
     "predict_files.py",
 ]
 

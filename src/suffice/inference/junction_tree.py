@@ -19,12 +19,9 @@ from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import COMPILING, greedy_order
 from suffice.inference.patience import LONG, interruptible
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
-from suffice.inference.tree import Tree, arranged, whole
+from suffice.inference.tree import MAX_BYTES, MAX_CELLS, Tree, arranged, whole
 from suffice.kernels import together
 
-MAX_CELLS = 2.0**34
-"""More products than this in one pass up are refused: a minute of work or so."""
-MAX_BYTES = 2.0**33
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
 RETRYING = 0.2

@@ -11,8 +11,8 @@ from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
 
 SMALLEST = 1e-290
 """Products below this lose digits, or vanish."""
-PIECE = 600.0
-"""ln of the ratio that one factor may hold."""
+PIECE, MAX_PIECES = 600.0, 100
+"""ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
 
 
 class Weighed(NamedTuple):
@@ -36,7 +36,8 @@ def weighed(network: Network, codes: Ints, soft: Soft | None) -> Weighed:
     if not soft:
         return Weighed(network, network.tables, codes, 0.0)
     log_scale = float(sum(np.log(np.max(likelihood)) for likelihood in soft.values()))
-    pieces = {v: _pieces(np.asarray(likelihood)) for v, likelihood in soft.items()}
+    with np.errstate(divide="ignore"):
+        pieces = {v: in_pieces(np.log(likelihood) - np.log(np.max(likelihood))) for v, likelihood in soft.items()}
     seen = codes.copy()
     seen[[v for v in soft if codes[v] < 0]] = HINTED
     if any(len(p) > 1 or _least(network.table(int(network.own[v]))) * _least(p[0]) < SMALLEST for v, p in pieces.items()):
@@ -50,12 +51,15 @@ def weighed(network: Network, codes: Ints, soft: Soft | None) -> Weighed:
     return Weighed(network, tables, seen, log_scale)
 
 
-def _pieces(likelihood: Array) -> list[Array]:
-    """Likelihoods with a largest of 1; where they differ by more than floats hold, as equal factors whose product they are."""
-    with np.errstate(divide="ignore"):
-        below = np.log(likelihood) - np.log(likelihood.max())
-    k = max(1, math.ceil(-float(np.min(below, where=np.isfinite(below), initial=0.0)) / PIECE))
-    return [likelihood / likelihood.max()] if k == 1 else [np.exp(below / k)] * k
+def in_pieces(logs: Array) -> list[Array]:
+    """Numbers up to 1 by their logs; where they differ by more than floats hold, as equal factors whose product they are.
+
+    >>> [p.tolist() for p in in_pieces(np.array([0.0, -np.inf]))], len(in_pieces(np.array([0.0, -1000.0])))
+    ([[1.0, 0.0]], 2)
+    """
+    span = -float(np.min(logs, where=np.isfinite(logs), initial=0.0))
+    k = min(MAX_PIECES, max(1, math.ceil(span / PIECE)))
+    return [np.exp(logs / k)] * k
 
 
 def _least(values: Array) -> float:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
+from suffice.inference.logs import log_sum
 from suffice.inference.network import NONE, Array, Ints, Network
 
 MAX_CELLS = 2**26
@@ -142,10 +143,7 @@ def _maximum(x: Array) -> Array:
 
 
 def _log_sum(x: Array) -> Array:
-    top = x.max(axis=-1)
-    top[~np.isfinite(top)] = 0.0
-    with np.errstate(divide="ignore"):
-        return np.asarray(top + np.log(np.exp(x - top[..., None]).sum(axis=-1)))
+    return log_sum(x, (x.ndim - 1,))
 
 
 def _at_rows(scope: tuple[int, ...], table: Array, codes: Ints, seen: Ints) -> LogFactor:

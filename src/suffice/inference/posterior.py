@@ -15,12 +15,10 @@ from suffice.inference.network import Array, Ints, Network, Soft
 from suffice.inference.orders import greedy_order
 from suffice.inference.patience import interruptible
 from suffice.inference.questions import ALONE, DONE, IMPOSSIBLE, ROOT, UNCERTAIN, in_rows, relevant_part, room_for, run
-from suffice.inference.tree import Tree, arranged
+from suffice.inference.tree import MAX_BYTES, MAX_CELLS, Tree, arranged
 
 MAX_JOINT = 2**27
 """No joint has more cells than this: 1 GiB of numbers."""
-MAX_BYTES = 2.0**33
-MAX_CELLS = 2.0**34
 
 
 class Posterior(NamedTuple):

@@ -13,6 +13,8 @@ from suffice.inference.network import Array, Ints, Network
 
 Bytes = npt.NDArray[np.uint8]
 
+MAX_CELLS, MAX_BYTES = 2.0**34, 2.0**33
+"""A tree with more products in one pass up (a minute of work or so), or with larger tables, is not run."""
 HEADER = 8
 """Numbers before the arrays of a program (`kernels.arrangement`)."""
 

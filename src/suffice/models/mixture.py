@@ -11,6 +11,7 @@ import numpy as np
 from suffice.display import html_table, number, text_table
 from suffice.errors import ModelError, listed
 from suffice.families.family import Interval, checked_level, frame
+from suffice.inference.logs import log_sum
 from suffice.inference.network import Array
 from suffice.models.answers import Distribution, and_more, apart
 from suffice.models.evidence import code_of, in_words
@@ -141,7 +142,7 @@ class Mixture:
         for start in range(0, len(self), step):
             some = slice(start, start + step)
             logs = _log_densities(flat, self.means[some], self.covariances[some], self.names)
-            total = np.logaddexp(total, _log_sum(logs + np.log(self.weights[some])[:, None]))
+            total = np.logaddexp(total, log_sum(logs + np.log(self.weights[some])[:, None], (0,)))
         return total.reshape(points.shape[:-1]) if points.ndim > 1 else float(total[0])
 
     def cdf(self, x: Any) -> Any:
@@ -319,10 +320,3 @@ def _log_densities(points: Array, means: Array, covariances: Array, names: tuple
         z = np.linalg.solve(root, np.swapaxes((points[None] - means[:, None]) / sd[:, None], 1, 2))
         distance = np.nan_to_num((z * z).sum(axis=1), nan=np.inf, posinf=np.inf)
     return np.asarray(-0.5 * (distance + len(names) * LOG_2PI) - log_scale[:, None])
-
-
-def _log_sum(logs: Array) -> Array:
-    top = logs.max(axis=0)
-    shift = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(shift + np.log(np.exp(logs - shift).sum(axis=0)))

@@ -11,6 +11,7 @@ import numpy as np
 from suffice.errors import TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.inference.gaussian import Gaussians
+from suffice.inference.likelihoods import in_pieces
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
@@ -19,9 +20,6 @@ from suffice.variables import Finite
 
 NUMBERS = 2**22
 """A block of draws takes about this many numbers, some times over."""
-
-PIECE, MAX_PIECES = 600.0, 100
-"""Densities of one configuration that are e^600 times smaller than of another are split up; below e^−60,000 they may be 0."""
 
 MAX_CONFIGURATIONS = 2**18
 """Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
@@ -156,8 +154,7 @@ class Redrawn:
         log_density = answer.log_density.reshape(n, C)
         with np.errstate(invalid="ignore"):
             below = log_density - log_density.max(axis=1, keepdims=True)
-        k = min(MAX_PIECES, max(1, math.ceil(-float(np.min(below, initial=0.0, where=np.isfinite(below))) / PIECE)))
-        return [np.exp(below / k)] * k, [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+        return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
 
 
 def _posteriors(network: Network, targets: Sequence[int], tables: Array) -> Array:
