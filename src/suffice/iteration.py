@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+M = TypeVar("M", covariant=True)
 
 
 class Step(NamedTuple):
@@ -21,6 +22,42 @@ class Step(NamedTuple):
     gain: float
     score: float
     seconds: float
+
+
+class Iteration(NamedTuple):
+    """One iteration of a run: the objective after it, which never falls; the log-likelihood; the seconds since the start."""
+
+    objective: float
+    log_likelihood: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Generic[M]):
+    """What an iterative learner returns: the model, one record per iteration, and whether it came to its end.
+
+    >>> run = Run("a model", (Iteration(-10.0, -10.0, 0.1), Iteration(-8.0, -8.0, 0.2)), converged=True)
+    >>> run.model, run.n_iterations, run.objective
+    ('a model', 2, -8.0)
+    """
+
+    model: M
+    trace: tuple[Iteration, ...]
+    converged: bool
+
+    @property
+    def n_iterations(self) -> int:
+        return len(self.trace)
+
+    @property
+    def objective(self) -> float:
+        """The objective at the end."""
+        return self.trace[-1].objective if self.trace else float("nan")
+
+    @property
+    def log_likelihood(self) -> float:
+        """The log-likelihood of what was observed, at the end."""
+        return self.trace[-1].log_likelihood if self.trace else float("nan")
 
 
 class OutOfTime(Exception):

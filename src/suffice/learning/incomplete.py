@@ -1,0 +1,142 @@
+"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked and made a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, listed, nearest
+from suffice.families.family import Estimate, Mean, Mode
+from suffice.families.priors import Prior, as_prior
+from suffice.graphs import Dag
+from suffice.learning.problem import Problem
+from suffice.models.bayes_net import BayesNet
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be learned, as every kind of problem takes it. `rows` has the columns of the graph that are not hidden."""
+
+    dag: Dag
+    rows: Data
+    variables: Mapping[str, Variable]
+    hidden: tuple[str, ...]
+    prior: Prior | None
+    estimate: Estimate
+    families: Mapping[str, Any]
+    threads: int | None = None
+
+
+def problem_of(
+    dag: Any,
+    data: Any,
+    *,
+    hidden: Any = (),
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+) -> Problem:
+    """The problem of fitting this graph to this data; what is wrong with them is said here."""
+    return solvable(task_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, families=families, threads=threads))
+
+
+def solvable(task: Task) -> Problem:
+    """The kind of problem that a task is: all finite, or with numbers in it."""
+    if all(isinstance(v, Finite) for v in task.variables.values()) and not task.families:
+        from suffice.learning.finite import FiniteProblem
+
+        return FiniteProblem.of(task)
+    from suffice.learning.hybrid import HybridProblem
+
+    return HybridProblem.of(task)
+
+
+def task_of(
+    dag: Any,
+    data: Any,
+    *,
+    hidden: Any = (),
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+) -> Task:
+    """Graph, rows, hidden variables and prior, checked."""
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    if isinstance(data, Statistics):
+        raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
+    graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
+    unseen = _hidden(hidden)
+    for name in unseen:
+        if name not in graph:
+            raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
+    rows = scan(data)
+    if known:
+        rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
+    lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
+    if lacking:
+        raise DataError(
+            f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
+            f"if no row shows it, declare its states: hidden=[Finite({lacking[0]!r}, [...])]"
+        )
+    _refuse_values(unseen, rows)
+    rows = rows.select([n for n in graph.nodes if n not in unseen])
+    if not rows.columns:
+        raise DataError("every node of the graph is hidden: there is nothing to learn from")
+    _refuse_empty(rows)
+    for v in unseen.values():
+        if v.n_states > rows.n_rows:
+            raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
+    schema = rows.schema
+    variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
+    for name in families or {}:
+        if name not in graph:
+            raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(name, graph.nodes)}")
+    return Task(graph, rows, variables, tuple(unseen), as_prior(prior), how, dict(families or {}), threads)
+
+
+def _hidden(hidden: Any) -> dict[str, Finite]:
+    """Hidden variables by name, from a list of `Finite`, one of them, or {name: states}."""
+    if isinstance(hidden, Finite):
+        hidden = [hidden]
+    if isinstance(hidden, Mapping):
+        hidden = [v if isinstance(v, Finite) else Finite(n, v) for n, v in hidden.items()]
+    if isinstance(hidden, str) or not isinstance(hidden, Iterable):
+        raise FitError(f"hidden variables are declared with their states: hidden=[Finite('class', ['a', 'b'])], not {hidden!r}")
+    result: dict[str, Finite] = {}
+    for v in hidden:
+        if not isinstance(v, Finite):
+            raise FitError(f"a hidden variable is a Finite with its states: Finite('class', ['a', 'b']), not {v!r}")
+        if v.name in result:
+            raise FitError(f"the hidden variable {v.name!r} is declared twice")
+        result[v.name] = v
+    return result
+
+
+def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:
+    """A hidden variable may be a column of the data only if no cell of it has a value."""
+    both = [n for n in hidden if n in rows.columns]
+    missing = rows.select(both).missing if both else {}
+    for name in both:
+        if missing[name] < rows.n_rows:
+            raise DataError(
+                f"the hidden variable {name!r} is also a column of the data, with values in {rows.n_rows - missing[name]:,} rows; "
+                "a column that is partly missing needs no declaration: leave it out of hidden="
+            )
+
+
+def _refuse_empty(rows: Data) -> None:
+    empty = [n for n, m in rows.missing.items() if m == rows.n_rows]
+    if empty:
+        raise DataError(
+            f"every cell of {listed(empty)} is missing; if it is never observed, declare its states: "
+            f"hidden=[Finite({empty[0]!r}, [...])], or leave it out of the graph"
+        )
