@@ -58,3 +58,26 @@ def random_rows(seed: int, n: int = 60) -> dict[str, Any]:
     y = 2.0 * x - w + rng.standard_normal(n)
     z = 100.0 + 0.5 * y - x + 0.1 * rng.standard_normal(n)
     return {"u": np.array(["a", "b"])[u], "w": np.array(["p", "q", "r"])[w], "x": x, "y": y, "z": z}
+
+
+def expected_counts(bn: sf.BayesNet, rows: list[dict[str, Any]], weights: Any = None) -> tuple[dict[str, Any], float]:
+    """The expected counts of each family, and ln p(observed), by enumeration of all completions of every row."""
+    nodes = bn.dag.nodes
+    counts = {n: np.zeros_like(bn[n].probs) for n in nodes}
+    total = 0.0
+    for row, weight in zip(rows, np.ones(len(rows)) if weights is None else weights, strict=True):
+        choices = [bn.variables[n].states if row.get(n) is None else [row[n]] for n in nodes]
+        full = [dict(zip(nodes, states, strict=True)) for states in itertools.product(*choices)]
+        places = [{n: tuple(bn.variables[v].code(f[v]) for v in (*bn[n].parents, n)) for n in nodes} for f in full]
+        p = np.array([np.prod([bn[n].probs[place[n]] for n in nodes]) for place in places])
+        total += weight * np.log(p.sum())
+        for place, share in zip(places, p / p.sum(), strict=True):
+            for n in nodes:
+                counts[n][place[n]] += weight * share
+    return counts, float(total)
+
+
+def with_gaps(table: Any, share: float, seed: int) -> dict[str, list[Any]]:
+    """The columns of an Arrow table, cells missing at random."""
+    rng = np.random.default_rng(seed)
+    return {n: [None if rng.random() < share else x for x in table[n].to_pylist()] for n in table.column_names}

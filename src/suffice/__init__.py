@@ -37,6 +37,7 @@ _HOME = {
     "Data": "engines.data",
     "Dirichlet": "families.priors",
     "Distribution": "models.answers",
+    "EmRun": "learning.em",
     "Evidence": "scores",
     "Exact": "structure.exact",
     "Finite": "variables",
@@ -72,7 +73,9 @@ _HOME = {
     "Real": "variables",
     "Request": "statistics",
     "Require": "structure.constraints",
+    "Run": "iteration",
     "Samples": "models.samples",
+    "Squarem": "learning.climb",
     "Statistics": "statistics",
     "SufficeError": "errors",
     "SufficeNote": "errors",
@@ -82,6 +85,7 @@ _HOME = {
     "bootstrap": "recipes.bootstrap",
     "compare": "graphs",
     "cross_validate": "recipes.cross_validate",
+    "em": "learning.em",
     "entropy": "models.divergence",
     "fit": "learning.fit",
     "gather": "families.gathering",
@@ -127,6 +131,7 @@ __all__ = [
     "Data",
     "Dirichlet",
     "Distribution",
+    "EmRun",
     "Evidence",
     "Exact",
     "Finite",
@@ -158,7 +163,9 @@ __all__ = [
     "Real",
     "Request",
     "Require",
+    "Run",
     "Samples",
+    "Squarem",
     "Statistics",
     "SufficeError",
     "SufficeNote",
@@ -167,6 +174,7 @@ __all__ = [
     "bootstrap",
     "compare",
     "cross_validate",
+    "em",
     "entropy",
     "fit",
     "gather",
@@ -196,6 +204,9 @@ if TYPE_CHECKING:
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
+    from suffice.iteration import Run
+    from suffice.learning.climb import Squarem
+    from suffice.learning.em import EmRun, em
     from suffice.learning.fit import fit, score
     from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet

@@ -29,6 +29,10 @@ class DataError(SufficeError):
     """Rows that cannot be used: an unknown state, a missing column, a ragged line, a negative weight."""
 
 
+class MissingCells(DataError):
+    """Rows with missing cells where complete rows are needed."""
+
+
 class StatisticsError(SufficeError):
     """Statistics that do not fit together, or do not answer the question."""
 

@@ -17,7 +17,7 @@ from suffice.engines.progress import watched
 from suffice.engines.resample import counts, drawn, parted, picked, written_out
 from suffice.engines.store import Store
 from suffice.engines.stream import Stream, stream
-from suffice.errors import DataError, listed
+from suffice.errors import DataError, MissingCells, listed
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -269,12 +269,12 @@ class Data:
     def _refuse_missing(self, missing: Mapping[str, int]) -> None:
         for name, n in missing.items():
             if n == self.n_rows:
-                raise DataError(f"the column {name!r} has no values at all: every cell is missing")
+                raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
         found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
         if found:
-            raise DataError(
+            raise MissingCells(
                 f"there are missing cells ({listed(found, style='str')}, of {self.n_rows:,} rows), and counting needs complete "
-                "rows; no row is ever dropped: fill the cells or leave the columns out (incomplete rows are yet to come)"
+                "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
             )
 
     def __repr__(self) -> str:

@@ -1,19 +1,109 @@
-"""EM: parameters from incomplete data (skeleton)."""
+"""EM: the parameters of a graph from incomplete data (Dempster, Laird & Rubin 1977, JRSS B 39, p. 1; Lauritzen 1995).
+
+    E-step   the statistics that the rows are expected to have, given what they show and the parameters so far
+    M-step   the parameters that these statistics and the prior give, as in `fit`
+
+What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mean: ln L + Σ α ln θ. Mode: ln L + Σ (α − 1) ln θ.
+"""
 
 from __future__ import annotations
 
+import operator
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError
-from suffice.families.family import Estimate
-from suffice.iteration import Iteration, Run
+from suffice.display import text_table
+from suffice.errors import FitError, ModelError, listed, note
+from suffice.families.family import Estimate, Mean
+from suffice.iteration import OutOfTime, Progress, Run
+from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
+from suffice.learning.held import held
 from suffice.learning.incomplete import problem_of
 from suffice.learning.problem import Problem
+from suffice.learning.symmetry import alike, broken, collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
+from suffice.statistics import Statistics
+from suffice.variables import Finite
+
+if TYPE_CHECKING:
+    from suffice.learning.information import Information
+
+SAME = 1e-3
+"""Optima whose objectives differ by at most this are the same."""
+
+
+class Optimum(NamedTuple):
+    """Where a start led to. `labels`: the hidden states have other places than in the best; `stopped`: why it ended early."""
+
+    start: int
+    objective: float
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    labels: bool = False
+    stopped: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class EmRun(Run[BayesNet]):
+    """What `em` returns: the best network, its trace, whether it converged, and where every start led to, the best first."""
+
+    optima: tuple[Optimum, ...] = ()
+    problem: Any = field(default=None, repr=False)
+    point: Any = field(default=None, repr=False)
+
+    @property
+    def expected(self) -> Statistics:
+        """The statistics that the data is expected to have under the model: fractional counts, moments of what is missing."""
+        statistics: Statistics = self.problem.statistics(self.point.statistic)
+        return statistics
+
+    def information(self) -> Information:
+        """Standard errors, intervals and the fraction of missing information, from the observed information.
+
+        >>> run = em("x -> y", {"x": ["a", "b", "b", "a"] * 9, "y": ["u", None, "v", "v"] * 9})
+        >>> run.information().standard_errors["x"].round(4)
+        array([0.0833, 0.0833])
+        """
+        from suffice.learning.information import observed_information
+
+        return observed_information(self.problem, self.point.parameters)
+
+    def __repr__(self) -> str:
+        how = "converged" if self.converged else "did not converge"
+        seconds = self.trace[-1].seconds if self.trace else 0.0
+        lines = [
+            f"EM {how} in {self.n_iterations:,} iterations, {seconds:.2f} s: log-likelihood {self.log_likelihood:,.4f}, "
+            f"objective {self.objective:,.4f}"
+        ]
+        if len(self.optima) > 1:
+            rows = [
+                [o.start + 1, f"{o.objective:,.4f}", o.iterations, "yes" if o.converged else o.stopped or "no", _labels(o)]
+                for o in self.optima
+            ]
+            lines += [spread(self.optima), text_table(["start", "objective", "iterations", "converged", "labels"], rows)]
+        return "\n".join([*lines, self.model._headline()])
+
+
+def _labels(optimum: Optimum) -> str:
+    return "other places" if optimum.labels else ""
+
+
+def spread(optima: tuple[Optimum, ...]) -> str:
+    """How far apart the optima of several starts are, in a sentence."""
+    ended = [o for o in optima if np.isfinite(o.objective)]
+    best = ended[0].objective
+    same = sum(best - o.objective <= SAME * (1.0 + 1e-6 * abs(best)) for o in ended)
+    lowest = min(o.objective for o in ended)
+    lost = len(optima) - len(ended)
+    return f"{same} of {len(optima)} starts led to the best optimum; the objectives lie between {lowest:,.4f} and {best:,.4f}" + (
+        f"; {lost} ended early" if lost else ""
+    )
 
 
 def em(
@@ -28,29 +118,218 @@ def em(
     tol: float = 1e-6,
     max_iter: int = 500,
     *,
+    fixed: Sequence[str] = (),
     families: Mapping[str, Any] | None = None,
+    m_step: str | None = None,
+    accelerate: Squarem | None = None,
+    batches: int | None = None,
+    time_limit: float | None = None,
     threads: int | None = None,
-) -> Run[BayesNet]:
+    progress: bool | None = None,
+) -> EmRun:
+    """The network of this graph that incomplete data gives: cells may be missing anywhere, and `hidden` variables everywhere.
+
+    `hidden` declares variables that no row shows: `[Finite("ill", ["no", "cold", "flu"])]`. Without a prior the estimates are of
+    maximum likelihood; with one they are posterior means, or modes with `estimate=Mode()`. Cells are taken to be missing at
+    random: whether a cell is missing may depend on what the row shows, not on what it hides (`missingness` looks into that).
+
+    EM finds a local optimum. With hidden variables there are 10 `starts`, drawn by `seed`; the best is kept, and `run.optima` has
+    them all. `start`, a network, is one to begin with; `fixed` names nodes whose distributions there are known, and stay. A climb
+    ends when an iteration gains at most `tol` (in nats, of the objective; 0: never), after `max_iter` iterations, at the time
+    limit, or on Ctrl-C: then the best so far is returned.
+
+    `accelerate=Squarem()` extrapolates; `batches=10` takes an M-step after each tenth of the data (incremental EM: the trace has
+    the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": Logistic()}`, whose
+    M-step has no closed form: they take one step that raises what it should maximise (generalised EM, `m_step="gradient"`).
+
+    >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
+    >>> run = em("a -> b", rows)
+    >>> run.converged, run.model["a"].probs.round(3)
+    (True, array([0.5, 0.5]))
+    """
+    tol, max_iter, seed, starts, batches = _numbers(tol, max_iter, seed, starts, batches)
+    if m_step not in (None, "gradient"):
+        raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
+    if accelerate is not None and not isinstance(accelerate, Squarem):
+        raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
+    if start is not None and not isinstance(start, BayesNet):
+        raise ModelError(f"a start is a network, not {type(start).__name__}")
+    if start is not None and hidden == ():
+        hidden = _hidden_in(dag, data, start)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, families=families, threads=threads)
-    rng = np.random.default_rng(seed)
-    begin = problem.parameters({n: start[n] for n in start}) if start else problem.first() if starts == 1 else problem.random(rng)
-    return climbed(problem, begin, tol, max_iter)
+    problem = held(problem, fixed, start)
+    shown: Progress[Climb] = Progress("EM", time_limit, progress)
+    climbs: list[Climb] = []
+    stopped = False
+    n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
+    try:
+        for i, parameters in enumerate(_beginnings(problem, start, n, seed)):
+            climb = Climb(problem, evaluated(problem, parameters), partial(_since, time.perf_counter()))
+            climbs.append(climb)
+            steps = steps_of(problem, climb.point, accelerate, batches)
+            try:
+                climb.run(steps, tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
+            except FitError as collapse:
+                climb.stopped = str(collapse)
+                if n == 1:
+                    raise
+    except (OutOfTime, KeyboardInterrupt) as stop:
+        if not any(c.trace for c in climbs):
+            if isinstance(stop, KeyboardInterrupt):
+                raise
+            raise FitError(f"the time limit of {time_limit:g} s was over before the first iteration") from None
+        stopped = True
+    finally:
+        shown.close()
+    return _finished(problem, climbs, n, stopped)
 
 
-def climbed(problem: Problem, begin: Any, tol: float, max_iter: int) -> Run[BayesNet]:
-    parameters, clock, trace = begin, time.perf_counter(), []
-    expected = problem.expected(parameters)
-    before = expected.log_likelihood + problem.log_prior(parameters)
-    converged = False
-    for _ in range(max_iter):
-        parameters = problem.maximised(expected.statistic)
-        expected = problem.expected(parameters)
-        objective = expected.log_likelihood + problem.log_prior(parameters)
-        trace.append(Iteration(objective, expected.log_likelihood, time.perf_counter() - clock))
-        if objective < before - 1e-9 * (1 + abs(before)):
-            raise FitError("the objective fell: an error of ours")
-        if tol > 0 and objective - before <= tol:
-            converged = True
-            break
-        before = objective
-    return Run(problem.network(parameters, expected.statistic, "EM"), tuple(trace), converged)
+def _since(start: float) -> float:
+    return time.perf_counter() - start
+
+
+def _numbers(tol: Any, max_iter: Any, seed: Any, starts: Any, batches: Any) -> tuple[float, int, int, int | None, int | None]:
+    try:
+        checked = float(tol)
+    except (TypeError, ValueError):
+        checked = -1.0
+    if isinstance(tol, bool) or not (np.isfinite(checked) and checked >= 0):
+        raise FitError(f"tol is a number from 0 up (in nats), not {tol!r}")
+    return (
+        checked,
+        _whole(max_iter, "max_iter", 1),
+        _whole(seed, "a seed", 0),
+        None if starts is None else _whole(starts, "starts", 1),
+        None if batches is None else _whole(batches, "batches", 1),
+    )
+
+
+def _whole(value: Any, what: str, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise FitError(f"{what} is a whole number of at least {least}, not {value!r}")
+    return number
+
+
+def _hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:
+    """The variables of a start that are nodes of the graph but not columns of the data."""
+    from suffice.engines.scan import scan
+    from suffice.graphs import Dag
+
+    columns = scan(data).columns if not isinstance(data, Statistics) else ()
+    graph = dag.dag if isinstance(dag, BayesNet) else Dag(dag)
+    return [v for n, v in start.variables.items() if n in graph and n not in columns and isinstance(v, Finite)]
+
+
+def _beginnings(problem: Problem, start: BayesNet | None, n: int, seed: int) -> Iterator[Any]:
+    """Where to start from: the network given, or what the data suggests, or at random; states that are alike are moved apart."""
+    generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(n)]
+    for i, rng in enumerate(generators):
+        if i == 0 and start is not None:
+            parameters = problem.parameters({name: start[name] for name in start})
+        elif i == 0 and not problem.hidden:
+            parameters = problem.first()
+        else:
+            parameters = problem.random(rng)
+        yield _told_apart(problem, parameters, rng)
+
+
+def _told_apart(problem: Problem, parameters: Any, rng: np.random.Generator) -> Any:
+    """The same parameters, unless states of a hidden variable are alike there: EM would never tell them apart."""
+    if not problem.hidden:
+        return parameters
+    cpds = problem.cpds(parameters)
+    moved = cpds
+    for name in problem.hidden:
+        pairs = alike(problem.dag, problem.variables, name, cpds)
+        if pairs:
+            states = list(dict.fromkeys(s for pair in pairs for s in pair))
+            note(
+                f"at the start the states {listed(states)} of the hidden variable {name!r} say the same about its children, and "
+                "EM would never tell them apart: the start was moved a little, at random"
+            )
+            moved = broken(problem.dag, name, moved, rng)
+    return parameters if moved is cpds else problem.parameters(moved)
+
+
+def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: int, climb: Climb) -> None:
+    """Show where the climb is, and look at the clock."""
+    text = "" if n == 1 else f"start {start + 1} of {n}, "
+    left = _seconds_left(climb, tol, max_iter)
+    text += f"iteration {len(climb.trace)}, log-likelihood {climb.point.log_likelihood:,.3f}"
+    progress.check(text + ("" if left is None else f", at most {left:.0f} s left" + (" of this start" if n > 1 else "")))
+
+
+def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
+    """From the rate at which gains shrink, how long until one is below the tolerance."""
+    if len(climb.trace) < 4:
+        return None
+    a, b, c = (t.objective for t in climb.trace[-3:])
+    rate = (c - b) / (b - a) if b > a else 1.0
+    left = float(max_iter - len(climb.trace))
+    if tol > 0 and 0.0 < rate < 1.0 and c - b > tol:
+        left = min(left, float(np.log(tol / (c - b)) / np.log(rate)))
+    return left * climb.trace[-1].seconds / len(climb.trace)
+
+
+def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool) -> EmRun:
+    """The best climb as a run; what the user should know of it is noted."""
+    ended = [c for c in climbs if c.trace and not c.stopped]
+    if not ended:
+        reasons = list(dict.fromkeys(c.stopped for c in climbs))
+        raise FitError(f"every one of {len(climbs)} starts ended early; the first: {reasons[0]}")
+    order = sorted(range(len(climbs)), key=lambda i: (climbs[i] not in ended, -climbs[i].point.objective, i))
+    best = climbs[order[0]]
+    cpds = problem.cpds(best.point.parameters)
+    optima = tuple(_optimum(problem, i, climbs[i], best, cpds) for i in order)
+    lost = [c for c in climbs if c.stopped]
+    if lost:
+        note(f"{len(lost)} of {n} starts ended early; the first: {lost[0].stopped}")
+    for name in problem.hidden:
+        variable = problem.variables[name]
+        gone = collapsed(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
+        if gone:
+            note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
+    if stopped:
+        note("EM was stopped before its end; this is the best so far")
+    elif not best.converged and best.trace:
+        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with max_iter=, or accelerate=Squarem()")
+    model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
+    return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)
+
+
+def _optimum(problem: Problem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:
+    moved = False
+    if climb is not best and not climb.stopped and problem.hidden:
+        other = problem.cpds(climb.point.parameters)
+        for name in problem.hidden:
+            places = relabelled(problem.dag, name, cpds, other)
+            moved = moved or (places is not None and bool((places != np.arange(len(places))).any()))
+    objective = -np.inf if climb.stopped else climb.point.objective
+    return Optimum(number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, climb.stopped)
+
+
+def _info(problem: Problem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
+    task: Any = getattr(problem, "task", None)
+    by = "maximum likelihood"
+    if getattr(problem, "prior", None) is not None:
+        by = f"posterior {type(task.estimate if task else Mean()).__name__.lower()}"
+    rows = f"{problem.weight:,.10g} incomplete rows" if task is None else _rows_in_words(problem, task.rows)
+    end = "converged" if climb.converged else "did not converge"
+    several = f", best of {len(optima)} starts" if len(optima) > 1 else ""
+    return (
+        f"fitted from {rows}, {by}, by EM: {end} in {len(climb.trace):,} iterations{several}, "
+        f"log-likelihood {climb.point.log_likelihood:,.3f}"
+    )
+
+
+def _rows_in_words(problem: Problem, rows: Any) -> str:
+    """How many rows there are, the share of their cells that is missing, and what is hidden."""
+    share = sum(rows.missing.values()) / max(1, rows.n_rows * len(rows.columns))
+    parts = [f"{problem.weight:,.10g} rows"]
+    parts += [f"{share:.3g} of the cells missing"] if share else []
+    parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
+    return ", ".join(parts)

@@ -1,64 +1,81 @@
-"""EM of finite networks (stand-in by enumeration; kernels to come)."""
+"""EM of finite networks: all tables as one array, the rows as a reduction.
+
+E-step   N = counts of complete families + expected counts of components
+M-step   θ = (N + α − m) / Σ (N + α − m),  α imagined counts, m = 1 for modes and else 0
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from suffice.families import family_of
+from suffice.errors import FitError, ModelError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd, Mode
+from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.learning.buckets import Buckets, Impossible
 from suffice.learning.incomplete import Task
 from suffice.learning.problem import Expected
+from suffice.learning.reduction import Array, Layout, Reduction, reduction_of
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Statistics
+from suffice.statistics.configurations import checked_cells, described
 from suffice.variables import Finite
 
-Tables = dict[str, Any]
 
-
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class FiniteProblem:
-    """Parameters: a table per node; statistic: counts per node of the same shapes."""
+    """Parameters: all tables in one flat array, in the order of the nodes; the statistic: counts alike."""
 
     task: Task
-    rows: Any
-    weights: Any
-    imagined: Tables
+    reduction: Reduction
+    prior: Prior | None
+    imagined: Array
+    less: Array
 
     @classmethod
     def of(cls, task: Task) -> FiniteProblem:
+        layout = layout_of(task)
         names = list(task.variables)
-        n = task.rows.n_rows
-        codes = np.full((n, len(names)), -1)
-        weights = np.ones(n)
-        for batch in task.rows.batches():
-            for name, column in batch.columns.items():
-                part = column.astype(np.int64)
-                part[column == np.iinfo(column.dtype).max] = -1
-                codes[batch.start : batch.start + len(part), names.index(name)] = part
-            if batch.weight is not None:
-                weights[batch.start : batch.start + batch.n_rows] = batch.weight
-        imagined: Tables = {}
-        for name in names:
-            parents = [task.variables[p] for p in task.dag.parents(name)]
-            said = None if task.prior is None else task.prior.imagine(task.variables[name], parents)
-            shape = [v.n_states for v in (*parents, task.variables[name])]  # type: ignore[union-attr]
-            imagined[name] = np.zeros(shape) if said is None else said.dense()  # type: ignore[union-attr]
-        return cls(task, codes, weights, imagined)
+        return cls.from_reduction(task, reduction_of(layout, names, task.rows.batches()))
+
+    @classmethod
+    def from_reduction(cls, task: Task, reduction: Reduction) -> FiniteProblem:
+        """The problem of rows that were reduced before, in parts perhaps: reductions add."""
+        names, layout = list(task.variables), reduction.layout
+        seen = Statistics(
+            [Counts((v,), c) for v, c in zip(_finite(task), np.split(reduction.states, layout.state_start[1:-1]), strict=True)],
+            reduction.weight,
+        )
+        prior = None if task.prior is None else task.prior.bind(task.variables, seen)
+        imagined, less, unspoken = np.zeros(layout.n_cells), np.zeros(layout.n_cells), []
+        for i, name in enumerate(names if prior is not None else ()):
+            child, parents = task.variables[name], [task.variables[p] for p in task.dag.parents(name)]
+            said = prior.imagine(child, parents) if prior is not None else None
+            if said is None:
+                unspoken.append(name)
+                continue
+            cells = slice(layout.table_start[i], layout.table_start[i + 1])
+            assert isinstance(said, Counts)
+            imagined[cells] = said.dense().reshape(-1)
+            less[cells] = 1.0 if isinstance(task.estimate, Mode) else 0.0
+        if unspoken:
+            note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+        if reduction.n_empty:
+            note(f"{reduction.n_empty:,} rows have no observed cell: they say nothing, and are kept")
+        return cls(task, reduction, prior, imagined, less)
 
     @property
     def dag(self) -> Dag:
         return self.task.dag
 
     @property
-    def variables(self) -> Any:
-        return self.task.variables
+    def variables(self) -> Mapping[str, Finite]:
+        return {v.name: v for v in _finite(self.task)}
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -66,67 +83,186 @@ class FiniteProblem:
 
     @property
     def weight(self) -> float:
-        return float(self.weights.sum())
+        return self.reduction.weight
 
-    def first(self) -> Tables:
-        return {n: a + 1.0 / (a + 1.0).sum(axis=-1, keepdims=True) for n, a in self.imagined.items()} and {
-            n: np.full(a.shape, 1.0 / a.shape[-1]) for n, a in self.imagined.items()
-        }
+    @property
+    def layout(self) -> Layout:
+        return self.reduction.layout
 
-    def random(self, rng: np.random.Generator) -> Tables:
-        return {n: rng.dirichlet(np.ones(a.shape[-1]), a.shape[:-1]) for n, a in self.imagined.items()}
+    @cached_property
+    def buckets(self) -> Buckets:
+        return Buckets(self.reduction, self.task.threads)
 
-    def expected(self, parameters: Tables) -> Expected:
-        names = list(self.variables)
-        sizes = [self.variables[n].n_states for n in names]
-        scopes = {n: [names.index(p) for p in self.dag.parents(n)] + [names.index(n)] for n in names}
-        N = {n: np.zeros_like(a) for n, a in self.imagined.items()}
-        total = 0.0
-        for row, weight in zip(self.rows, self.weights, strict=True):
-            states = list(product(*(range(s) if c < 0 else [c] for s, c in zip(sizes, row, strict=True))))
-            p = np.array([np.prod([parameters[n][tuple(x[i] for i in scopes[n])] for n in names]) for x in states])
-            total += weight * np.log(p.sum())
-            for x, q in zip(states, p / p.sum(), strict=True):
-                for n in names:
-                    N[n][tuple(x[i] for i in scopes[n])] += weight * q
-        return Expected(N, float(total))
-
-    def maximised(self, statistic: Tables) -> Tables:
-        less = 1.0 if isinstance(self.task.estimate, Mode) and self.task.prior is not None else 0.0
-        result = {}
-        for n, counts in statistic.items():
-            w = counts + self.imagined[n] - less
-            s = w.sum(axis=-1, keepdims=True)
-            result[n] = np.divide(w, s, out=np.full_like(w, 1.0 / w.shape[-1]), where=s > 0)
+    def parts(self, n: int) -> list[FiniteProblem]:
+        """The same components in n parts, for incremental EM; complete families are in the first."""
+        r = self.reduction
+        n = max(1, min(n, r.n_records))
+        result = []
+        for i in range(n):
+            chosen = np.arange(r.n_records) % n == i
+            at = r.record_at[:-1][chosen]
+            width = np.diff(r.record_at)[chosen]
+            starts = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
+            places = np.repeat(at - starts[:-1], width) + np.arange(starts[-1])
+            part = replace(
+                r,
+                counts=r.counts if i == 0 else np.zeros_like(r.counts),
+                record_shape=r.record_shape[chosen],
+                record_at=starts,
+                records=r.records[places],
+                multiplicity=r.multiplicity[chosen],
+            )
+            result.append(replace(self, reduction=part))
         return result
 
-    def log_prior(self, parameters: Tables) -> float:
-        less = 1.0 if isinstance(self.task.estimate, Mode) else 0.0
-        if self.task.prior is None:
+    def first(self) -> Array:
+        return self._shared(self.reduction.counts + self.imagined + 1.0)
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Tables with hidden variables are drawn around the child's own distribution, the others around what is known of them."""
+        weights = self.reduction.counts + self.imagined + 1.0
+        names = list(self.task.variables)
+        marginals = np.split(self.reduction.states, self.layout.state_start[1:-1])
+        for i, table in enumerate(self.layout.cut(weights)):
+            family = (names[i], *self.task.dag.parents(names[i]))
+            if set(family) & set(self.task.hidden):
+                own = marginals[i] + 1.0 if names[i] not in self.task.hidden else np.ones_like(marginals[i])
+                table[:] = 0.5 + len(own) * own / own.sum()
+        drawn = rng.standard_gamma(weights)
+        return self._shared(np.maximum(drawn, 1e-12))
+
+    def expected(self, parameters: Array) -> Expected:
+        counts = self.reduction.counts
+        try:
+            more, log_likelihood = self.buckets.expected(parameters)
+        except Impossible as impossible:
+            raise self._impossible(impossible.record) from None
+        known = counts > 0
+        lost = known & (parameters <= 0.0)
+        if lost.any():
+            raise FitError(f"rows with {self._cell(int(np.argmax(lost)))} are impossible under the parameters{START}")
+        return Expected(counts + more, log_likelihood + float(counts[known] @ np.log(parameters[known])))
+
+    def maximised(self, statistic: Array) -> Array:
+        weights = statistic + self.imagined - self.less
+        if self.less.any() and weights.min() < 0.0:
+            cell = int(np.argmin(weights))
+            raise FitError(
+                f"the posterior has no mode: count and prior at {self._cell(cell)} make {weights[cell] + 1.0:g}, below 1; "
+                "use estimate=Mean() or a stronger prior"
+            )
+        return self._shared(weights)
+
+    def log_prior(self, parameters: Array) -> float:
+        more = self.imagined - self.less
+        said = more != 0.0
+        if not said.any():
             return 0.0
-        return float(sum(((a - less) * np.log(parameters[n])).sum() for n, a in self.imagined.items()))
+        with np.errstate(divide="ignore"):
+            return float(more[said] @ np.log(parameters[said]))
 
-    def cpds(self, parameters: Tables) -> dict[str, Cpd]:
-        return {n: Table(self._child(n), self._parents(n), p) for n, p in parameters.items()}
+    def free_energy(self, statistic: Array, parameters: Array) -> float:
+        """Σ N ln θ."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.where(statistic > 0, statistic * np.log(parameters), 0.0).sum())
 
-    def parameters(self, cpds: Mapping[str, Cpd]) -> Tables:
-        return {n: np.array(cpds[n].probs) for n in self.variables}  # type: ignore[attr-defined]
+    def vector(self, parameters: Array) -> Array:
+        """Coordinates to extrapolate in: roots, since logarithms of vanishing probabilities run away."""
+        return np.sqrt(parameters)
 
-    def statistics(self, statistic: Tables) -> Statistics:
-        return Statistics([Counts((*self._parents(n), self._child(n)), c) for n, c in statistic.items()], self.weight)
+    def from_vector(self, vector: Array) -> Array:
+        """Back from roots, which may have been led below 0, and rows divided by their sums."""
+        return self._shared(vector**2)
 
-    def network(self, parameters: Tables, statistic: Tables, info: str) -> BayesNet:
-        named = self.statistics(statistic)
-        cpds: dict[str, Cpd] = {}
-        for n, p in parameters.items():
-            request = family_of(self._child(n), self._parents(n)).needs(self._child(n), self._parents(n))
-            cpds[n] = Table(self._child(n), self._parents(n), p, named.answer(request))  # type: ignore[arg-type]
-        return BayesNet.of(self.dag, self.variables, cpds, prior=self.task.prior, estimate=self.task.estimate, fit_info=info)
+    def cpds(self, parameters: Array) -> dict[str, Cpd]:
+        return self._tables(parameters, None)
 
-    def _child(self, name: str) -> Finite:
-        v = self.variables[name]
-        assert isinstance(v, Finite)
-        return v
+    def parameters(self, cpds: Mapping[str, Cpd]) -> Array:
+        parts = []
+        for name, v in self.variables.items():
+            cpd, parents = cpds.get(name), self.task.dag.parents(name)
+            if not isinstance(cpd, Table) or set(cpd.parents) != set(parents):
+                raise ModelError(f"the start has no table of {name!r} given {listed(parents) or 'nothing'}")
+            for mine, theirs in zip((v, *(self.variables[p] for p in parents)), (cpd.child, *_by(cpd, parents)), strict=True):
+                if mine.states != theirs.states:
+                    raise ModelError(
+                        f"{mine.name!r} has the states {listed(theirs.states)} in the start and {listed(mine.states)} in the data"
+                    )
+            axes = [cpd.parents.index(p) for p in parents]
+            parts.append(np.transpose(cpd.probs, [*axes, len(axes)]).reshape(-1))
+        return np.concatenate(parts)
 
-    def _parents(self, name: str) -> tuple[Finite, ...]:
-        return tuple(self._child(p) for p in self.dag.parents(name))
+    def statistics(self, statistic: Array) -> Statistics:
+        return Statistics([t.seen for t in self._tables(self.first(), statistic).values()], self.weight)
+
+    def network(self, parameters: Array, statistic: Array, info: str) -> BayesNet:
+        cpds = self._tables(parameters, statistic)
+        return BayesNet.of(
+            self.dag,
+            self.variables,
+            cpds,
+            prior=self.prior,
+            estimate=self.task.estimate,
+            fit_info=info,
+            incomplete=True,
+        )
+
+    def _tables(self, parameters: Array, statistic: Array | None) -> dict[str, Cpd]:
+        tables = self.layout.cut(parameters)
+        counts = [None] * len(tables) if statistic is None else self.layout.cut(statistic)
+        result: dict[str, Cpd] = {}
+        for (name, child), table, seen in zip(self.variables.items(), tables, counts, strict=True):
+            parents = tuple(self.variables[p] for p in self.task.dag.parents(name))
+            result[name] = Table(child, parents, table, None if seen is None else Counts((*parents, child), seen))
+        return result
+
+    def _shared(self, weights: Array) -> Array:
+        """Weights divided by the sums of their rows; a row without weight is uniform."""
+        sums = self.layout.row_sums(weights)
+        uniform = 1.0 / np.repeat(self.layout.row_length, self.layout.row_length)
+        return np.divide(weights, sums, out=uniform, where=sums > 0)
+
+    def _cell(self, cell: int) -> str:
+        i = int(np.searchsorted(self.layout.table_start, cell, side="right")) - 1
+        return described(cell - int(self.layout.table_start[i]), self._family(i))
+
+    def _family(self, i: int) -> tuple[Finite, ...]:
+        name = list(self.task.variables)[i]
+        return (*(self.variables[p] for p in self.task.dag.parents(name)), self.variables[name])
+
+    def _impossible(self, record: int) -> FitError:
+        """What an impossible record shows: the observed states around what is missing."""
+        r = self.reduction
+        variables, families = r.shapes[int(r.record_shape[record])]
+        names = list(self.task.variables)
+        missing = {names[v] for v in variables.tolist()}
+        shown: dict[str, str] = {}
+        for f, place in zip(families.tolist(), r.records[r.record_at[record] : r.record_at[record + 1]].tolist(), strict=True):
+            scope = self._family(f)
+            digits = np.unravel_index(place - int(r.layout.table_start[f]), [v.n_states for v in scope])
+            shown |= {v.name: v.states[int(d)] for v, d in zip(scope, digits, strict=True) if v.name not in missing}
+        given = ", ".join(f"{n}={s!r}" for n, s in shown.items()) or "any cells"
+        gone = listed(sorted(missing))
+        return FitError(f"rows with {given}, in which {gone} is missing, are impossible under the parameters{START}")
+
+
+START = "; give another start, or one without zeros"
+
+
+def layout_of(task: Task) -> Layout:
+    """The tables of a task's network."""
+    finite = _finite(task)
+    names = [v.name for v in finite]
+    number = {n: i for i, n in enumerate(names)}
+    scopes = [[*(number[p] for p in task.dag.parents(n)), number[n]] for n in names]
+    for scope in scopes:
+        checked_cells([finite[i] for i in scope], f"the table of {names[scope[-1]]!r}")
+    return Layout.of([v.n_states for v in finite], scopes)
+
+
+def _finite(task: Task) -> list[Finite]:
+    return [v for v in task.variables.values() if isinstance(v, Finite)]
+
+
+def _by(cpd: Table, names: tuple[str, ...]) -> list[Finite]:
+    return [cpd.parent_variables[cpd.parents.index(n)] for n in names]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-from suffice.errors import DataError, FitError, listed, nearest
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.gathering import gather
@@ -25,6 +26,8 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     `estimate=Mode()`, and the posterior is kept for intervals. Several priors may speak for different nodes:
     `prior=(BDeu(1), NormalInverseGamma())`.
 
+    Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
+
     >>> from suffice.families.priors import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
     >>> bn["wet"].probs.round(3)
@@ -34,10 +37,20 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     how = Mean() if estimate is None else estimate
     if not isinstance(how, (Mean, Mode)):
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
-    if isinstance(dag, BayesNet):
-        dag, data = dag.dag, dag.summary(data)
-    graph = Dag(dag)
-    return estimated(graph, gather(data, graph), as_prior(prior), how)
+    rows = data if isinstance(data, Statistics) else scan(data)
+    try:
+        seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
+    except MissingCells:
+        return _from_incomplete(dag, rows, prior, how)
+    return estimated(dag.dag if isinstance(dag, BayesNet) else Dag(dag), seen, as_prior(prior), how)
+
+
+def _from_incomplete(dag: Any, rows: Any, prior: Any, how: Estimate) -> BayesNet:
+    from suffice.learning.em import em
+
+    run = em(dag, rows, prior=prior, estimate=how)
+    note(f"there are missing cells: {run.model.fit_info}")
+    return run.model
 
 
 @overload

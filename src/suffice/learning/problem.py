@@ -1,8 +1,8 @@
 """Incomplete data of one graph, reduced once to what iterations need: the common face of all kinds of networks.
 
-    E-step   expected(θ)     the statistics that the data is expected to have under θ, and ln p(observed | θ)
-    M-step   maximised(s)    the parameters that statistics and prior give: as in `fit`
-    objective                ln p(observed | θ) + log_prior(θ), which no iteration lowers (DESIGN: conventions)
+E-step   expected(θ)     the statistics that the data is expected to have under θ, and ln p(observed | θ)
+M-step   maximised(s)    the parameters that statistics and prior give: as in `fit`
+objective                ln p(observed | θ) + log_prior(θ), which no iteration lowers (DESIGN: conventions)
 """
 
 from __future__ import annotations

@@ -75,10 +75,11 @@ class BayesNet(Answering):
         estimate: Estimate | None = None,
         fit_info: str = "written down",
         intervened: Iterable[str] = (),
+        incomplete: bool = False,
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._intervened = frozenset(intervened)
+        self._intervened, self._incomplete = frozenset(intervened), incomplete
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> BayesNet:
@@ -114,6 +115,11 @@ class BayesNet(Answering):
     def fit_info(self) -> str:
         """How the network came about, in a sentence."""
         return self._fit_info
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether it was fitted from rows with missing cells or hidden variables."""
+        return self._incomplete
 
     @property
     def intervened(self) -> frozenset[str]:
@@ -213,6 +219,11 @@ class BayesNet(Answering):
         >>> bn.update({"x": ["b", "b"]})["x"].probs
         array([0.25, 0.75])
         """
+        if self._incomplete:
+            raise ModelError(
+                "this network was fitted from incomplete data, whose statistics are expected, not seen: call "
+                "em(dag, all_rows, start=bn), with the old rows and the new"
+            )
         if self._statistics is None:
             raise ModelError(
                 "this network was written down, not fitted: there is nothing to add rows to; use fit with a prior, BDe(bn, ess)"

@@ -1,0 +1,213 @@
+"""Incomplete rows reduced to what an E-step needs of them: counts of complete families, and distinct components.
+
+Given what a row shows, its missing variables fall into components: those that share a family belong together. A component is
+told by its shape (which variables are missing) and, for each family that touches it, where in its table the observed states
+lead. Equal components are kept once, with their weight: however many rows there are, there are few of them.
+
+    shape    m, k, the m variables, the k families that touch them
+    record   for each of these families the place in all tables of its first cell that the observed states leave
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from suffice.kernels import kernel
+
+_ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
+
+
+@kernel(
+    nb.int64(
+        nb.int64,
+        nb.int32[:, ::1],
+        _floats,
+        _ints,
+        _ints,
+        _ints,
+        _ints,
+        _ints,
+        _ints,
+        _floats,
+        _ints,
+        _floats,
+        _places,
+        _ints,
+        _ints,
+        _places,
+        _ints,
+        _ints,
+        _floats,
+        _keys,
+        _ints,
+        _ints,
+        _ints,
+        _ints,
+    )
+)
+def reduce_rows(
+    first: int,
+    codes: Any,
+    weight: Any,
+    scope_start: Any,
+    scopes: Any,
+    strides: Any,
+    table_start: Any,
+    touch_start: Any,
+    touches: Any,
+    counts: Any,
+    state_start: Any,
+    states: Any,
+    shapes: Any,
+    shape_at: Any,
+    shape_slots: Any,
+    records: Any,
+    record_at: Any,
+    record_shape: Any,
+    multiplicity: Any,
+    record_key: Any,
+    record_slots: Any,
+    row_at: Any,
+    row_records: Any,
+    work: Any,
+) -> int:
+    """Take the rows from `first` on; the row before which room ran out. A missing code is −1.
+
+    `shape_at[0]` is the number of shapes and `shape_at[1 + i]` where the i-th begins (one more: where the next would);
+    `record_at` likewise. Slots find them by a hash (−1: empty). If `row_at` is not empty, it and `row_records` get each row's records.
+    `states` counts the observed states of each variable, from
+    `state_start` on. `work` has room for 2 numbers a variable and 2 a family.
+    """
+    n, n_families = len(touch_start) - 1, len(table_start) - 1
+    mark, queue, done, place = work[:n], work[n : 2 * n], work[2 * n :], work[2 * n + n_families :]
+    for r in range(first, len(codes)):
+        if (
+            shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
+            or shape_at[0] + n + 3 > len(shape_at)
+            or 2 * (shape_at[0] + n) > len(shape_slots)
+            or record_at[1 + record_at[0]] + n_families > len(records)
+            or record_at[0] + n + 3 > len(record_at)
+            or 2 * (record_at[0] + n) > len(record_slots)
+            or (len(row_at) > 0 and row_at[r] + n > len(row_records))
+        ):
+            return r
+        if len(row_at) > 0:
+            row_at[r + 1] = row_at[r]
+        w = weight[r]
+        if w == 0.0:
+            continue
+        missing = 0
+        for v in range(n):
+            c = codes[r, v]
+            mark[v] = 1 if c < 0 else 0
+            missing += mark[v]
+            if c >= 0:
+                states[state_start[v] + c] += w
+        for f in range(n_families):
+            at = table_start[f]
+            whole = True
+            for i in range(scope_start[f], scope_start[f + 1]):
+                c = codes[r, scopes[i]]
+                if c < 0:
+                    whole = False
+                else:
+                    at += c * strides[i]
+            done[f] = 1 if whole else 0
+            place[f] = at
+            if whole:
+                counts[at] += w
+        v = 0
+        while missing > 0:
+            while mark[v] == 0:
+                v += 1
+            m, k, head = 1, 0, 0
+            queue[0] = v
+            mark[v] = 0
+            to = shape_at[1 + shape_at[0]] + 2 + n
+            key = np.uint64(1469598103934665603)
+            while head < m:
+                u = queue[head]
+                key = (key ^ np.uint64(u)) * np.uint64(1099511628211)
+                head += 1
+                for t in range(touch_start[u], touch_start[u + 1]):
+                    f = touches[t]
+                    if done[f] == 1:
+                        continue
+                    done[f] = 1
+                    shapes[to + k] = f
+                    k += 1
+                    for i in range(scope_start[f], scope_start[f + 1]):
+                        if mark[scopes[i]] == 1:
+                            mark[scopes[i]] = 0
+                            queue[m] = scopes[i]
+                            m += 1
+            missing -= m
+            slot = np.int64((key >> np.uint64(17)) % np.uint64(len(shape_slots)))
+            shape = np.int64(-1)
+            while shape_slots[slot] >= 0:
+                there = shape_at[1 + shape_slots[slot]]
+                same = shapes[there] == m
+                for i in range(m if same else 0):
+                    if shapes[there + 2 + i] != queue[i]:
+                        same = False
+                        break
+                if same:
+                    shape = shape_slots[slot]
+                    break
+                slot = (slot + 1) % len(shape_slots)
+            if shape < 0:
+                shape = shape_at[0]
+                shape_slots[slot] = shape
+                at = shape_at[1 + shape]
+                for i in range(k):
+                    shapes[at + 2 + m + i] = shapes[to + i]
+                for i in range(m):
+                    shapes[at + 2 + i] = queue[i]
+                shapes[at], shapes[at + 1] = m, k
+                shape_at[0] += 1
+                shape_at[2 + shape] = at + 2 + m + k
+            families = shape_at[1 + shape] + 2 + m
+            at = record_at[1 + record_at[0]]
+            key = np.uint64(1469598103934665603) ^ np.uint64(shape)
+            for i in range(k):
+                p = place[shapes[families + i]]
+                records[at + i] = p
+                key = (key ^ np.uint64(p)) * np.uint64(1099511628211)
+            slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
+            record = np.int64(-1)
+            while record_slots[slot] >= 0:
+                other = record_slots[slot]
+                same = record_key[other] == key and record_shape[other] == shape
+                for i in range(k if same else 0):
+                    if records[record_at[1 + other] + i] != records[at + i]:
+                        same = False
+                        break
+                if same:
+                    record = other
+                    break
+                slot = (slot + 1) % len(record_slots)
+            if record < 0:
+                record = record_at[0]
+                record_slots[slot] = record
+                record_key[record], record_shape[record] = key, shape
+                multiplicity[record] = 0.0
+                record_at[0] += 1
+                record_at[2 + record] = at + k
+            multiplicity[record] += w
+            if len(row_at) > 0:
+                row_records[row_at[r + 1]] = record
+                row_at[r + 1] += 1
+    return len(codes)
+
+
+@kernel(nb.void(nb.int64, _keys, _ints))
+def rehash(n: int, keys: Any, slots: Any) -> None:
+    """Put records 0 … n−1 into new slots, all of them empty."""
+    for i in range(n):
+        slot = np.int64((keys[i] >> np.uint64(17)) % np.uint64(len(slots)))
+        while slots[slot] >= 0:
+            slot = (slot + 1) % len(slots)
+        slots[slot] = i

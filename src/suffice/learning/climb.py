@@ -1,0 +1,164 @@
+"""One climb of EM from one start: plain, accelerated, or in parts. The objective never falls, and that is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.errors import FitError, SufficeError
+from suffice.iteration import Iteration
+from suffice.learning.problem import Problem
+
+ROUNDING = 1e-10
+"""A fall of the objective by a smaller share of it than this is rounding."""
+
+
+class Point(NamedTuple):
+    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM."""
+
+    parameters: Any
+    statistic: Any
+    objective: float
+    log_likelihood: float
+    plain: bool = True
+
+
+class FellError(SufficeError):
+    """The objective fell, which EM rules out: an error in this program, not in the data."""
+
+
+@dataclass(frozen=True)
+class Squarem:
+    """Acceleration: every third point is extrapolated from the two steps before it, and kept only if it is better.
+
+    SQUAREM, scheme S3 (Varadhan & Roland 2008, Scandinavian Journal of Statistics 35, p. 335), with the objective watched, so
+    that it never falls. A step costs up to half as much again, and saves most of them where EM crawls.
+
+    >>> Squarem()
+    Squarem()
+    """
+
+
+@dataclass(eq=False)
+class Climb:
+    """Where a climb has got to: it can be looked at, or stopped, at any time."""
+
+    problem: Problem
+    point: Point
+    clock: Callable[[], float]
+    trace: list[Iteration] = field(default_factory=list)
+    converged: bool = False
+    stopped: str = ""
+
+    def run(self, steps: Iterator[Point], tol: float, max_iter: int, watch: Callable[[Climb], None]) -> None:
+        """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
+        for point in islice(steps, max_iter):
+            gain = point.objective - self.point.objective
+            slack = ROUNDING * (1.0 + abs(point.objective))
+            if gain < -slack or np.isnan(gain):
+                raise FellError(
+                    f"the objective of EM fell from {self.point.objective!r} to {point.objective!r} in iteration "
+                    f"{len(self.trace) + 1}: that is an error of ours, please report it"
+                )
+            self.point = point
+            self.trace.append(Iteration(point.objective, point.log_likelihood, self.clock()))
+            if tol > 0 and point.plain and gain <= max(tol, 1e-15 * abs(point.objective)):
+                self.converged = True
+                return
+            watch(self)
+
+
+def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
+    """A point: one E-step."""
+    expected = problem.expected(parameters)
+    objective = expected.log_likelihood + problem.log_prior(parameters)
+    return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
+
+
+def steps_of(problem: Problem, begin: Point, accelerate: Squarem | None = None, batches: int | None = None) -> Iterator[Point]:
+    """The points that follow a beginning, without end."""
+    if batches is not None:
+        return incremental(problem, begin, batches)
+    return plain(problem, begin) if accelerate is None else accelerated(problem, begin)
+
+
+def plain(problem: Problem, point: Point) -> Iterator[Point]:
+    """θ ← M(E(θ))."""
+    while True:
+        point = evaluated(problem, problem.maximised(point.statistic))
+        yield point
+
+
+def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
+    """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
+    coordinates = _coordinates(problem)
+    while True:
+        here = [point]
+        for _ in range(2):
+            here.append(evaluated(problem, problem.maximised(here[-1].statistic)))
+            yield here[-1]
+        point = here[-1]
+        ahead = _extrapolated(coordinates, [p.parameters for p in here])
+        if ahead is None:
+            continue
+        try:
+            further = evaluated(problem, ahead, plain=False)
+        except FitError:  # beyond what the model allows: stay
+            continue
+        if further.objective > point.objective:
+            point = further
+            yield point
+
+
+def _extrapolated(coordinates: Any, parameters: list[Any]) -> Any:
+    a, b, c = (coordinates.vector(p) for p in parameters)
+    used = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    r = b[used] - a[used]
+    v = (c[used] - b[used]) - r
+    curve, size = float(np.linalg.norm(v)), float(np.linalg.norm(r))
+    if curve == 0.0 or size <= curve:
+        return None
+    step = -size / curve
+    ahead = np.where(used, 0.0, c)
+    ahead[used] = a[used] - 2.0 * step * r + step**2 * v
+    return coordinates.from_vector(ahead)
+
+
+def _coordinates(problem: Any) -> Any:
+    if hasattr(problem, "vector"):
+        return problem
+    from suffice.learning.coordinates import Coordinates
+
+    return Coordinates(problem)
+
+
+def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
+    """The E-step of one part after the other, an M-step after each (Neal & Hinton 1998, Learning in Graphical Models, p. 355).
+
+    What never falls is the free energy, Σ over parts of ln L + N·(ln θ − ln θ'), θ' the parameters of the part's last E-step;
+    it is at most the objective, and the same at the end. One point is one pass over all parts.
+    """
+    if not hasattr(problem, "parts"):
+        raise FitError("batches= is for finite networks; leave it out, or cut the real columns into intervals")
+    parts = problem.parts(batches)
+    parameters = begin.parameters
+    known: list[Any] = [None] * len(parts)
+    entropy = np.zeros(len(parts))
+    total = np.zeros(0)
+    while True:
+        for i, part in enumerate(parts):
+            expected = part.expected(parameters)
+            total = expected.statistic if known[i] is None and not len(total) else total + expected.statistic
+            if known[i] is not None:
+                total = np.maximum(total - known[i], 0.0)
+            known[i] = expected.statistic
+            entropy[i] = expected.log_likelihood - problem.free_energy(expected.statistic, parameters)
+            if all(k is not None for k in known):
+                total = np.sum(known, axis=0)  # anew, so that rounding does not pile up
+                parameters = problem.maximised(total)
+        bound = float(entropy.sum()) + problem.free_energy(total, parameters)
+        yield Point(parameters, total, bound + problem.log_prior(parameters), bound)

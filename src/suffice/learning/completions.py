@@ -1,0 +1,356 @@
+"""What incomplete rows may have been, under a finite network: the completions of each component of missing cells.
+
+Given the observed cells of a row, its missing ones fall into components that are independent of each other: cells stay together if
+a path in the moral graph joins them that passes no observed cell. A component's posterior depends on its variables and the states
+around it only, so that equal ones are computed once. It is a list of completions with their probabilities: all that are possible,
+up to `MOST` combinations of states; of larger components `DRAWS` exact draws, which weigh the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.engines.encode import missing_code
+from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
+from suffice.families.categorical import Table
+from suffice.models.bayes_net import BayesNet
+from suffice.variables import Finite
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+
+MOST = 2**14
+"""Combinations of states up to which a component is enumerated."""
+
+DRAWS = 2_000
+"""Draws from the posterior of a larger one."""
+
+ROOM = 2**22
+"""Combinations whose room is taken at once."""
+
+LARGEST = 2**24
+"""Cells of the largest table on the way to a draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Rows as states by number, `codes[variable, row]`, −1 where missing; equal rows are one row with their weight together."""
+
+    variables: tuple[Finite, ...]
+    codes: Small
+    weights: Floats
+    row: Ints
+    """A row of the data that each stands for."""
+    weight: float
+
+    @staticmethod
+    def of(rows: Data, variables: Mapping[str, Finite]) -> CodedRows:
+        """The rows over these variables, of which those that are no column are hidden."""
+        codes = np.full((len(variables), rows.n_rows), -1, np.int32)
+        weights = np.ones(rows.n_rows)
+        seen = [n for n in variables if n in rows.columns]
+        for batch in rows.select(seen).batches():
+            part = slice(batch.start, batch.start + batch.n_rows)
+            for i, name in enumerate(variables):
+                if name in batch.columns:
+                    column = batch.columns[name]
+                    codes[i, part] = np.where(column == missing_code(column.dtype), -1, column.astype(np.int64))
+            if batch.weight is not None:
+                weights[part] = batch.weight
+        first, inverse = _alike(codes)
+        merged = np.bincount(inverse, weights, len(first))
+        return CodedRows(
+            tuple(variables.values()), np.ascontiguousarray(codes[:, first]), merged, first.astype(np.int64), float(weights.sum())
+        )
+
+
+class Completions(NamedTuple):
+    """The components of some rows, as `suffice.kernels.expectations` takes them: `codes`, then lists by missing cell and by component."""
+
+    codes: Small
+    weights: Floats
+    component: Small
+    position: Small
+    marginal_at: Ints
+    marginal: Floats
+    at: Ints
+    digit_at: Ints
+    size: Small
+    p: Floats
+    digits: Small
+
+    @staticmethod
+    def of(model: BayesNet, rows: CodedRows, seed: int = 0) -> Completions:
+        """What the rows may have been under the model."""
+        return _completions(_Network.of(model, rows.variables), rows, seed)
+
+
+class _Network(NamedTuple):
+    """A finite network in numbers, over variables in a given order."""
+
+    sizes: Ints
+    families: list[list[int]]
+    """Each variable's parents, then itself."""
+    logs: list[Floats]
+
+    @staticmethod
+    def of(model: BayesNet, variables: Sequence[Finite]) -> _Network:
+        number = {v.name: i for i, v in enumerate(variables)}
+        families, logs = [], []
+        for v in variables:
+            cpd = model[v.name]
+            assert isinstance(cpd, Table)
+            families.append([*(number[p] for p in cpd.parents), number[v.name]])
+            with np.errstate(divide="ignore"):
+                logs.append(np.log(cpd.probs))
+        return _Network(np.array([v.n_states for v in variables], np.int64), families, logs)
+
+    def linked(self) -> npt.NDArray[np.uint8]:
+        """Which variables are in a family together."""
+        n = len(self.sizes)
+        result = np.zeros((n, n), np.uint8)
+        for family in self.families:
+            result[np.ix_(family, family)] = 1
+        np.fill_diagonal(result, 0)
+        return result
+
+
+class _Components(NamedTuple):
+    """Components of missing cells: of component d the variables start[d]:start[d+1], and the row."""
+
+    start: Ints
+    variables: Small
+    rows: Ints
+
+
+def _completions(network: _Network, rows: CodedRows, seed: int) -> Completions:
+    owner, variables = (a.astype(np.int32) for a in np.nonzero(rows.codes.T < 0))
+    codes = rows.codes.copy()
+    linked = network.linked()
+    label = _labels(owner, variables, rows.codes.shape[1], linked)
+    order = np.argsort(label, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(label))]).astype(np.int64)
+    every = _Components(start, variables[order], owner[order][start[:-1]].astype(np.int64))
+    position = np.empty(len(label), np.int32)
+    position[order] = np.arange(len(label)) - np.repeat(start[:-1], np.diff(start))
+    codes[variables, owner] = ~np.arange(len(variables), dtype=np.int32)
+    which, inverse = _distinct(every, rows.codes, linked)
+    some = _chosen(every, which)
+    count, p, digits = _listed(network, some, rows, seed)
+    size = np.diff(some.start)
+    at = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    digit_at = np.concatenate([[0], np.cumsum(count * size)]).astype(np.int64)
+    marginal, of_cell = _marginals(network, some, count, at, digit_at, p, digits)
+    component = inverse[label].astype(np.int32)
+    lists = (component, position, of_cell[some.start[component] + position], marginal)
+    return Completions(codes, rows.weights, *lists, at, digit_at, size.astype(np.int32), p, digits)
+
+
+def _labels(owner: Small, variables: Small, n_rows: int, linked: Any) -> Ints:
+    from suffice.kernels.expectations import labelled
+
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_rows))]).astype(np.int64)
+    label = np.empty(len(owner), np.int64)
+    labelled(first, variables, linked, label)
+    return label
+
+
+def _distinct(every: _Components, codes: Small, linked: Any) -> tuple[Ints, Ints]:
+    """One of each kind of components, and of which kind each is: the same variables, the same states around them."""
+    from suffice.kernels.expectations import fingerprints
+
+    near = [np.flatnonzero(row) for row in linked]
+    near_first = np.concatenate([[0], np.cumsum([len(x) for x in near])]).astype(np.int64)
+    prints = np.empty((len(every.rows), 2), np.uint64)
+    fingerprints(
+        every.start, every.variables, every.rows, codes, near_first, np.concatenate([*near, []]).astype(np.int32), prints
+    )
+    _, which, inverse = np.unique(prints[:, 0], return_index=True, return_inverse=True)
+    if np.any(prints[which[inverse], 1] != prints[:, 1]):  # two kinds with the same first number
+        which = inverse = np.arange(len(every.rows))
+    return which, inverse
+
+
+def _chosen(every: _Components, which: Ints) -> _Components:
+    size = np.diff(every.start)[which]
+    start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    cells = np.repeat(every.start[which] - start[:-1], size) + np.arange(start[-1])
+    return _Components(start, every.variables[cells], every.rows[which])
+
+
+def _listed(network: _Network, some: _Components, rows: CodedRows, seed: int) -> tuple[Ints, Floats, Small]:
+    """The number of completions of each component, their probabilities, and their states."""
+    n = len(some.rows)
+    ways = np.exp2(_summed(np.log2(network.sizes[some.variables]), some.start)) if n else np.zeros(0)
+    large = ways > MOST * (1 + 1e-9)
+    if large.any():
+        note(
+            f"{int(large.sum()):,} groups of cells that are missing together have more than {MOST:,} combinations of states: "
+            f"for these {DRAWS:,} exact draws stand for the posterior, and what is expected is approximate"
+        )
+    drawn = {int(d): _draws(network, some, int(d), rows, seed) for d in np.flatnonzero(large)}
+    parts: list[tuple[Ints, Floats, Small]] = []
+    block = np.cumsum(np.where(large, 0, ways)) // ROOM
+    edges = np.flatnonzero(np.diff(np.where(large, -1 - np.arange(n), block))) + 1
+    for low, high in zip([0, *edges], [*edges, n], strict=True):
+        if low in drawn:
+            one = np.full(DRAWS, 1.0 / DRAWS)
+            parts.append((np.array([DRAWS]), one, drawn[low].astype(np.int32).reshape(-1)))
+        elif high > low:
+            parts.append(_enumerated(network, some, low, high, int(ways[low:high].sum() + 0.5), rows))
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)
+    count, p, digits = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return count, p, digits
+
+
+def _summed(values: Floats, start: Ints) -> Floats:
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return np.asarray(total[start[1:]] - total[start[:-1]])
+
+
+def _enumerated(
+    network: _Network, some: _Components, low: int, high: int, room: int, rows: CodedRows
+) -> tuple[Ints, Floats, Small]:
+    from suffice.kernels.expectations import completed
+
+    start = some.start[low : high + 1]
+    size = np.diff(start)
+    p, count = np.empty(room), np.zeros(high - low, np.int64)
+    digits = np.empty(int((np.exp2(_summed(np.log2(network.sizes[some.variables]), some.start))[low:high] * size).sum() + 0.5), np.int32)
+    bad = completed(
+        start - start[0],
+        np.ascontiguousarray(some.variables[start[0] : start[-1]]),
+        np.ascontiguousarray(some.rows[low:high]),
+        rows.codes,
+        network.sizes,
+        *_flat(network),
+        count,
+        digits,
+        p,
+    )
+    if bad >= 0:
+        raise _impossible(rows, int(some.rows[low + bad]))
+    return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
+
+
+def _flat(network: _Network) -> tuple[Ints, Small, Ints, Floats, Ints, Small]:
+    """Families, tables and children end to end."""
+    n = len(network.sizes)
+    first = np.concatenate([[0], np.cumsum([len(f) for f in network.families])]).astype(np.int64)
+    at = np.concatenate([[0], np.cumsum([t.size for t in network.logs])[:-1]]).astype(np.int64)
+    children: list[list[int]] = [[] for _ in range(n)]
+    for child, family in enumerate(network.families):
+        for p in family[:-1]:
+            children[p].append(child)
+    child_first = np.concatenate([[0], np.cumsum([len(c) for c in children])]).astype(np.int64)
+    members = np.array([v for f in network.families for v in f], np.int32)
+    logs = np.concatenate([t.reshape(-1) for t in network.logs])
+    return first, members, at, logs, child_first, np.array([c for group in children for c in group], np.int32)
+
+
+def _marginals(
+    network: _Network, some: _Components, count: Ints, at: Ints, digit_at: Ints, p: Floats, digits: Small
+) -> tuple[Floats, Ints]:
+    """The marginal of each cell of each component, and where it begins."""
+    sizes = network.sizes[some.variables]
+    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    size = np.diff(some.start)
+    cell = np.repeat(some.start[:-1], count * size) + (np.arange(len(digits)) - np.repeat(digit_at[:-1], count * size)) % np.repeat(
+        size, count * size
+    )
+    weight = np.repeat(p, np.repeat(size, count))
+    return np.bincount(begin[:-1][cell] + digits, weight, int(begin[-1])).astype(np.float64), begin[:-1]
+
+
+def _draws(network: _Network, some: _Components, d: int, rows: CodedRows, seed: int) -> Small:
+    """Exact draws from the posterior of a large component, [draw, cell]: its variables are summed out one by one, and then drawn back.
+
+    Each variable, when its turn comes, is drawn from the product of the factors that were joined when it was summed out.
+    """
+    members = some.variables[some.start[d] : some.start[d + 1]].tolist()
+    row = rows.codes[:, some.rows[d]]
+    factors = _factors(network, set(members), row)
+    eliminated: list[tuple[int, list[int], Floats]] = []
+    left = set(members)
+    while left:
+        v = min(left, key=lambda u: (_cost(network, factors, u), u))
+        left.discard(v)
+        joined = [f for f in factors if v in f[0]]
+        scope = [*sorted({u for f in joined for u in f[0]} - {v}), v]
+        _refuse_large(network, scope, rows)
+        table = sum((_aligned(f, scope) for f in joined), np.zeros(network.sizes[scope]))
+        eliminated.append((v, scope[:-1], table))
+        factors = [f for f in factors if v not in f[0]]
+        with np.errstate(divide="ignore"):
+            factors.append((scope[:-1], np.logaddexp.reduce(table, axis=-1)))
+    if not np.all(np.isfinite([f[1] for f in factors if not f[0]])):
+        raise _impossible(rows, int(some.rows[d]))
+    rng = np.random.default_rng([seed, *row.clip(-1) + 1])
+    drawn: dict[int, Any] = {}
+    for v, scope, table in reversed(eliminated):
+        given = table[tuple(drawn[u] for u in scope)] if scope else np.broadcast_to(table, (DRAWS, len(table)))
+        weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
+        drawn[v] = np.minimum((rng.random((DRAWS, 1)) * weight[:, -1:] >= weight).sum(axis=1), table.shape[-1] - 1)
+    return np.column_stack([drawn[v] for v in members]).astype(np.int32)
+
+
+Factor = tuple[list[int], Floats]
+
+
+def _factors(network: _Network, members: set[int], row: Small) -> list[Factor]:
+    """The families that touch the component, at what the row shows."""
+    result = []
+    for family, table in zip(network.families, network.logs, strict=True):
+        if members & set(family):
+            observed = tuple(slice(None) if v in members else int(row[v]) for v in family)
+            result.append(([v for v in family if v in members], table[observed]))
+    return result
+
+
+def _cost(network: _Network, factors: list[Factor], v: int) -> float:
+    scope = {u for f in factors if v in f[0] for u in f[0]}
+    return float(np.prod(network.sizes[list(scope)].astype(float)))
+
+
+def _aligned(factor: Factor, scope: list[int]) -> Floats:
+    """A factor with the axes of a larger scope."""
+    members, table = factor
+    order = sorted(range(len(members)), key=lambda k: scope.index(members[k]))
+    shape = [table.shape[members.index(u)] if u in members else 1 for u in scope]
+    return table.transpose(order).reshape(shape)
+
+
+def _refuse_large(network: _Network, scope: list[int], rows: CodedRows) -> None:
+    cells = float(np.prod(network.sizes[scope].astype(float)))
+    if cells > LARGEST:
+        names = listed([rows.variables[v].name for v in scope])
+        raise TooLarge(
+            f"a row lacks cells that hang together through {names}: their table would have {cells:.3g} cells "
+            f"({bytes_in_words(8 * cells)}), and may have {LARGEST:,}; allow fewer parents (max_parents)"
+        )
+
+
+def _impossible(rows: CodedRows, i: int) -> FitError:
+    return FitError(f"row {int(rows.row[i]) + 1:,} is impossible under the current network: its observed cells have probability 0")
+
+
+def _alike(codes: Small) -> tuple[Ints, Ints]:
+    """One of each kind of equal columns, and of which kind each is, if that saves a good part of them."""
+    n = codes.shape[1]
+    every = np.arange(n)
+    mix = np.zeros(n, np.uint64)
+    for row in codes:
+        mix = (mix ^ (row + 2).astype(np.uint64)) * np.uint64(1099511628211)
+        mix ^= mix >> np.uint64(29)
+    _, first, inverse = np.unique(mix, return_index=True, return_inverse=True)
+    if len(first) > 0.9 * n or not all(np.array_equal(row[first][inverse], row) for row in codes):
+        return every, every
+    return first, inverse

@@ -1,0 +1,354 @@
+"""Gradient ascent on the log-likelihood of incomplete data: the other way to EM's optimum.
+
+One E-step gives the objective and its exact gradient (see `suffice.learning.coordinates`). Where EM is slow, because much
+information is missing, quasi-Newton steps need far fewer of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, ModelError, note
+from suffice.families.categorical import Table
+from suffice.families.family import Estimate
+from suffice.iteration import Iteration, OutOfTime, Progress, Run
+from suffice.learning.coordinates import Atlas
+from suffice.learning.em import _beginnings, _hidden_in, _numbers
+from suffice.learning.incomplete import problem_of
+from suffice.learning.problem import Expected, Problem
+from suffice.models.bayes_net import BayesNet
+
+Array = npt.NDArray[np.float64]
+
+PATIENCE = 3
+"""So many iterations in a row must gain no more than `tol`: a quasi-Newton step may be short without being the last."""
+
+FARTHEST = 30.0
+"""Log-odds stay within this many units: e⁻³⁰ is no probability that data could tell from 0, and no row becomes impossible."""
+
+FLOOR = 1e-10
+"""The smallest probability that a projection gives: the gradient N / θ does not exist at 0."""
+
+
+class Method(Protocol):
+    """A way up: it moves the parameters of an ascent, which keeps the record, until that has had enough."""
+
+    def climb(self, ascent: Ascent) -> None: ...
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Quasi-Newton steps in log-odds, intercepts, coefficients and log variances; `memory` past steps make the curvature.
+
+    Every coordinate is scaled by the information that complete rows would have, so that the first steps are about those of EM.
+    Byrd, Lu, Nocedal & Zhu 1995, SIAM Journal on Scientific Computing 16, p. 1190; scipy's implementation.
+
+    >>> LBFGS()
+    LBFGS(memory=20)
+    """
+
+    memory: int = 20
+
+    def __post_init__(self) -> None:
+        if isinstance(self.memory, bool) or not isinstance(self.memory, int) or self.memory < 1:
+            raise FitError(f"the memory of LBFGS is a whole number of at least 1, not {self.memory!r}")
+
+    def climb(self, ascent: Ascent) -> None:
+        """Climb until all is quiet, then again from there with the scales of that place, until that gains nothing.
+
+        A cell that a bold step has pushed to the boundary, where its log-odds are flat, is lifted off it in between.
+        """
+        before = -np.inf
+        while ascent.objective - before > max(ascent.tol, 1e-12 * abs(ascent.objective)):
+            before = ascent.objective
+            for move in (self._climb, lift):
+                with suppress(_Quiet):
+                    move(ascent)
+        ascent.settle()
+
+    def _climb(self, ascent: Ascent) -> None:
+        from scipy.optimize import minimize
+
+        problem = ascent.problem
+        atlas = Atlas.around(problem, ascent.parameters, ascent.expected.statistic)
+        if not atlas.size:
+            return
+        origin = atlas.vector(ascent.parameters)
+        curvature = atlas.curvature(ascent.parameters, ascent.expected.statistic)
+        scale = np.sqrt(np.maximum(curvature, 0.05 / atlas.unit**2))
+        seen: dict[bytes, tuple[Any, Expected]] = {}
+
+        def loss(z: Array) -> tuple[float, Array]:
+            ascent.check()
+            cpds = atlas.cpds(origin + z / scale)
+            parameters = problem.parameters(cpds)
+            expected = problem.expected(parameters)
+            seen[z.tobytes()] = parameters, expected
+            return -ascent.value(parameters, expected), -atlas.scores(cpds, expected.statistic) / scale
+
+        def accepted(z: Array) -> None:
+            point = seen.get(z.tobytes())
+            seen.clear()
+            if point is not None:
+                ascent.step(*point)
+
+        most = ascent.max_iter
+        options = {"maxcor": self.memory, "maxiter": most, "maxfun": 20 * most + 20, "ftol": 0.0, "gtol": 0.0}
+        bounds = _bounds(atlas, origin, scale)
+        minimize(loss, np.zeros(len(origin)), jac=True, method="L-BFGS-B", bounds=bounds, callback=accepted, options=options)
+
+
+@dataclass(frozen=True)
+class Projected:
+    """The plain form of the textbooks: θ + step · N/θ, projected back to rows that sum to 1. Tables only; slow, for study.
+
+    A step is halved until the objective does not fall, and doubled after each that was good; None begins with one hundredth
+    of a row's share.
+
+    >>> Projected(step=1e-4)
+    Projected(step=0.0001)
+    """
+
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not (isinstance(self.step, (int, float)) and 0.0 < self.step < np.inf):
+            raise FitError(f"the step of Projected is a positive number, not {self.step!r}")
+
+    def climb(self, ascent: Ascent) -> None:
+        with suppress(_Quiet):
+            self._climb(ascent)
+        ascent.settle()
+
+    def _climb(self, ascent: Ascent) -> None:
+        atlas = Atlas.around(ascent.problem, ascent.parameters, ascent.expected.statistic)
+        for name, chart in atlas.charts.items():
+            if not isinstance(chart.cpd, Table):
+                raise FitError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
+        step = self.step or 0.01 / ascent.problem.weight
+        while True:
+            tables = ascent.problem.cpds(ascent.parameters)
+            slopes = atlas.weighed(ascent.expected.statistic)
+            while step * ascent.problem.weight > 1e-14:
+                ascent.check()
+                parameters = ascent.problem.parameters({n: _stepped(tables[n], slopes[n], step) for n in slopes})
+                expected = ascent.problem.expected(parameters)
+                if ascent.value(parameters, expected) >= ascent.objective:
+                    break
+                step /= 2.0
+            else:
+                return
+            step *= 2.0
+            ascent.step(parameters, expected)
+
+
+class _Quiet(Exception):
+    """The last iterations gained nothing."""
+
+
+class _Enough(Exception):
+    """The ascent has had all its iterations."""
+
+
+@dataclass
+class Ascent:
+    """One way up from one start: where it is, its record, and when it ends."""
+
+    problem: Problem
+    parameters: Any
+    expected: Expected
+    progress: Progress[Any]
+    tol: float
+    max_iter: int
+    words: str = ""
+    trace: list[Iteration] = field(default_factory=list)
+    converged: bool = False
+    objective: float = -np.inf
+    _quiet: int = 0
+
+    def __post_init__(self) -> None:
+        self.objective = self.value(self.parameters, self.expected)
+
+    def value(self, parameters: Any, expected: Expected) -> float:
+        return expected.log_likelihood + self.problem.log_prior(parameters)
+
+    def step(self, parameters: Any, expected: Expected) -> None:
+        """An iteration came to these parameters. Raises when there was nothing to gain for a while, and at the last iteration."""
+        objective = self.value(parameters, expected)
+        gain = objective - self.objective
+        if gain >= 0.0:  # what falls by rounding alone is not taken
+            self.parameters, self.expected, self.objective = parameters, expected, objective
+        self.trace.append(Iteration(self.objective, self.expected.log_likelihood, self.progress.seconds))
+        self._quiet = self._quiet + 1 if gain <= self.tol else 0
+        if len(self.trace) >= self.max_iter:
+            raise _Enough
+        if self.tol > 0 and self._quiet >= PATIENCE:
+            self._quiet = 0
+            raise _Quiet
+        self.check()
+
+    def check(self) -> None:
+        """Look at the clock, and show where the ascent is."""
+        self.progress.check(f"{self.words}iteration {len(self.trace)}, log-likelihood {self.expected.log_likelihood:,.3f}")
+
+    def settle(self) -> None:
+        """The end: there is nothing more to gain."""
+        self.converged = True
+        if not self.trace:
+            self.trace.append(Iteration(self.objective, self.expected.log_likelihood, self.progress.seconds))
+
+
+def gradient(
+    dag: Any,
+    data: Any,
+    hidden: Any = (),
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    starts: int | None = None,
+    start: BayesNet | None = None,
+    seed: int = 0,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    *,
+    method: Method | None = None,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+    threads: int | None = None,
+) -> Run[BayesNet]:
+    """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
+
+    Arguments are those of `em`; `method` is `LBFGS()` or, for study, `Projected()`. An iteration may need more than one
+    E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged` False.
+
+    >>> run = gradient("x -> y", {"x": ["a", "a", "b", None], "y": ["u", "u", "v", "v"]})
+    >>> run.converged, run.model["x"].probs.round(3)
+    (True, array([0.5, 0.5]))
+    """
+    chosen = _checked_method(method)
+    tol, max_iter, seed, starts, _ = _numbers(tol, max_iter, seed, starts, None)
+    if start is not None and not isinstance(start, BayesNet):
+        raise ModelError(f"a start is a network, not {type(start).__name__}")
+    if start is not None and hidden == ():
+        hidden = _hidden_in(dag, data, start)
+    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
+    n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
+    watch: Progress[Any] = Progress("gradient ascent", time_limit, progress)
+    ascents: list[Ascent] = []
+    stopped = False
+    try:
+        for i, parameters in enumerate(_beginnings(problem, start, n, seed)):
+            expected = problem.expected(parameters)
+            ascents.append(
+                Ascent(problem, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
+            )
+            with suppress(_Enough):
+                chosen.climb(ascents[-1])
+    except (OutOfTime, KeyboardInterrupt) as stop:
+        if not any(ascent.trace for ascent in ascents):
+            if isinstance(stop, KeyboardInterrupt):
+                raise
+            raise FitError(f"the time limit of {time_limit:g} s was over before the first iteration") from None
+        stopped = True
+        note("gradient ascent was stopped before its end; this is the best so far")
+    finally:
+        watch.close()
+    return _best(ascents, stopped, type(chosen).__name__)
+
+
+def _best(ascents: list[Ascent], stopped: bool, method: str) -> Run[BayesNet]:
+    best = max(ascents, key=lambda ascent: ascent.objective)
+    problem = best.problem
+    if not best.converged and not stopped:
+        note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
+    end = "converged" if best.converged else "did not converge"
+    several = f", best of {len(ascents)} starts" if len(ascents) > 1 else ""
+    info = (
+        f"fitted from {problem.weight:,.10g} rows by gradient ascent ({method}): {end} in {len(best.trace):,} iterations"
+        f"{several}, log-likelihood {best.expected.log_likelihood:,.3f}"
+    )
+    bn = problem.network(best.parameters, best.expected.statistic, info)
+    return Run(bn, tuple(best.trace), best.converged and not stopped)
+
+
+def lift(ascent: Ascent) -> None:
+    """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
+    problem = ascent.problem
+    atlas = Atlas.around(problem, ascent.parameters, ascent.expected.statistic)
+    weighed, cpds = atlas.weighed(ascent.expected.statistic), problem.cpds(ascent.parameters)
+    tables = {n: c.cpd for n, c in atlas.charts.items() if isinstance(c.cpd, Table)}
+    for share in 0.1 * 0.25 ** np.arange(8):
+        higher = {n: _lifted(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
+        if all(higher[n] is tables[n] for n in tables):
+            return
+        parameters = problem.parameters({**cpds, **higher})
+        expected = problem.expected(parameters)
+        if ascent.value(parameters, expected) > ascent.objective + ascent.tol:
+            ascent.step(parameters, expected)
+            return
+
+
+def _lifted(table: Table, free: npt.NDArray[np.bool_], N: Array, share: float) -> Table:
+    """The table with `share` of a row's weight in each cell that has less, and should have more than it has."""
+    theta, totals = table.probs.reshape(N.shape), N.sum(axis=1, keepdims=True)
+    least = share / (1.0 + np.abs(totals))
+    low = free & (theta < least) & (1.01 * theta * totals < N)
+    if not low.any():
+        return table
+    raised = np.where(low, least, theta)
+    return Table(table.child, table.parent_variables, (raised / raised.sum(axis=1, keepdims=True)).reshape(table.probs.shape))
+
+
+def _bounds(atlas: Atlas, origin: Array, scale: Array) -> list[tuple[float | None, float | None]]:
+    """Log-odds stay within FARTHEST, or where they start if that is farther; log variances as far from their start."""
+    low, high = np.full(len(origin), -np.inf), np.full(len(origin), np.inf)
+    for name, place in atlas.places.items():
+        chart = atlas.charts[name]
+        if isinstance(chart.cpd, Table):
+            low[place] = np.minimum(-FARTHEST - origin[place], 0.0)
+            high[place] = np.maximum(FARTHEST - origin[place], 0.0)
+        else:
+            last = chart.centre.shape[1] + 1
+            low[place][last :: last + 1], high[place][last :: last + 1] = -FARTHEST, FARTHEST
+    ends = zip(low * scale, high * scale, strict=True)
+    return [(float(a) if np.isfinite(a) else None, float(b) if np.isfinite(b) else None) for a, b in ends]
+
+
+def _stepped(table: Any, N: Array, step: float) -> Table:
+    """θ + step · N/θ, each row projected back; what is 0 stays 0."""
+    theta = table.probs.reshape(N.shape)
+    inside = theta > 0.0
+    slope = np.divide(N, theta, out=np.zeros_like(N), where=inside)
+    moved = projected(theta + step * slope, inside)
+    return Table(table.child, table.parent_variables, moved.reshape(table.probs.shape))
+
+
+def projected(rows: Array, inside: npt.NDArray[np.bool_]) -> Array:
+    """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
+
+    Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.
+
+    >>> projected(np.array([[0.9, 0.5, 0.2]]), np.ones((1, 3), dtype=bool)).round(3)
+    array([[0.7, 0.3, 0. ]])
+    """
+    n = inside.sum(axis=1)
+    above = np.where(inside, rows - FLOOR, -np.inf)
+    falling = -np.sort(-above, axis=1)
+    sums = np.cumsum(np.where(np.isfinite(falling), falling, 0.0), axis=1)
+    t = (sums - (1.0 - n * FLOOR)[:, None]) / np.arange(1, rows.shape[1] + 1)
+    kept = (falling > t).sum(axis=1)
+    chosen = np.take_along_axis(t, kept[:, None] - 1, axis=1)
+    return np.asarray(np.where(inside, np.maximum(above - chosen, 0.0) + FLOOR, 0.0))
+
+
+def _checked_method(method: Any) -> Method:
+    if method is None:
+        return LBFGS()
+    if isinstance(method, type) or not hasattr(method, "climb"):
+        raise FitError(f"a method of gradient ascent is LBFGS() or Projected(), not {method!r}")
+    chosen: Method = method
+    return chosen

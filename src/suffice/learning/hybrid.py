@@ -1,0 +1,290 @@
+"""EM of networks with numbers in them: normal nodes beside tables, and families that say something of completed rows.
+
+    E-step   counts and moments of complete families + those of components, by moments or by completion of their rows
+    M-step   the estimates of `suffice.learning.objective`, node by node
+
+Inside, real columns are centred and scaled (`suffice.learning.units`): parameters are distributions of the scaled columns.
+A prior takes its defaults from the observed cells of each real column; hidden variables have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.engines.blocks import Batch
+from suffice.engines.parallel import in_order, tree_sum
+from suffice.errors import FitError, ModelError, listed, note
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Cpd
+from suffice.families.priors import Prior
+from suffice.graphs import Dag
+from suffice.learning.completion import NEVER, Block, Sums, Working, blocks, completed, line_of
+from suffice.learning.gathered import HELD, Collector, Gathered
+from suffice.learning.hybrid_starts import Start
+from suffice.learning.incomplete import Task
+from suffice.learning.normal_parts import expected_moments
+from suffice.learning.objective import (
+    Collapsed,
+    log_prior_of,
+    log_prior_of_line,
+    log_prior_of_table,
+    moments_of,
+    normal_of,
+    table_of,
+)
+from suffice.learning.patterns import Array, Kind, Node, Patterns, nodes_of, refuse_unanswerable
+from suffice.learning.problem import Expected
+from suffice.learning.units import Units, available, seen_of
+from suffice.learning.weighted import no_groups
+from suffice.models.bayes_net import BayesNet
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite, Variable
+
+__all__ = ["Collapsed", "HybridProblem"]
+
+Parameters = dict[str, Cpd]
+"""The distribution of each node; Gaussian ones are of scaled columns."""
+
+
+class Statistic(NamedTuple):
+    """Expected statistics by node, in scaled columns, and the parameters under which they were expected."""
+
+    parameters: Parameters
+    sums: Sums
+
+
+@dataclass(frozen=True, eq=False)
+class HybridProblem:
+    """Incomplete rows of a network with real nodes, reduced; see `suffice.learning.problem`."""
+
+    task: Task
+    nodes: Mapping[str, Node]
+    units: Units
+    prior: Prior | None
+    imagined: Mapping[str, Any]
+    patterns: Patterns
+    gathered: Gathered
+    held: bool
+    weight: float
+
+    @classmethod
+    def of(cls, task: Task) -> HybridProblem:
+        """The rows of a task, passed over twice: once for the units of its columns, once to be reduced."""
+        nodes = nodes_of(task)
+        refuse_unanswerable(task, nodes)
+        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
+        reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
+        spread, weight = available(task.rows, reals, task.threads), task.rows.weight
+        units = Units.of(spread, seen)
+        prior = None if task.prior is None else task.prior.bind(task.variables, seen_of(spread, seen, weight))
+        patterns = Patterns(nodes, task.rows.columns)
+        held = 16.0 * task.rows.n_rows * (len(reals) + 2) <= HELD
+        gathered = task.rows.fold(Collector(patterns, units, held).gathered, threads=task.threads)
+        if gathered.empty:
+            note(f"{gathered.empty:,} rows have no observed cell: they say nothing, and are kept")
+        return cls(task, nodes, units, prior, _imagined(nodes, prior, units), patterns, gathered, held, weight)
+
+    @property
+    def dag(self) -> Dag:
+        return self.task.dag
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        return self.task.variables
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return self.task.hidden
+
+    def first(self) -> Parameters:
+        return self._start.first()
+
+    def random(self, rng: np.random.Generator) -> Parameters:
+        return self._start.random(rng)
+
+    @cached_property
+    def _start(self) -> Start:
+        return Start(self.task, self.nodes, self.units, self.gathered)
+
+    @cached_property
+    def _blocks(self) -> list[Block]:
+        return [b for key, rows in self.gathered.rows.items() for b in blocks(self.patterns.component(key), rows)]
+
+    def expected(self, parameters: Parameters) -> Expected:
+        working = Working(parameters, self.units)
+        total = self._complete(parameters)
+        for key, cases in self.gathered.cases.items():
+            log_likelihood, moments = expected_moments(self.patterns.component(key), cases, working.lines)
+            total += Sums(log_likelihood, moments=moments)
+        threads = self.task.threads if len(self._blocks) > 3 else 1
+        tasks = (partial(completed, block, working) for block in self._blocks)
+        total += tree_sum(in_order(tasks, threads), lambda a, b: a + b) or Sums()
+        if not self.held:
+            total += self.task.rows.fold(partial(self._again, working=working), threads=self.task.threads)
+        if total.impossible < NEVER:
+            raise FitError(
+                f"row {total.impossible + 1:,} is impossible under the parameters: its probability is zero; "
+                "give another start, or one without zeros"
+            )
+        return Expected(Statistic(parameters, total), total.log_likelihood)
+
+    def _again(self, batch: Batch, *, working: Working) -> Sums:
+        """What the rows of a batch add that are read in every iteration."""
+        collector = Collector(self.patterns, self.units, hold=False)
+        parts = (completed(b, working) for component, rows in collector.needed(batch) for b in blocks(component, rows))
+        return tree_sum(parts, lambda a, b: a + b) or Sums()
+
+    def _complete(self, parameters: Parameters) -> Sums:
+        """The statistics of complete families, and their ln p."""
+        names = [n for n, node in self.nodes.items() if node.kind is Kind.NORMAL]
+        total = Sums(-self.units.of_cells(names))
+        for name, N in self.gathered.tables.items():
+            if self.nodes[name].kind is Kind.TABLE:
+                total.tables[name] = N
+                total.log_likelihood += _log_likelihood(N, parameters[name])
+        for name, groups in self.gathered.moments.items():
+            if self.nodes[name].kind is Kind.NORMAL:
+                total.moments[name] = groups
+                total.log_likelihood += parameters[name].log_likelihood(moments_of(self.nodes[name], groups))
+        if total.log_likelihood == -np.inf:
+            total.impossible = self._first_impossible(parameters)
+        return total
+
+    def _first_impossible(self, parameters: Parameters) -> int:
+        """The first row whose observed states some table rules out by themselves; the rows are read once more for it."""
+        tables = [n for n in self.gathered.tables if self.nodes[n].kind is Kind.TABLE]
+        for batch in self.task.rows.batches():
+            missing = self.patterns.missing(batch)
+            worst = NEVER
+            for name in tables:
+                members = [self.patterns.columns.index(v.name) for v in self.nodes[name].members]
+                some = np.flatnonzero(~missing[members].any(axis=0))
+                if batch.weight is not None:
+                    some = some[batch.weight[some] > 0]
+                columns = {v.name: batch.columns[v.name][some] for v in self.nodes[name].members}
+                lost = some[parameters[name].log_prob(columns) == -np.inf]
+                worst = min(worst, batch.start + int(lost.min(initial=NEVER - batch.start)))
+            if worst < NEVER:
+                return worst
+        return NEVER
+
+    def maximised(self, statistic: Statistic) -> Parameters:
+        return {name: self._estimate(node, statistic) for name, node in self.nodes.items()}
+
+    def _estimate(self, node: Node, statistic: Statistic) -> Cpd:
+        old, sums, imagined, how = statistic.parameters[node.name], statistic.sums, self.imagined[node.name], self.task.estimate
+        if node.iterative:
+            return node.family.advance(old, sums.steps[node.name]) if node.name in sums.steps else old  # type: ignore[no-any-return]
+        if node.kind is Kind.TABLE:
+            return table_of(node, sums.tables.get(node.name, np.zeros(node.n_cells)), imagined, how)
+        if node.kind is Kind.NORMAL:
+            assert isinstance(old, ConditionalGaussian)
+            return normal_of(node, sums.moments.get(node.name), old, imagined, how, self.units.variance[node.name])
+        cpd: Cpd = node.family.estimate(node.child, node.parents, self._named(node, sums), imagined, how)
+        return cpd
+
+    def log_prior(self, parameters: Parameters) -> float:
+        return float(sum(self._log_prior(node, parameters[name]) for name, node in self.nodes.items()))
+
+    def _log_prior(self, node: Node, cpd: Cpd) -> float:
+        imagined, how = self.imagined[node.name], self.task.estimate
+        if imagined is None or node.kind is Kind.OTHER:
+            return log_prior_of(cpd, node)
+        if isinstance(cpd, Table):
+            return log_prior_of_table(cpd, imagined, how)
+        assert isinstance(cpd, ConditionalGaussian)
+        return log_prior_of_line(line_of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
+
+    def cpds(self, parameters: Parameters) -> dict[str, Cpd]:
+        return {n: self.units.outward_cpd(c) if isinstance(c, ConditionalGaussian) else c for n, c in parameters.items()}
+
+    def parameters(self, cpds: Mapping[str, Cpd]) -> Parameters:
+        result: Parameters = {}
+        for name, node in self.nodes.items():
+            cpd = _arranged(node, cpds.get(name))
+            inside = self.units.inward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
+            result[name] = self._start.filled(node, inside) if isinstance(inside, ConditionalGaussian) else inside
+        return result
+
+    def statistics(self, statistic: Statistic) -> Statistics:
+        """Expected counts and moments by name. Iterative families have none."""
+        nodes = [node for node in self.nodes.values() if not node.iterative]
+        return Statistics([self._named(node, statistic.sums) for node in nodes], self.weight)
+
+    def _named(self, node: Node, sums: Sums) -> Counts | Moments:
+        if not node.reals:
+            counts = sums.tables.get(node.name, np.zeros(node.n_cells))
+            return Counts(node.finite, counts.reshape(sizes(node.finite)))
+        groups = sums.moments.get(node.name) or no_groups(len(node.reals) + len(node.counted))
+        counted = tuple(r for r in node.reals if self.units.counts(r))
+        return self.units.outward_moments(node.finite, node.reals, groups, counted)
+
+    def network(self, parameters: Parameters, statistic: Statistic, info: str) -> BayesNet:
+        cpds = {n: self._fitted(self.nodes[n], cpd, statistic.sums) for n, cpd in self.cpds(parameters).items()}
+        fitted = {"prior": self.prior, "estimate": self.task.estimate, "fit_info": info, "incomplete": True}
+        return BayesNet.of(self.dag, self.variables, cpds, **fitted)
+
+    def _fitted(self, node: Node, cpd: Cpd, sums: Sums) -> Cpd:
+        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters."""
+        if isinstance(cpd, Table) and node.kind is Kind.TABLE:
+            return replace(cpd, seen=self._named(node, sums))  # type: ignore[arg-type]
+        if not isinstance(cpd, ConditionalGaussian) or node.kind is not Kind.NORMAL:
+            return cpd
+        seen = self._named(node, sums)
+        assert isinstance(seen, Moments)
+        lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
+        if self.imagined[node.name] is not None or not lost.any():
+            return replace(cpd, seen=seen)
+        a, v = (np.where(lost, np.nan, part) for part in (cpd.intercept, cpd.variance))
+        return replace(cpd, intercept=a, coefficients=np.where(lost[..., None], np.nan, cpd.coefficients), variance=v, seen=seen)
+
+
+def _imagined(nodes: Mapping[str, Node], prior: Prior | None, units: Units) -> dict[str, Any]:
+    """What the prior imagines of each node, of scaled columns; None where it says nothing, which is noted."""
+    said: dict[str, Any] = {}
+    for name, node in nodes.items():
+        answer = None if prior is None or node.iterative else prior.imagine(node.child, node.parents)
+        said[name] = units.inward_moments(answer) if node.kind is Kind.NORMAL and isinstance(answer, Moments) else answer
+    unspoken = [n for n, answer in said.items() if answer is None]
+    if prior is not None and unspoken:
+        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+    return said
+
+
+def _log_likelihood(N: Array, cpd: Any) -> float:
+    """Σ N ln θ."""
+    seen = N > 0
+    with np.errstate(divide="ignore"):
+        return float(N[seen] @ np.log(cpd.probs.reshape(-1)[seen])) if seen.any() else 0.0
+
+
+def _arranged(node: Node, cpd: Cpd | None) -> Cpd:
+    """A distribution with the axes of its parents in the order of the node; one that is not of this node is refused."""
+    wanted = tuple(p.name for p in node.parents)
+    if cpd is None or set(cpd.parents) != set(wanted):
+        raise ModelError(f"the start has no distribution of {node.name!r} given {listed(wanted) or 'nothing'}")
+    theirs = {v.name: v for v in (*cpd.parent_variables, cpd.child)}
+    for v in node.members:
+        other = theirs[v.name]
+        if isinstance(v, Finite) and (not isinstance(other, Finite) or v.states != other.states):
+            raise ModelError(f"{v.name!r} has the states {listed(getattr(other, 'states', ()))} in the start and {listed(v.states)} here")
+    kinds = {Kind.TABLE: Table, Kind.NORMAL: ConditionalGaussian}
+    if node.kind in kinds and not isinstance(cpd, kinds[node.kind]):
+        raise ModelError(f"the start has a {type(cpd).__name__} of {node.name!r}, which needs a {kinds[node.kind].__name__}")
+    if isinstance(cpd, Table) and node.kind is Kind.TABLE:
+        axes = [cpd.parents.index(p) for p in wanted]
+        return Table(cpd.child, node.parents, np.transpose(cpd.probs, [*axes, len(axes)]))  # type: ignore[arg-type]
+    if isinstance(cpd, ConditionalGaussian):
+        before = [p.name for p in cpd.finite_parents]
+        axes = [before.index(v.name) for v in node.parents if isinstance(v, Finite)]
+        columns = [cpd.real_parents.index(v.name) for v in node.parents if not isinstance(v, Finite)]
+        b = np.transpose(cpd.coefficients, [*axes, len(axes)])[..., columns]
+        return ConditionalGaussian(node.child, node.parents, np.transpose(cpd.intercept, axes), b, np.transpose(cpd.variance, axes))
+    return cpd

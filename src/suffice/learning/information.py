@@ -1,0 +1,305 @@
+"""The observed information of estimates from incomplete data: standard errors, intervals, and how much information is missing.
+
+Oakes' identity (1999, Journal of the Royal Statistical Society B 61, p. 480), with Q(η | η′) what EM maximises:
+
+    observed information   − ∂² ln L / ∂η²   =   complete information − missing information
+    complete               − ∂² Q / ∂η²          closed form, one block for each configuration of each node's parents
+    missing                ∂² Q / ∂η ∂η′         how the expected gradient moves with the parameters of the E-step
+
+The gradient is exact, so only its first differences are taken, two E-steps for each parameter. A node whose family no row
+lacks has no missing information, and needs none. With a prior, ln L is the objective of DESIGN: then this is the curvature of
+the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
+from suffice.families.categorical import Table
+from suffice.families.family import Cpd, Interval, checked_level
+from suffice.iteration import Progress
+from suffice.learning.coordinates import Array, Atlas, Chart, Natural
+from suffice.learning.problem import Problem
+from suffice.statistics.configurations import described, sizes
+
+MOST = 5_000
+"""No information matrix of more free parameters than this is made: 200 MB, and minutes for its eigenvalues."""
+
+BOUNDARY = 1e-8
+"""A probability up to this one is on the boundary, and has no standard error; nor has a row with no more weight than this."""
+
+STEP = 1e-4
+"""Of the unit of a coordinate: central differences of an exact gradient are then good to about eight digits."""
+
+NOTHING = 1e-6
+"""A direction with no more than this share of its complete information left is not identified: differences tell no more."""
+
+SAME = 1e-12
+"""Expected statistics that move less than this share of all rows do not depend on the parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """Observed information at estimates from incomplete data, in the coordinates of `suffice.learning.coordinates`.
+
+    matrix          the observed information, without what is fixed on the boundary
+    complete        the information that complete rows would have had
+    covariance      the inverse of `matrix`, without the directions that the data does not identify
+    shares          the fractions of complete information that are left, one for each direction of incomplete nodes
+    lost            the directions that the data does not identify
+    posterior       whether a prior is part of it: then it is the curvature of the posterior
+
+    >>> from suffice.learning.incomplete import problem_of
+    >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80})
+    >>> information = observed_information(problem, problem.maximised(problem.expected(problem.first()).statistic))
+    >>> information.standard_errors["x"]
+    array([0.04, 0.04])
+    >>> information.missing_information["x"]
+    array([0., 0.])
+    """
+
+    atlas: Atlas
+    cpds: Mapping[str, Cpd]
+    matrix: Array
+    complete: Array
+    covariance: Array
+    complete_covariance: Array
+    shares: Array
+    lost: Array
+    posterior: bool
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters."""
+        return len(self.matrix)
+
+    @property
+    def largest_missing(self) -> float:
+        """The largest fraction of missing information in any direction: the rate at which EM converges at the end.
+
+        It is the spectral radius of 1 − (observed)(complete)⁻¹; near 1 EM is slow (Dempster, Laird & Rubin 1977, p. 10).
+        """
+        return float(min(max(1.0 - self.shares.min(initial=1.0), 0.0), 1.0))
+
+    @cached_property
+    def standard_errors(self) -> dict[str, Natural]:
+        """By node, in the shape of its parameters; NaN on the boundary, inf where the data does not identify a parameter."""
+        return self._by_node(np.sqrt)
+
+    @cached_property
+    def missing_information(self) -> dict[str, Natural]:
+        """By node, 1 − (variance with complete rows) / (variance): 0 if nothing is missing, 1 where nothing is known."""
+        return {n: self.atlas.charts[n].shaped(np.clip(1.0 - c / v, 0.0, 1.0)) for n, (v, c) in self._variances.items()}
+
+    def interval(self, name: str, level: float = 0.95) -> Any:
+        """The equal-tailed normal interval of each parameter of a node: an `Interval`, or one for each kind of a Gaussian's.
+
+        Of probabilities it is normal on the scale of log-odds, of variances on that of logarithms: the ends stay inside.
+        """
+        from scipy.special import expit, ndtri
+
+        z = float(ndtri(0.5 + checked_level(level) / 2.0))
+        cpd, error = self.cpds[self._known(name)], self.standard_errors[name]
+        if isinstance(cpd, Table):
+            assert not isinstance(error, dict)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                middle, half = np.log(cpd.probs) - np.log1p(-cpd.probs), z * error / (cpd.probs * (1.0 - cpd.probs))
+            return Interval(expit(middle - half), expit(middle + half))
+        assert isinstance(error, dict)
+        point = {kind: getattr(cpd, kind) for kind in error}
+        half = np.exp(np.minimum(z * error["variance"] / point["variance"], 700.0))
+        ends = {kind: Interval(point[kind] - z * error[kind], point[kind] + z * error[kind]) for kind in point}
+        infinite = np.isinf(error["variance"])
+        low, high = point["variance"] / half, point["variance"] * half
+        return {**ends, "variance": Interval(np.where(infinite, 0.0, low), np.where(infinite, np.inf, high))}
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The parameters without a standard error: on the boundary, or of configurations that no row speaks for."""
+        charts = self.atlas.charts
+        return tuple(_label(charts[n], u, i) for n in charts for u, i in zip(*np.nonzero(~charts[n].moving), strict=True))
+
+    @property
+    def not_identified(self) -> tuple[str, ...]:
+        """The parameters about which the data says nothing, or at which the objective is no maximum."""
+        result = []
+        for name, (variance, _) in self._variances.items():
+            chart = self.atlas.charts[name]
+            result += [_label(chart, u, i) for u, i in zip(*np.nonzero(np.isinf(variance)), strict=True)]
+        return tuple(result)
+
+    @cached_property
+    def _variances(self) -> dict[str, tuple[Array, Array]]:
+        """For each configuration and parameter of a node: its variance, and what it would be with complete rows."""
+        result = {}
+        for name, chart in self.atlas.charts.items():
+            at, rows = self.atlas.places[name].start, []
+            for size, J in zip(chart.sizes, chart.derivatives(self.cpds[name]), strict=True):
+                place = slice(at, at + int(size))
+                at = place.stop
+                rows.append(self._delta(J, place) if size else np.full((2, len(J)), np.nan))
+            both = np.stack(rows, axis=1)
+            result[name] = both[0], both[1]
+        return result
+
+    def _delta(self, J: Array, place: slice) -> Array:
+        """The delta method: the diagonals of J C Jᵀ; infinite where J does not vanish along what is not identified."""
+        observed, complete = (
+            np.einsum("ij,jk,ik->i", J, C[place, place], J) for C in (self.covariance, self.complete_covariance)
+        )
+        along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
+        return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
+
+    def _by_node(self, of: Callable[[Array], Array]) -> dict[str, Natural]:
+        return {name: self.atlas.charts[name].shaped(of(variance)) for name, (variance, _) in self._variances.items()}
+
+    def _known(self, name: str) -> str:
+        if name not in self.cpds:
+            raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
+        return name
+
+    def __repr__(self) -> str:
+        kind = "Posterior curvature" if self.posterior else "Observed information"
+        without = f"; {len(self.fixed):,} numbers fixed or on the boundary" if self.fixed else ""
+        unknown = f"; not identified: {listed(self.not_identified, style='str')}" if self.not_identified else ""
+        return (
+            f"{kind} of {self.n_parameters:,} free parameters{without}{unknown}\n"
+            f"largest fraction of missing information {self.largest_missing:.3g}"
+        )
+
+
+def observed_information(problem: Problem, parameters: Any, *, progress: bool | None = None) -> Information:
+    """The observed information at these parameters, which should be a maximum of the objective: the end of `em`.
+
+    What the data does not identify, and an estimate that is no maximum, are noted.
+
+    >>> from suffice.learning.incomplete import problem_of
+    >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100})
+    >>> theta = problem.first()
+    >>> for _ in range(60):
+    ...     theta = problem.maximised(problem.expected(theta).statistic)
+    >>> information = observed_information(problem, theta)
+    >>> information.standard_errors["x"].round(6), information.missing_information["x"].round(6)
+    (array([0.04, 0.04]), array([0.5, 0.5]))
+    >>> information.interval("x").lower.round(3)
+    array([0.133, 0.71 ])
+    """
+    expected = problem.expected(parameters)
+    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY)
+    _check_size(atlas.size)
+    cpds = problem.cpds(parameters)
+    watch: Progress[Any] = Progress("observed information", None, progress)
+    try:
+        names = _incomplete(atlas, cpds, expected.statistic)
+        missing = _missing(atlas, cpds, names, watch)
+    finally:
+        watch.close()
+    complete, root = _complete(atlas, cpds, expected.statistic)
+    inverse = root.T @ root
+    moved = _indices(atlas, names)
+    own = np.ix_(moved, moved)
+    shares, vectors = np.linalg.eigh(np.eye(len(moved)) - root[own] @ missing[own] @ root[own].T)
+    directions = root[own].T @ vectors
+    known = shares > NOTHING
+    covariance, lost = inverse.copy(), np.zeros((atlas.size, int((~known).sum())))
+    covariance[own] = (directions[:, known] / shares[known]) @ directions[:, known].T
+    lost[moved] = directions[:, ~known]
+    posterior = problem.network(parameters, expected.statistic, "").prior is not None
+    result = Information(atlas, cpds, complete - missing, complete, covariance, inverse, shares, lost, posterior)
+    _say(result, atlas.scores(cpds, expected.statistic))
+    return result
+
+
+def _missing(atlas: Atlas, cpds: Mapping[str, Cpd], names: list[str], watch: Progress[Any]) -> Array:
+    """∂² Q / ∂η ∂η′ by central differences in η′, which only the E-step sees."""
+    problem, n = atlas.problem, atlas.size
+    missing = np.zeros((n, n))
+    rows = _indices(atlas, names)
+
+    def expected_score(name: str, vector: Array) -> Array:
+        moved = problem.expected(problem.parameters({**cpds, name: atlas.charts[name].at(vector)}))
+        return atlas.scores(cpds, moved.statistic, names)
+
+    for name in names:
+        chart, place = atlas.charts[name], atlas.places[name]
+        here: Array = chart.vector(cpds[name])
+        for j, h in enumerate(STEP * chart.unit):
+            watch.check(f"parameter {place.start + j + 1:,} of {n:,}")
+            step = h * (np.arange(len(here)) == j)
+            missing[rows, place.start + j] = (expected_score(name, here + step) - expected_score(name, here - step)) / (2.0 * h)
+    return np.asarray((missing + missing.T) / 2.0)
+
+
+def _indices(atlas: Atlas, names: list[str]) -> npt.NDArray[np.intp]:
+    """Where the coordinates of these nodes are."""
+    return np.concatenate([np.zeros(0, np.intp), *(np.arange(atlas.size)[atlas.places[n]] for n in names)])
+
+
+def _incomplete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> list[str]:
+    """The nodes whose expected statistic hangs on the parameters, seen by moving all of them: the others are complete."""
+    problem = atlas.problem
+    noise = np.random.default_rng(0).normal(0.0, 0.3, atlas.size) * atlas.unit
+    here = np.concatenate([np.zeros(0), *(chart.vector(cpds[name]) for name, chart in atlas.charts.items())])
+    other = problem.expected(atlas.parameters(here + noise)).statistic
+    change = np.abs(atlas.scores(cpds, other) - atlas.scores(cpds, statistic)) * atlas.unit
+    return [name for name, place in atlas.places.items() if change[place].max(initial=0.0) > SAME * problem.weight]
+
+
+def _complete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> tuple[Array, Array]:
+    """The complete information C, block by block, and a root R of its inverse: Rᵀ R = C⁻¹."""
+    n = atlas.size
+    complete, root = np.zeros((n, n)), np.zeros((n, n))
+    for name, s in atlas.weighed(statistic).items():
+        at = atlas.places[name].start
+        for block in atlas.charts[name].information(cpds[name], s):
+            place = slice(at, at + len(block))
+            at = place.stop
+            scale = np.sqrt(np.abs(np.diag(block)))
+            try:
+                factor = np.linalg.cholesky(block / np.outer(scale, scale))
+            except np.linalg.LinAlgError:
+                raise FitError(
+                    f"even with complete rows the parameters of {name!r} would not be at a maximum: run em to its end first"
+                ) from None
+            complete[place, place], root[place, place] = block, np.linalg.inv(factor) / scale
+    return complete, root
+
+
+def _say(information: Information, score: Array) -> None:
+    unknown = information.not_identified
+    if information.shares.min(initial=1.0) < -1e-4:
+        note(
+            "the estimate is not a maximum: the objective still rises along a direction of "
+            f"{listed(unknown, style='str')}; run em from other starts"
+        )
+    elif unknown:
+        note(f"the data does not identify {listed(unknown, style='str')}: their standard errors are infinite")
+    gain = 0.5 * float(score @ information.covariance @ score)
+    if gain > 0.01:
+        note(f"the estimate is short of the maximum, which is higher by about {gain:.2g}: run em with a smaller tol")
+
+
+def _check_size(n: int) -> None:
+    if n > MOST:
+        raise TooLarge(
+            f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
+            f"the limit is {MOST:,} parameters"
+        )
+
+
+def _label(chart: Chart, u: int, i: int) -> str:
+    """A parameter in words."""
+    cpd = chart.cpd
+    if isinstance(cpd, Table):
+        given = f" | {described(int(u), cpd.parent_variables)}" if cpd.parents else ""
+        return f"p({cpd.child.name}={cpd.child.states[int(i)]!r}{given})"
+    kinds = ["intercept", *(f"coefficient of {p!r}" for p in cpd.real_parents), "variance"]
+    where = f" at {described(int(u), cpd.finite_parents)}" if sizes(cpd.finite_parents) else ""
+    return f"{kinds[int(i)]} of {cpd.child.name!r}{where}"

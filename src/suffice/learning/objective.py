@@ -1,0 +1,133 @@
+"""What EM climbs besides ln p(observed), and the estimates that are its exact maximisers: the M-step node by node.
+
+    tables     Mean  Σ α ln θ                          θ = (N + α) / Σ (N + α)
+               Mode  Σ (α − 1) ln θ                    θ = (N + α − 1) / Σ (N + α − 1)
+    Gaussians  Mean  −(ν − 2)/2 ln v − R/2v            v = s / (N + ν − 2)
+               Mode  −(ν + 2 + d)/2 ln v − R/2v        v = s / (N + ν + 2 + d),  d = 1 + |x|
+
+with imagined counts α, or imagined moments (κ rows with mean m and scatter S, ν of variance) of the child and its real parents,
+of which the line a, b leaves  R = cᵀSc + κ (c·m − a)²,  c = (−b, 1). s is the residual of seen and imagined moments together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, listed
+from suffice.families.categorical import Categorical, Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Estimate, Mean
+from suffice.families.gaussian import LinearGaussian
+from suffice.families.regression import Regression, regress, too_large
+from suffice.learning.normal_parts import Line
+from suffice.learning.patterns import Node
+from suffice.learning.weighted import Groups, no_groups
+from suffice.statistics import Counts, Moments
+from suffice.statistics.configurations import described, sizes
+
+Array = npt.NDArray[np.float64]
+
+VANISHED = 1e-8
+"""A configuration with less expected weight than this, in rows, keeps its parameters."""
+
+COLLAPSED = 1e-10
+"""A variance below this share of the column's own is on its way to zero, and its density to infinity."""
+
+
+class Collapsed(FitError):
+    """A normal distribution that shrinks onto a point or a line, where its density has no limit.
+
+    >>> Collapsed("y", "class='a'", "its variance is zero").node
+    'y'
+    """
+
+    def __init__(self, node: str, configuration: str, why: str) -> None:
+        self.node, self.configuration, self.why = node, configuration, why
+        where = f" at {configuration}" if configuration else ""
+        super().__init__(
+            f"{node!r}{where} has collapsed: {why}; use a prior such as NormalInverseGamma(), fewer states, or another start"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Collapsed, (self.node, self.configuration, self.why)
+
+
+def table_of(node: Node, counts: Array, imagined: Counts | None, how: Estimate) -> Table:
+    """The table that expected counts and a prior give."""
+    seen = Counts(node.finite, counts.reshape(sizes(node.finite)))
+    return Categorical().estimate(node.child, node.parents, seen, imagined, how)
+
+
+def normal_of(
+    node: Node, groups: Groups | None, old: ConditionalGaussian, imagined: Moments | None, how: Estimate, variance: float
+) -> ConditionalGaussian:
+    """The conditional Gaussian that expected moments and a prior give; `variance` is that of the child's observed cells.
+
+    Without a prior a configuration whose weight has vanished keeps its `old` parameters.
+    """
+    k = len(node.reals)
+    if groups is None:
+        groups = no_groups(k)
+    if imagined is not None:
+        seen = moments_of(node, groups)
+        return LinearGaussian().estimate(node.child, node.parents, seen, imagined, how)
+    q = old.variance.size
+    intercept, coefficients, v = (
+        np.array(old.intercept).reshape(q),
+        np.array(old.coefficients).reshape(q, k - 1),
+        np.array(old.variance).reshape(q),
+    )
+    for key, N, mean, scatter in zip(groups.keys, groups.spread.weight, groups.spread.mean, groups.spread.scatter, strict=True):
+        if N < VANISHED:
+            continue
+        r = _regression(node, int(key), scatter)
+        if not r.residual / N > COLLAPSED * variance:
+            raise Collapsed(node.name, described(int(key), node.finite), "its variance is falling to zero")
+        intercept[key], coefficients[key], v[key] = mean[-1] - r.coefficients @ mean[:-1], r.coefficients, r.residual / N
+    shape = sizes(node.finite)
+    return ConditionalGaussian(
+        node.child, node.parents, intercept.reshape(shape), coefficients.reshape(*shape, k - 1), v.reshape(shape)
+    )
+
+
+def _regression(node: Node, key: int, scatter: Array) -> Regression:
+    if not np.isfinite(scatter).all():
+        raise too_large(node.name)
+    r = regress(scatter)
+    if r.collinear is not None:
+        column, before = node.reals[r.collinear], node.reals[: r.collinear]
+        of = f"a linear combination of {listed(before)} or constant" if before else "constant"
+        raise Collapsed(node.name, described(key, node.finite), f"its parent {column!r} is {of} there")
+    return r
+
+
+def moments_of(node: Node, groups: Groups) -> Moments:
+    weight, mean, rest, scatter = groups.spread
+    return Moments(node.finite, node.reals, groups.keys, weight, mean, scatter, rest=rest)
+
+
+def log_prior_of_table(cpd: Table, imagined: Counts, how: Estimate) -> float:
+    """Σ α ln θ for means, Σ (α − 1) ln θ for modes."""
+    alpha = imagined.dense() - (0.0 if isinstance(how, Mean) else 1.0)
+    said = alpha != 0.0
+    with np.errstate(divide="ignore"):
+        return float(alpha[said] @ np.log(cpd.probs[said]))
+
+
+def log_prior_of_line(line: Line, imagined: Moments, how: Estimate, log_scale: float) -> float:
+    """The logarithm whose maximiser, with ln L, the estimate is. `log_scale`: of the child's unit, since v is in its square."""
+    prior = imagined.at(np.arange(len(line.variance)))
+    c = np.concatenate([-line.coefficients, np.ones((len(line.variance), 1))], axis=1)
+    off = np.einsum("gi,gi->g", c, prior.mean) - line.intercept
+    R = np.einsum("gi,gij,gj->g", c, prior.scatter, c) + prior.count * off**2
+    rows = prior.df - 2.0 if isinstance(how, Mean) else prior.df + 2.0 + c.shape[1]
+    return float((-0.5 * rows * (np.log(line.variance) + 2.0 * log_scale) - 0.5 * R / line.variance).sum())
+
+
+def log_prior_of(cpd: Any, node: Node) -> float:
+    """What an iterative family's own penalty adds."""
+    own = getattr(node.family, "log_prior", None)
+    return float(own(cpd)) if own is not None else 0.0

@@ -1,0 +1,338 @@
+"""Patterns of missing cells: which variables hang together once the observed cells of a row are known.
+
+Two missing variables hang together if they share a family (a node and its parents). A row falls into such components, and
+everything about one of them depends on the cells of the families that touch it, which are observed. So a component is known by
+its missing variables alone, and rows that miss other cells elsewhere share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.blocks import Batch
+from suffice.errors import FitError, TooLarge, listed
+from suffice.families import family_of
+from suffice.families.categorical import Categorical
+from suffice.families.gaussian import LinearGaussian
+from suffice.learning.incomplete import Task
+from suffice.statistics.configurations import checked_cells, n_configurations, sizes
+from suffice.variables import Count, Finite, Variable
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+Missing = frozenset[str]
+Key = Missing | str
+"""A component by its missing variables, or a family without missing cells by its node."""
+
+MAX_STATES = 2**16
+"""A component of more joint states than this is refused: they are all enumerated."""
+
+
+class Kind(Enum):
+    """How a node takes part: by a table, by a normal distribution, or by what it says of completed rows."""
+
+    TABLE = "table"
+    NORMAL = "normal"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`."""
+
+    child: Variable
+    parents: tuple[Variable, ...]
+    family: Any
+    kind: Kind
+    finite: tuple[Finite, ...]
+    reals: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.child.name
+
+    @property
+    def members(self) -> tuple[Variable, ...]:
+        return (*self.parents, self.child)
+
+    @property
+    def iterative(self) -> bool:
+        return bool(getattr(self.family, "iterative", False))
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The counts of which the sum of ln x! belongs to the statistic."""
+        counts = {v.name for v in self.members if isinstance(v, Count)}
+        return tuple(r for r in self.reals if r in counts) if self.kind is Kind.OTHER else ()
+
+    @cached_property
+    def strides(self) -> dict[str, int]:
+        """How far a step of each finite variable moves the flat index of a configuration."""
+        ends = np.cumprod([1, *sizes(self.finite)[::-1]])[:-1][::-1]
+        return {v.name: int(s) for v, s in zip(self.finite, ends, strict=True)}
+
+    @cached_property
+    def n_cells(self) -> int:
+        return checked_cells(self.finite, f"the table of {self.name!r}")
+
+
+def nodes_of(task: Task) -> dict[str, Node]:
+    """The nodes of a task's graph with their families."""
+    return {name: _node(task, name) for name in task.variables}
+
+
+def _node(task: Task, name: str) -> Node:
+    child, parents = task.variables[name], tuple(task.variables[p] for p in task.dag.parents(name))
+    family = task.families.get(name) or family_of(child, parents)
+    normal, table = isinstance(family, LinearGaussian), isinstance(family, Categorical)
+    kind = Kind.NORMAL if normal else Kind.TABLE if table else Kind.OTHER
+    if getattr(family, "iterative", False):
+        return Node(child, parents, family, kind, (), ())
+    request = family.needs(child, parents)
+    finite = tuple(v for n in request.finite if isinstance(v := task.variables[n], Finite))
+    return Node(child, parents, family, kind, finite, request.real)
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A node within a component: its missing states are the axes `axes` of the component's, the rest of it is observed."""
+
+    node: Node
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    offsets: Index
+    observed: tuple[tuple[int, int], ...]
+    columns: tuple[int, ...]
+    sources: Mapping[str, tuple[str, int]]
+
+    def index(self, codes: npt.NDArray[Any]) -> Index:
+        """The configuration of each local state (first axis) and row (last axis); one column if all rows have the same."""
+        base = np.zeros((1, 1), np.int64)
+        for position, stride in self.observed:
+            base = base + stride * codes[position].astype(np.int64)
+        return np.asarray(self.offsets[:, None] + base)
+
+    def spread(self, term: Array) -> Array:
+        """Something of local states and rows, as an array over the component's states and rows."""
+        return term.reshape(*self.shape, term.shape[-1])
+
+    def gathered(self, weight: Array) -> Array:
+        """Weights of the component's states and rows, summed to those of local states and rows."""
+        others = tuple(a for a in range(len(self.shape)) if a not in self.axes)
+        return np.asarray(weight.sum(axis=others) if others else weight).reshape(len(self.offsets), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers.
+
+    `codes` and `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their
+    numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal.
+    """
+
+    states: tuple[Finite, ...]
+    unknown: tuple[str, ...]
+    codes: tuple[str, ...]
+    reals: tuple[str, ...]
+    tables: tuple[Local, ...]
+    lines: tuple[Local, ...]
+    joint: tuple[Local, ...]
+    others: tuple[Local, ...]
+    mergeable: bool
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return sizes(self.states)
+
+    @cached_property
+    def n_states(self) -> int:
+        return n_configurations(self.states)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether no node is left that touches it."""
+        return not (self.tables or self.lines or self.joint or self.others)
+
+    @property
+    def by_moments(self) -> bool:
+        """Whether moments of the observed numbers say all: there is nothing to enumerate."""
+        return not self.states and bool(self.unknown)
+
+    @cached_property
+    def pools(self) -> tuple[tuple[Local, ...], ...]:
+        """The `lines` whose moments are best taken together: those within the same configurations, if they share columns."""
+        groups: dict[tuple[str, ...], list[Local]] = {}
+        for local in self.lines:
+            groups.setdefault(tuple(v.name for v in local.node.finite), []).append(local)
+        result: list[tuple[Local, ...]] = []
+        for group in groups.values():
+            width = len({c for local in group for c in local.columns})
+            apart = sum(len(local.columns) ** 2 for local in group)
+            result += [tuple(group)] if width**2 <= 4 * apart else [(local,) for local in group]
+        return tuple(result)
+
+    @staticmethod
+    def of(missing: Missing, nodes: Iterable[Node]) -> Component:
+        """The component of these variables, given the nodes that touch it. A missing number that is nobody's parent and not
+        normal is summed out: whatever it was, its probabilities sum to one."""
+        touched = [n for n in nodes if not _barren(n, missing)]
+        members = {v.name: v for n in touched for v in n.members}
+        states = tuple(v for n, v in sorted(members.items()) if n in missing and isinstance(v, Finite))
+        if n_configurations(states) > MAX_STATES:
+            names = listed([v.name for v in states])
+            raise TooLarge(
+                f"where {names} are missing together they have {n_configurations(states):,} joint states, more than the "
+                f"{MAX_STATES:,} that are enumerated; leave some of them out, or cut their states"
+            )
+        unknown = tuple(n for n, v in sorted(members.items()) if n in missing and not isinstance(v, Finite))
+        codes = tuple(n for n, v in sorted(members.items()) if n not in missing and isinstance(v, Finite))
+        reals = tuple(n for n, v in sorted(members.items()) if n not in missing and not isinstance(v, Finite))
+        local = [_local(n, states, unknown, codes, reals) for n in touched]
+        normal = [x for x in local if x.node.kind is Kind.NORMAL]
+        return Component(
+            states,
+            unknown,
+            codes,
+            reals,
+            tuple(x for x in local if x.node.kind is Kind.TABLE),
+            tuple(x for x in normal if not any(kind == "unknown" for kind, _ in x.sources.values())),
+            tuple(x for x in normal if any(kind == "unknown" for kind, _ in x.sources.values())),
+            tuple(x for x in local if x.node.kind is Kind.OTHER),
+            all(isinstance(members[r], Count) for r in reals),
+        )
+
+
+def _barren(node: Node, missing: Missing) -> bool:
+    return node.kind is Kind.OTHER and node.name in missing and not isinstance(node.child, Finite)
+
+
+def _local(
+    node: Node, states: Sequence[Finite], unknown: Sequence[str], codes: Sequence[str], reals: Sequence[str]
+) -> Local:
+    names = {v.name for v in node.members}
+    axes = tuple(i for i, v in enumerate(states) if v.name in names)
+    digits = digits_of([states[i].n_states for i in axes])
+    offsets = np.zeros(digits.shape[1], np.int64)
+    for i, digit in zip(axes, digits, strict=True):
+        offsets += node.strides.get(states[i].name, 0) * digit
+    places = {"state": [v.name for v in states], "unknown": unknown, "code": codes, "real": reals}
+    sources = {n: (kind, i) for kind, place in places.items() for i, n in enumerate(place) if n in names}
+    shape = tuple(v.n_states if i in axes else 1 for i, v in enumerate(states))
+    observed = tuple((codes.index(v.name), node.strides[v.name]) for v in node.finite if v.name in codes)
+    columns = tuple(reals.index(r) for r in node.reals if r in reals)
+    return Local(node, axes, shape, offsets, observed, columns, sources)
+
+
+def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
+    """The state of each variable (first axis) in each of their joint states.
+
+    >>> digits_of([2, 2])
+    array([[0, 0, 1, 1],
+           [0, 1, 0, 1]])
+    """
+    return np.indices(tuple(shape)).reshape(len(shape), math.prod(shape))
+
+
+class Patterns:
+    """Finds the components of rows; each is worked out once."""
+
+    def __init__(self, nodes: Mapping[str, Node], columns: Sequence[str]) -> None:
+        self.nodes, self.columns = nodes, tuple(columns)
+        self.hidden = frozenset(n for n in nodes if n not in self.columns)
+        self._keys: dict[bytes, tuple[Missing, ...]] = {}
+        self._components: dict[Key, Component] = {}
+
+    def missing(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Which cells are missing: one row per column."""
+        return np.array([_missing(batch.columns[n]) for n in self.columns]).reshape(len(self.columns), -1)
+
+    def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
+        """The components that occur, and the rows of each, increasing."""
+        packed = np.ascontiguousarray(np.packbits(missing, axis=0).T)
+        width = packed.shape[1]
+        patterns, inverse = np.unique(packed.view(f"V{width}")[:, 0], return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        ends = np.cumsum(np.bincount(inverse, minlength=len(patterns)))
+        rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
+        for pattern, some in zip(patterns, np.split(order, ends[:-1]), strict=True):
+            for key in self._of(pattern.tobytes(), missing[:, some[0]]):
+                rows.setdefault(key, []).append(some)
+        return {key: np.sort(np.concatenate(parts)) for key, parts in rows.items()}
+
+    def component(self, key: Key) -> Component:
+        if key not in self._components:
+            self._components[key] = self._component(key)
+        return self._components[key]
+
+    def _component(self, key: Key) -> Component:
+        if isinstance(key, str):
+            return Component.of(frozenset(), [self.nodes[key]])
+        return Component.of(key, [n for n in self.nodes.values() if any(v.name in key for v in n.members)])
+
+    def _of(self, pattern: bytes, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
+        if pattern not in self._keys:
+            names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
+            self._keys[pattern] = connected(names, self.nodes.values())
+        return self._keys[pattern]
+
+
+def connected(missing: Missing, nodes: Iterable[Node]) -> tuple[Missing, ...]:
+    """The missing variables in sets that share families, directly or through one another."""
+    sets: dict[str, set[str]] = {n: {n} for n in missing}
+    for node in nodes:
+        together = [v.name for v in node.members if v.name in missing]
+        for name in together[1:]:
+            one, other = sets[together[0]], sets[name]
+            if one is not other:
+                one |= other
+                sets.update(dict.fromkeys(other, one))
+    return tuple(sorted({frozenset(s) for s in sets.values()}, key=sorted))
+
+
+def _missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    return np.asarray(column == np.iinfo(column.dtype).max)
+
+
+def refuse_unanswerable(task: Task, nodes: Mapping[str, Node]) -> None:
+    """Refuse missing numbers in families that are not normal: there is no closed form to sum them out."""
+    missing = task.rows.missing
+    for node in nodes.values():
+        for v in node.members if node.kind is Kind.OTHER else ():
+            if isinstance(v, Finite) or not missing.get(v.name):
+                continue
+            if v.name == node.name and not task.dag.children(v.name):
+                continue
+            raise FitError(
+                f"{missing[v.name]:,} cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
+                f"{type(node.family).__name__}: such numbers cannot be summed out; fill the cells, or cut {v.name!r} into Bins(...)"
+            )
+
+
+def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The first row of each kind of equal rows, and the kind of each row.
+
+    >>> distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    group, size = np.zeros(n_rows, np.int64), 1
+    for column in columns:
+        if column.dtype.kind == "f":
+            column = np.unique(column, return_inverse=True)[1]
+        n = int(column.max(initial=0)) + 1
+        if size * n > 2**62:
+            group = np.unique(group, return_inverse=True)[1].astype(np.int64)
+            size = n_rows
+        group = group * n + column
+        size *= n
+    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+    return first, inverse

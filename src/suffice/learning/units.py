@@ -1,0 +1,165 @@
+"""Units: real columns centred and scaled, so that a mean of 1e9 or a scale of 1e-9 costs no digits.
+
+    z = (x − centre) / scale     centre: the mean of the observed cells; scale: a power of two near their deviation
+
+The division is exact, and so is the subtraction for cells within a factor of two of the centre. Counts stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.blocks import Batch
+from suffice.engines.data import Data
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.regression import too_large
+from suffice.learning.weighted import Groups
+from suffice.statistics import Moments, Statistics
+from suffice.statistics.chan import Spread, merged, shifted
+from suffice.statistics.configurations import frozen
+from suffice.variables import Count, Finite, Variable
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Available:
+    """The observed cells of each of some real columns: weight, mean and scatter, a column as a group of its own."""
+
+    spread: Spread
+
+    def __add__(self, other: Available) -> Available:
+        return Available(merged(self.spread, other.spread))
+
+
+def available(rows: Data, names: tuple[str, ...], threads: int | None = None) -> Spread:
+    """The weight, mean and scatter of the observed cells of each column."""
+    if not names:
+        return Spread(np.zeros(0), np.zeros((0, 1)), np.zeros((0, 1)), np.zeros((0, 1, 1)))
+
+    def step(batch: Batch) -> Available:
+        parts = [_column(batch.columns[n], batch.weight) for n in names]
+        weight, mean, rest, scatter = (np.array(part) for part in zip(*parts, strict=True))
+        return Available(Spread(weight, mean[:, None], rest[:, None], scatter[:, None, None]))
+
+    return rows.fold(step, threads=threads).spread
+
+
+def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, float, float]:
+    seen = ~np.isnan(x)
+    x, w = x[seen], np.ones(int(seen.sum())) if weight is None else weight[seen]
+    total = float(w.sum())
+    if not total > 0:
+        return 0.0, 0.0, 0.0, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = w / total
+        mean = float(share @ x)
+        off = x - mean
+        rest = float(share @ off)
+        return total, mean, rest, float((w * off) @ off) - total * rest * rest
+
+
+@dataclass(frozen=True)
+class Units:
+    """The centre and scale of each real column, and `mean` and `variance` of its observed cells in these units."""
+
+    centre: Mapping[str, float]
+    scale: Mapping[str, float]
+    mean: Mapping[str, float]
+    variance: Mapping[str, float]
+    weight: Mapping[str, float]
+    counted: frozenset[str]
+
+    @staticmethod
+    def of(spread: Spread, variables: Mapping[str, Variable]) -> Units:
+        names = [n for n, v in variables.items() if not isinstance(v, Finite)]
+        centre, scale, middle, variance = {}, {}, {}, {}
+        for i, name in enumerate(names):
+            mean, square = float(spread.mean[i, 0]), float(spread.scatter[i, 0, 0])
+            if not np.isfinite(square):
+                raise too_large(name)
+            own = max(square, 0.0) / max(float(spread.weight[i]), 1e-300)
+            plain = isinstance(variables[name], Count)
+            scale[name] = 1.0 if plain or own <= 0 else float(2.0 ** np.round(0.5 * np.log2(own)))
+            centre[name] = 0.0 if plain else mean
+            middle[name], variance[name] = mean - centre[name], own / scale[name] ** 2
+        weight = dict(zip(names, spread.weight.tolist(), strict=True))
+        counted = frozenset(n for n in names if isinstance(variables[n], Count))
+        return Units(centre, scale, middle, variance, weight, counted)
+
+    def counts(self, name: str) -> bool:
+        """Whether a column holds counts, which are never scaled."""
+        return name in self.counted
+
+    def inward(self, name: str, x: Array) -> Array:
+        return np.asarray((x - self.centre[name]) / self.scale[name])
+
+    def outward(self, name: str, z: Array) -> Array:
+        return np.asarray(self.centre[name] + self.scale[name] * z)
+
+    def of_cells(self, names: Any) -> float:
+        """What ln p of the observed cells of these columns has less than that of the scaled ones: Σ w ln scale."""
+        return float(sum(self.weight[n] * np.log(self.scale[n]) for n in names))
+
+    def inward_cpd(self, cpd: ConditionalGaussian) -> ConditionalGaussian:
+        """The same distribution of scaled columns."""
+        y, parents = cpd.child.name, cpd.real_parents
+        b = cpd.coefficients.astype(np.longdouble)
+        a = cpd.intercept.astype(np.longdouble) - self.centre[y]
+        if parents:
+            a = a + b @ np.array([self.centre[p] for p in parents], np.longdouble)
+        scales = np.array([self.scale[p] for p in parents])
+        return replace(
+            cpd,
+            intercept=(a / self.scale[y]).astype(np.float64),
+            coefficients=cpd.coefficients * scales / self.scale[y],
+            variance=cpd.variance / self.scale[y] ** 2,
+            seen=None,
+            imagined=None,
+        )
+
+    def outward_cpd(self, cpd: ConditionalGaussian) -> ConditionalGaussian:
+        """The same distribution of the columns as they are."""
+        y, parents = cpd.child.name, cpd.real_parents
+        b = cpd.coefficients * self.scale[y] / np.array([self.scale[p] for p in parents])
+        a = cpd.intercept.astype(np.longdouble) * self.scale[y] + self.centre[y]
+        if parents:
+            # with the coefficients as they were rounded, so that the line goes through the centre
+            a = a - b.astype(np.longdouble) @ np.array([self.centre[p] for p in parents], np.longdouble)
+        return replace(cpd, intercept=a.astype(np.float64), coefficients=b, variance=cpd.variance * self.scale[y] ** 2)
+
+    def inward_moments(self, moments: Moments) -> Moments:
+        """Imagined moments as a prior would imagine them of scaled columns."""
+        centre, scale = (np.array([part[r] for r in moments.reals]) for part in (self.centre, self.scale))
+        inside = None if moments.background is None else self.inward_moments(moments.background)
+        mean = ((moments.mean - centre) + moments.rest) / scale
+        scatter = moments.scatter / scale[:, None] / scale
+        return Moments(moments.variables, moments.reals, moments.keys, moments.count, mean, scatter, moments.df, inside)
+
+    def outward_moments(self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups, counted: Any = ()) -> Moments:
+        """Moments of the columns as they are; `groups` may have sums of ln x! of the `counted` columns behind the others."""
+        k = len(reals)
+        centre, scale = (np.array([part[r] for r in reals]) for part in (self.centre, self.scale))
+        weight, mean, _, scatter = groups.spread
+        far = np.repeat(centre[None, :], len(weight), axis=0)
+        whole, rest = shifted(far, np.zeros_like(far), mean[:, :k] * scale)
+        own = scatter[:, :k, :k] * scale[:, None] * scale
+        base = mean[:, k:] * weight[:, None] if mean.shape[1] > k else None
+        return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, tuple(counted), base)  # type: ignore[arg-type]
+
+
+def seen_of(spread: Spread, variables: Mapping[str, Variable], weight: float) -> Statistics:
+    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column."""
+    names = [n for n, v in variables.items() if not isinstance(v, Finite)]
+    entries = []
+    for i, n in enumerate(names):
+        parts = (frozen(np.array(part[i : i + 1])) for part in spread)
+        count, mean, rest, scatter = parts
+        counted = (n,) if isinstance(variables[n], Count) else ()
+        entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, rest=rest, counted=counted))  # type: ignore[arg-type]
+    return Statistics(entries, weight)

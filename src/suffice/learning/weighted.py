@@ -1,0 +1,114 @@
+"""Weighted moments of completed rows: each row counts for several completions, each with its own weight."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.grouping import grouped
+from suffice.statistics.chan import Spread, merged, pooled
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+FEW = 16
+"""Of fewer rows than this the completions are not worth a product of matrices each."""
+
+
+class Groups(NamedTuple):
+    """The weight, mean and scatter of the configurations that occur, by their flat indices."""
+
+    keys: Index
+    spread: Spread
+
+    def plus(self, other: Groups) -> Groups:
+        """The moments of the rows behind both."""
+        a, b = self, other
+        if not np.array_equal(a.keys, b.keys):
+            keys = np.union1d(a.keys, b.keys)
+            a, b = a.over(keys), b.over(keys)
+        return Groups(a.keys, merged(a.spread, b.spread))
+
+    def over(self, keys: Index) -> Groups:
+        """The same over more configurations, the new ones without weight."""
+        at = np.searchsorted(keys, self.keys)
+        parts = [np.zeros((len(keys), *part.shape[1:])) for part in self.spread]
+        for wider, part in zip(parts, self.spread, strict=True):
+            wider[at] = part
+        return Groups(keys, Spread(*parts))
+
+    def only(self, columns: list[int]) -> Groups:
+        """The moments of some of the columns."""
+        weight, mean, rest, scatter = self.spread
+        return Groups(self.keys, Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns]))
+
+    def widened(self, keys: Index, weight: Array, covariance: Array) -> Groups:
+        """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
+        scatter = self.spread.scatter.copy()
+        np.add.at(scatter, np.searchsorted(self.keys, keys), weight[..., None, None] * covariance)
+        return Groups(self.keys, self.spread._replace(scatter=scatter))
+
+
+def no_groups(n_columns: int) -> Groups:
+    """No configuration at all."""
+    k = n_columns
+    return Groups(np.zeros(0, np.int64), Spread(np.zeros(0), np.zeros((0, k)), np.zeros((0, k)), np.zeros((0, k, k))))
+
+
+def collected(keys: Index, parts: Spread) -> Groups:
+    """Groups from moments of configurations that may occur more than once."""
+    found, inverse = np.unique(keys, return_inverse=True)
+    if len(found) == len(keys):
+        order = np.argsort(keys, kind="stable")
+        return Groups(found, Spread(*(part[order] for part in parts)))
+    return Groups(found, pooled(parts, inverse, len(found)))
+
+
+def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+    """The moments of completed rows within their configurations.
+
+    index     (states, rows), or (states, 1) if all rows have the same configurations
+    weight    (states, rows)
+    values    (columns, rows), or (columns, states, rows) where the values hang on the state
+
+    Means first, then the scatter around them: nothing is lost where a group is narrow and far from the rest.
+    """
+    if index.shape[1] == 1 and weight.shape[1] >= FEW:
+        return collected(index[:, 0], _by_state(weight, values))
+    flat = np.broadcast_to(index, weight.shape).reshape(-1)
+    wide = values if values.ndim == 3 else np.broadcast_to(values[:, None, :], (len(values), *weight.shape))
+    return _scattered(flat, weight.reshape(-1), wide.reshape(len(values), -1), n_cells)
+
+
+def _by_state(weight: Array, values: Array) -> Spread:
+    """One group of rows for each state: products of matrices."""
+    n, k = len(weight), len(values)
+    total = weight.sum(axis=1)
+    divisor = np.where(total > 0, total, 1.0)
+    mean, scatter = np.zeros((n, k)), np.zeros((n, k, k))
+    if values.ndim == 2:
+        mean = weight @ values.T / divisor[:, None]
+    for s, w in enumerate(weight):
+        x = values if values.ndim == 2 else values[:, s]
+        if values.ndim == 3:
+            mean[s] = x @ w / divisor[s]
+        off = x - mean[s][:, None]
+        scatter[s] = (off * w) @ off.T
+    return Spread(total, mean, np.zeros((n, k)), (scatter + scatter.transpose(0, 2, 1)) / 2.0)
+
+
+def _scattered(flat: Index, weight: Array, values: Array, n_cells: int) -> Groups:
+    """Rows of any configurations: sums by counting."""
+    keys, group = grouped(flat, n_cells)
+    g, k = len(keys), len(values)
+    total = np.bincount(group, weight, g)
+    divisor = np.where(total > 0, total, 1.0)
+    mean, scatter, off = np.zeros((g, k)), np.zeros((g, k, k)), np.empty_like(values)
+    for i, x in enumerate(values):
+        mean[:, i] = np.bincount(group, weight * x, g) / divisor
+        off[i] = x - mean[group, i]
+        for j in range(i + 1):
+            scatter[:, i, j] = scatter[:, j, i] = np.bincount(group, weight * off[i] * off[j], g)
+    return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter))
