@@ -9,8 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import AsJson, BinWords, DataFile, FiniteWords, Integers, Missing, RealWords, Weights
-from suffice.errors import SufficeError
+from suffice.cli_arguments import (
+    AsJson,
+    BinWords,
+    DataFile,
+    FiniteWords,
+    HiddenWords,
+    Integers,
+    Missing,
+    RealWords,
+    Starts,
+    Weights,
+)
+from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import say
 
 
@@ -24,6 +35,12 @@ def fit(
     ],
     prior: Annotated[str, typer.Option(help="mle, bdeu:10, k2, dirichlet:1, nig, bge, or several: bdeu:1+nig")] = "mle",
     estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    hidden: HiddenWords = None,
+    starts: Starts = None,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same starts", min=0)] = 0,
+    max_iter: Annotated[int, typer.Option(help="with missing cells: at most so many iterations a start", min=1)] = 500,
+    tol: Annotated[float, typer.Option(help="with missing cells: the gain of an iteration, in nats, that ends a climb")] = 1e-6,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop iterating, take the best so far")] = None,
     weights: Weights = None,
     missing: Missing = None,
     integers: Integers = "real",
@@ -34,11 +51,9 @@ def fit(
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,
 ) -> None:
-    """Fit the parameters of a graph to data."""
+    """Fit the parameters of a graph to data. Where cells are missing, or variables hidden, by EM; Ctrl-C takes the best so far."""
     from suffice import cli_words as words
-    from suffice.families.gathering import gather
     from suffice.formats import writable, write
-    from suffice.learning.fit import fit as fitted
 
     writable(out)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
@@ -51,12 +66,44 @@ def fit(
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
-    gathered = gather(rows if bn is None else words.as_known(rows, bn, declared), dag)
-    model = fitted(dag, gathered, prior=chosen_prior, estimate=how)
-    if statistics:
-        gathered.save(statistics)
+    known = rows if bn is None else words.as_known(rows, bn, declared)
+    climbing: dict[str, Any] = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    unseen = words.hidden_of(hidden or [])
+    model = _fitted(dag, known, unseen, chosen_prior, how, climbing, statistics)
     write(model, out)
     say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
+
+
+def _fitted(dag: Any, rows: Any, hidden: Any, prior: Any, how: Any, climbing: dict[str, Any], statistics: str | None) -> Any:
+    """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
+    from suffice.families.gathering import gather
+    from suffice.learning.em import em
+    from suffice.learning.fit import fit as fitted
+
+    if not hidden:
+        try:
+            gathered = gather(rows, dag)
+        except MissingCells:
+            pass
+        else:
+            if statistics:
+                gathered.save(statistics)
+            return fitted(dag, gathered, prior=prior, estimate=how)
+    if statistics:
+        raise SufficeError(
+            "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
+        )
+    run = em(dag, rows, hidden=hidden, prior=prior, estimate=how, **climbing)
+    if len(run.optima) > 1:
+        say(f"note: {spread_of(run)}")
+    return run.model
+
+
+def spread_of(run: Any) -> str:
+    """Where the starts of EM led to, in a sentence."""
+    from suffice.learning.em import spread
+
+    return spread(run.optima)
 
 
 def learn(

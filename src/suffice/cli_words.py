@@ -285,6 +285,24 @@ def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]
     return result
 
 
+def hidden_of(words: Sequence[str]) -> list[Finite]:
+    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`.
+
+    >>> hidden_of(["ill=no,cold,flu", "class=2"])
+    [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2'])]
+    """
+    result = []
+    for text in words:
+        name, equals, states = (part.strip() for part in text.partition("="))
+        fields = [f.strip() for f in next(csv.reader([states], skipinitialspace=True), [])]
+        if len(fields) == 1 and fields[0].isdecimal() and 2 <= int(fields[0]) <= 1000:
+            fields = [str(i + 1) for i in range(int(fields[0]))]
+        if not equals or not name or len(fields) < 2 or not all(fields):
+            raise SufficeError(f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number; not {text!r}")
+        result.append(Finite(name, fields))
+    return result
+
+
 def data_of(path: str, variables: dict[str, Any] | None = None, **options: Any) -> Any:
     """Data from a path: rows, or statistics that were saved."""
     if path.lower().endswith(".stats"):

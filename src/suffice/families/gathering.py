@@ -35,7 +35,10 @@ def gather(data: Any, dag: Any) -> Statistics:
     rows = scan(data)
     for node in graph.nodes:
         if node not in rows.columns:
-            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+            raise DataError(
+                f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, declare "
+                f"its states: em(dag, data, hidden=[Finite({node!r}, [...])]), or --hidden {node}=a,b"
+            )
     rows = rows.select(graph.nodes)
     try:
         wanted = requests(graph, rows.schema)

@@ -77,9 +77,9 @@ def reduce_rows(
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1.
 
     `shape_at[0]` is the number of shapes and `shape_at[1 + i]` where the i-th begins (one more: where the next would);
-    `record_at` likewise. Slots find them by a hash (−1: empty). If `row_at` is not empty, it and `row_records` get each row's records.
-    `states` counts the observed states of each variable, from
-    `state_start` on. `work` has room for 2 numbers a variable and 2 a family.
+    `record_at` likewise. Slots find them by a hash (−1: empty). If `row_at` is not empty, it and `row_records` get each row's
+    records. `states` counts the observed states of each variable, from `state_start` on. `work` has room for 2 numbers a
+    variable and 2 a family.
     """
     n, n_families = len(touch_start) - 1, len(table_start) - 1
     mark, queue, done, place = work[:n], work[n : 2 * n], work[2 * n :], work[2 * n + n_families :]

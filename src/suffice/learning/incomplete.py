@@ -85,7 +85,7 @@ def task_of(
     if lacking:
         raise DataError(
             f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
-            f"if no row shows it, declare its states: hidden=[Finite({lacking[0]!r}, [...])]"
+            f"if no row shows it, declare its states: hidden=[Finite({lacking[0]!r}, [...])], or --hidden {lacking[0]}=a,b"
         )
     _refuse_values(unseen, rows)
     rows = rows.select([n for n in graph.nodes if n not in unseen])

@@ -295,7 +295,7 @@ def reduction_of(layout: Layout, names: Sequence[str], batches: Iterable[Batch],
     weight, n_rows, n_empty = 0.0, 0, 0
     for batch in batches:
         codes = coded(batch.columns, names, batch.n_rows)
-        weights = np.ones(batch.n_rows) if batch.weight is None else np.ascontiguousarray(batch.weight)
+        weights = np.ones(batch.n_rows) if batch.weight is None else np.array(batch.weight)  # not read-only
         table.add(codes, weights, batch.start if keep_rows else 0)
         weight += float(weights.sum())
         n_rows += batch.n_rows
