@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import DataError, ModelError, SufficeNote
 from suffice.models.impute import impute
+from tests.hybrid_oracles import finite_posterior, parts, random_hybrid, real_moments
 from tests.oracles import joint, random_net
 from tests.test_predict import enumerated, rows_with_gaps
 
@@ -222,3 +223,104 @@ def test_numbers_of_a_text_file_become_numbers(tmp_path) -> None:
     (tmp_path / "x.csv").write_text("x,who\n1,a\n,\n")
     table = bn.impute(tmp_path / "x.csv")
     assert table.to_pydict() == {"x": [1.0, 2.5], "who": ["a", None]}
+
+
+DRAWS = 2000
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("hidden", [False, True])
+def test_draws_have_the_joint_distribution_of_the_missing_cells(seed: int, hidden: bool) -> None:
+    """The frequency of every completion against its enumerated probability: five standard deviations, 3 more for rare ones."""
+    net = random_net(seed, zeros=seed % 2 == 0)
+    whole = net.sample(3, seed=seed).to_pydict()
+    gaps = np.random.default_rng(seed).random((3, 4)) < 0.7
+    rows = {n: [None if gap else cell for gap, cell in zip(gaps[:, j], whole[n], strict=True)] for j, n in enumerate(whole)}
+    if hidden:
+        del rows["n2"]
+    frames = impute(net, {n: cells * (DRAWS // 4) for n, cells in rows.items()}, draws=4, seed=seed)
+    for i in range(3):
+        given = {n: cells[i] for n, cells in rows.items() if cells[i] is not None}
+        expected: dict[tuple[str, ...], float] = {}
+        for states, p in joint(net).items():
+            row = dict(zip(net.dag.nodes, states, strict=True))
+            if all(row[n] == s for n, s in given.items()):
+                key = tuple(row[n] for n in rows)
+                expected[key] = expected.get(key, 0.0) + p
+        total = sum(expected.values())
+        found = [cells for frame in frames for cells in zip(*(frame[n][i::3] for n in rows), strict=True)]
+        assert set(found) <= {key for key, p in expected.items() if p > 0}
+        for key, p in expected.items():
+            p /= total
+            assert abs(found.count(key) - DRAWS * p) <= 5.0 * np.sqrt(DRAWS * p * (1 - p)) + 3.0 * (p < 0.01) + 1e-6
+
+
+@pytest.mark.parametrize("hidden", [(), ("u0",), ("x1",), ("u1", "x2")])
+@pytest.mark.parametrize("seed", [3, 4, 8])
+def test_draws_of_finite_and_real_cells_together(seed: int, hidden: tuple[str, ...]) -> None:
+    """States, means, covariances, and means within a state, so that the two kinds are seen to be drawn together."""
+    net = random_hybrid(seed, n_finite=2, n_real=3)
+    whole = {n: cells for n, cells in net.sample(1, seed=seed).to_pydict().items() if n not in hidden}
+    gaps = [n for i, n in enumerate(whole) if (seed + i) % 3]
+    rows = {n: [None] if n in gaps else cells for n, cells in whole.items()}
+    frames = impute(net, {n: cells * 4000 for n, cells in rows.items()}, draws=1, seed=seed)[0]
+    given = {n: cells[0] for n, cells in rows.items() if cells[0] is not None}
+    finite, reals = [n for n in gaps if n[0] == "u"], [n for n in gaps if n[0] == "x"]
+    drawn = list(zip(*(frames[n] for n in finite), strict=True)) if finite else [()] * 4000
+    for states, p in finite_posterior(net, finite, given).items():
+        assert abs(drawn.count(states) - 4000 * p) <= 5.0 * np.sqrt(4000 * p * (1 - p)) + 3.0 * (p < 0.01) + 1e-6
+        here = np.array([d == states for d in drawn])
+        known = {**given, **dict(zip(finite, states, strict=True))}
+        if here.sum() > 200 and reals:
+            mean, covariance = real_moments(net, reals, known)
+            sample = np.array([frames[n] for n in reals], float)[:, here]
+            spread = np.sqrt(np.diag(covariance))
+            assert np.abs(sample.mean(axis=1) - mean).max() <= 5.0 * spread.max() / np.sqrt(here.sum())
+            off = np.atleast_2d(np.cov(sample)) - covariance
+            assert np.abs(off / np.outer(spread, spread)).max() <= 10.0 / np.sqrt(here.sum())
+    assert sum(p.weight for p in parts(net, given)) > 0
+
+
+def test_draws_are_reproducible_whatever_the_blocks_and_columns(bn, monkeypatch, tmp_path) -> None:
+    from suffice.engines import blocks, passing
+    from suffice.models import completions
+
+    table = bn.sample(300, seed=5)
+    rng = np.random.default_rng(6)
+    rows = {n: pa.array(table[n].to_pylist(), mask=rng.random(300) < 0.4) for n in table.column_names}
+    frame = pa.table(rows)
+    first = bn.impute(frame, draws=3, seed=7)
+    assert len({str(f.to_pydict()) for f in first}) == 3
+    assert bn.impute(frame, draws=4, seed=7)[:3] == first
+    assert bn.impute(frame, draws=3, seed=8) != first
+    backwards = bn.impute(frame.select(frame.column_names[::-1]), draws=3, seed=7)
+    assert [b.select(frame.column_names) for b in backwards] == first
+    later = bn.impute(frame.slice(100), draws=1, seed=7)[0]
+    assert later != first[0].slice(100), "a row's numbers belong to its place"
+    monkeypatch.setattr(completions, "MAX_NUMBERS", 64)
+    monkeypatch.setattr(passing, "ROWS", 17)
+    monkeypatch.setattr(blocks, "ROWS", 17)
+    assert bn.impute(frame, draws=3, seed=7) == first
+    pq.write_table(frame, tmp_path / "rows.parquet", row_group_size=50)
+    assert [f.to_pydict() for f in bn.impute(tmp_path / "rows.parquet", draws=3, seed=7)] == [f.to_pydict() for f in first]
+
+
+def test_draws_keep_the_kind_of_frame_and_impossible_rows(bn, expected) -> None:
+    for frame in bn.impute(pd.DataFrame(ROWS, index=list("vwxyz")), draws=2):
+        assert frame.index.tolist() == list("vwxyz")
+        assert not frame.isna().to_numpy().any()
+    assert all(isinstance(f, pl.DataFrame) for f in bn.impute(pl.DataFrame(ROWS).lazy(), draws=2))
+    assert bn.impute({"text": ["no"]}, draws=2) == [{"text": ["no"]}] * 2
+    tables = {"x": [0.5, 0.5], "y": [[1.0, 0.0], [0.5, 0.5]], "z": [[0.5, 0.5], [1.0, 0.0]]}
+    net = sf.BayesNet("x -> y; x -> z", tables, {"x": ["0", "1"], "y": ["0", "1"], "z": ["0", "1"]})
+    with pytest.warns(SufficeNote, match="row 1 are impossible.*stay missing"):
+        frames = net.impute({"x": [None, None], "y": ["1", "1"], "z": ["1", "0"]}, draws=2)
+    assert [f["x"] for f in frames] == [[None, "1"]] * 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"draws": 0}, {"draws": 1.5}, {"draws": True}, {"draws": 1, "seed": -1}, {"draws": 1, "joint": True}]
+)
+def test_draws_that_cannot_be_made_are_refused(bn, wrong) -> None:
+    with pytest.raises(ModelError, match=r"whole number from|not by both"):
+        bn.impute({"text": [None]}, **wrong)

@@ -60,6 +60,7 @@ _HOME = {
     "Marginals": "models.answers",
     "MaxParents": "structure.constraints",
     "Mean": "families.family",
+    "Missingness": "recipes.missingness",
     "Mixture": "models.mixture",
     "Mode": "families.family",
     "Moments": "statistics",
@@ -93,6 +94,7 @@ _HOME = {
     "kl": "models.divergence",
     "learn": "recipes.learn",
     "load": "formats",
+    "missingness": "recipes.missingness",
     "n_dags": "graphs",
     "order_mcmc": "structure.order_mcmc",
     "read": "formats",
@@ -151,6 +153,7 @@ __all__ = [
     "Marginals",
     "MaxParents",
     "Mean",
+    "Missingness",
     "Mixture",
     "Mode",
     "Moments",
@@ -182,6 +185,7 @@ __all__ = [
     "kl",
     "learn",
     "load",
+    "missingness",
     "n_dags",
     "order_mcmc",
     "read",
@@ -217,6 +221,7 @@ if TYPE_CHECKING:
     from suffice.recipes.bootstrap import bootstrap
     from suffice.recipes.cross_validate import cross_validate
     from suffice.recipes.learn import learn
+    from suffice.recipes.missingness import Missingness, missingness
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.statistics import Counts, Moments, Request, Statistics
     from suffice.structure.chow_liu import TAN, ChowLiu

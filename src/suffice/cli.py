@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice import __version__, cli_learn, cli_predict, cli_query
+from suffice import __version__, cli_learn, cli_missing, cli_predict, cli_query
 from suffice.cli_arguments import AsJson, DataFile, Missing, Model, Weights
 from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
@@ -66,6 +66,7 @@ app.command()(cli_learn.fit)
 app.command()(cli_learn.learn)
 app.command()(cli_query.query)
 app.command("predict")(cli_predict.predict_command)
+app.command("missing")(cli_missing.missing_command)
 
 
 @app.command()

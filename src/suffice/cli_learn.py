@@ -51,7 +51,7 @@ def fit(
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,
 ) -> None:
-    """Fit the parameters of a graph to data. Where cells are missing, or variables hidden, by EM; Ctrl-C takes the best so far."""
+    """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM. Ctrl-C takes the best so far."""
     from suffice import cli_words as words
     from suffice.formats import writable, write
 

@@ -99,18 +99,21 @@ class Answering:
 
         return predict(_network(self), rows, target)
 
-    def impute(self, rows: Any, *, joint: bool = False) -> Any:
+    def impute(self, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
         """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
 
-        `joint=True` fills all the missing cells of a row by the states that are most probable together.
+        `joint=True` fills all the missing cells of a row by the states that are most probable together. `draws=5` gives a list
+        of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation.
 
         >>> import suffice as sf
         >>> sf.load("asia").impute({"dysp": ["yes", "no"], "bronc": [None, "no"]})["bronc"]
         ['yes', 'no']
+        >>> [frame["bronc"] for frame in sf.load("asia").impute({"dysp": ["yes"], "bronc": [None]}, draws=3)]
+        [['no'], ['yes'], ['yes']]
         """
         from suffice.models.predict import impute
 
-        return impute(_network(self), rows, joint=joint)
+        return impute(_network(self), rows, joint=joint, draws=draws, seed=seed)
 
     def do(self, interventions: Mapping[str, Any]) -> BayesNet:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.

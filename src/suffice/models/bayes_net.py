@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, listed, nearest, note
+from suffice.errors import DataError, MissingCells, ModelError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
@@ -155,14 +155,17 @@ class BayesNet(Answering):
         return Compiled(self)
 
     def log_prob(self, rows: Any) -> Array:
-        """ln p(row) of each row, in the order of the rows.
+        """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
         >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
         data = self.rows(rows)
-        data.require_complete(self._cpds)
+        if any(data.missing.values()):
+            from suffice.models.observed import observed_log_prob
+
+            return observed_log_prob(self, data)
         result = np.zeros(data.n_rows)
         for batch in data.batches():
             part = result[batch.start : batch.start + batch.n_rows]
@@ -171,8 +174,16 @@ class BayesNet(Answering):
         return result
 
     def log_likelihood(self, data: Any = None) -> float:
-        """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from."""
-        statistics = self.summary(data)
+        """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
+
+        Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
+        """
+        try:
+            statistics = self.summary(data)
+        except MissingCells:
+            from suffice.models.observed import observed_log_likelihood
+
+            return observed_log_likelihood(self, data)
         return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
 
     def bic(self, data: Any = None) -> float:

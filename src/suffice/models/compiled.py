@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.poisson import PoissonRates
 from suffice.inference.blocks import Hybrid
+from suffice.inference.counts import Counted, CountNode
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import GaussianNode, Network
-from suffice.variables import Finite
+from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 class Compiled:
     """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
 
-    `finite` and `reals` have the names in the order of their numbers (real nodes in topological order).
+    `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
     """
 
     def __init__(self, bn: BayesNet) -> None:
@@ -28,6 +30,7 @@ class Compiled:
         self.reals = tuple(n for n in bn.dag.topological_order if n not in self.variables)
         self.index = {n: i for i, n in enumerate(self.finite)}
         self.real_index = {n: i for i, n in enumerate(self.reals)}
+        self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, Count))
         self._cpds = {n: bn[n] for n in bn}
 
     @cached_property
@@ -41,11 +44,14 @@ class Compiled:
 
     @cached_property
     def gaussians(self) -> tuple[GaussianNode, ...]:
-        nodes = []
+        nodes: list[GaussianNode] = []
         for name in self.reals:
             cpd = self._cpds[name]
-            assert isinstance(cpd, ConditionalGaussian)
+            assert isinstance(cpd, (ConditionalGaussian, PoissonRates))
             finite = tuple(self.index[p.name] for p in cpd.finite_parents)
+            if isinstance(cpd, PoissonRates):
+                nodes.append(CountNode.of(finite, cpd.rates))
+                continue
             reals = tuple(self.real_index[p] for p in cpd.real_parents)
             nodes.append(GaussianNode(finite, reals, cpd.intercept, cpd.coefficients, cpd.variance))
         return tuple(nodes)
@@ -56,4 +62,4 @@ class Compiled:
 
     @cached_property
     def hybrid(self) -> Hybrid:
-        return Hybrid(self.network, self.gaussians)
+        return Counted(self.network, self.gaussians) if self.counts else Hybrid(self.network, self.gaussians)

@@ -13,7 +13,7 @@ import numpy as np
 from suffice.errors import ModelError, listed, nearest
 from suffice.inference.network import NONE, Array, Ints
 from suffice.statistics.configurations import frozen
-from suffice.variables import Finite, state_text
+from suffice.variables import Count, Finite, Variable, state_text
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -59,7 +59,7 @@ def observed(bn: BayesNet, given: Given) -> Observed:
             raise ModelError(f"{name!r} was given as {value}; leave out what is not observed")
         number = compiled.index.get(name)
         if number is None:
-            reals[compiled.real_index[name]] = finite_number(value, name)
+            reals[compiled.real_index[name]] = number_of(bn.variables[name], value)
         elif is_by_state(value):
             soft[number] = likelihoods(compiled.variables[name], value)
         else:
@@ -78,6 +78,14 @@ def code_of(variable: Finite, value: Any) -> int:
     if variable.cuts is None or not _is_number(value):
         return variable.code(value)
     return bisect_right(variable.cuts, finite_number(value, variable.name))
+
+
+def number_of(variable: Variable, value: Any) -> float:
+    """The value of a variable without states: a number, which of a count is 0, 1, 2, …"""
+    x = finite_number(value, variable.name)
+    if isinstance(variable, Count) and not (x >= 0 and x.is_integer()):
+        raise ModelError(f"{variable.name!r} is a count, 0, 1, 2, ..., and cannot be {value!r}")
+    return x
 
 
 def finite_number(value: Any, name: str) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid, hybrid_rows
 from suffice.inference.blocks import ManyConfigurations, Trouble
+from suffice.inference.counts import HiddenCount
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW
 from suffice.inference.hybrid import Mixed
 from suffice.inference.hybrid_modes import MixtureMode
@@ -23,14 +24,15 @@ from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture
+from suffice.models.poisson_mixture import PoissonMixture
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
-    """p(targets | evidence): a mixture where a target is real.
+def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
+    """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> from suffice.models.bayes_net import BayesNet
@@ -45,6 +47,9 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     variables = tuple(compiled.variables[compiled.finite[v]] for v in finite)
     reals = [n for n in targets if n in compiled.real_index]
     checked_cells(variables, "the answer")
+    count = next((n for n in targets if n in compiled.counts), None)
+    if count is not None and len(targets) > 1:
+        raise ModelError(f"{count!r} is a count, which is asked for alone: {targets[targets[0] == count]!r} is another question")
     with _named(bn):
         if not reals:
             answer = hybrid.finite_posterior(compiled.hybrid, finite, evidence)
@@ -52,6 +57,8 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
             return Distribution(variables, answer.probs, given=evidence.given)
         found = hybrid.real_posterior(compiled.hybrid, [compiled.real_index[n] for n in reals], finite, evidence)
     _check_possible(found.log_prob, evidence)
+    if count is not None:
+        return _counted(count, found, evidence)
     if not finite:
         return _mixture(reals, found, evidence)
     shape = tuple(v.n_states for v in variables)
@@ -70,7 +77,11 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
         found = hybrid.real_marginals(compiled.hybrid, evidence)
     for m, x in evidence.reals.items():
         found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), finite.log_prob)
-    reals = {n: _mixture((n,), found[m], evidence) for m, n in enumerate(compiled.reals)}
+    unseen = compiled.counts - set(evidence.given)
+    reals = {
+        n: _counted(n, found[m], evidence) if n in unseen else _mixture((n,), found[m], evidence)
+        for m, n in enumerate(compiled.reals)
+    }
     return Marginals(
         compiled.variables, finite.probs, finite.start, finite.log_prob, evidence.given, reals=reals, index=compiled.index
     )
@@ -85,6 +96,11 @@ def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
 def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
     """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
     compiled = bn.compiled
+    for count in (n for n in targets if n in compiled.counts):
+        raise ModelError(
+            f"the most probable value of the count {count!r} is not searched for; name other targets, and ask for its "
+            f"distribution with query({count!r})"
+        )
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
     with _named(bn):
         numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
@@ -121,6 +137,10 @@ def _mixture(
     )
 
 
+def _counted(name: str, found: Mixed, evidence: Observed) -> PoissonMixture:
+    return PoissonMixture(name, found.weights, found.means[:, 0], found.log_prob, given=evidence.given)
+
+
 def _check_possible(log_prob: float, evidence: Observed) -> None:
     if log_prob == NEVER:
         raise impossible(evidence)
@@ -138,6 +158,12 @@ def _named(bn: BayesNet) -> Iterator[None]:
         raise TooLarge(
             f"an exact answer goes through {many.n:,} configurations of {names}, and the limit is {many.limit:,}: observe some "
             "of them, or draw the answer with method=LikelihoodWeighting()"
+        ) from None
+    except HiddenCount as hidden:
+        count, child = (bn.compiled.reals[m] for m in (hidden.count, hidden.child))
+        raise ModelError(
+            f"the answer depends on {child!r}, whose parent {count!r} is a count that is not observed: the sum over all counts "
+            f"has no formula; observe {count!r}, or draw the answer with method=LikelihoodWeighting()"
         ) from None
     except MixtureMode as mixture:
         names = listed(bn.compiled.finite[v] for v in mixture.variables)

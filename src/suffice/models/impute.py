@@ -1,4 +1,4 @@
-"""Imputation: missing cells of rows, filled by what is most probable given the cells that are observed."""
+"""Imputation: missing cells of rows, filled by what is most probable given the cells that are observed, or by draws."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from suffice.errors import ModelError, listed, note
 from suffice.inference.most_probable import most_probable
 from suffice.inference.network import HINTED, NONE
 from suffice.inference.rows import marginals_in_rows
+from suffice.models.completions import Completions
 from suffice.models.filling import Fill, filled
 from suffice.models.row_evidence import RowEvidence, present, row_evidence
 from suffice.models.row_frames import checked_size
@@ -30,12 +31,13 @@ MAX_NUMBERS = 2**23
 """Probabilities that are held at once: 64 MiB."""
 
 
-def impute(bn: BayesNet, rows: Any, *, joint: bool = False) -> Any:
+def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
     """The rows with every missing cell of the network's columns filled, in the same kind of frame, columns and order.
 
     A cell gets its most probable state given the observed cells of its row (the first of equals); a cell of a real variable
     its posterior mean. `joint=True` fills all the missing cells of a row by the states that are most probable together;
-    then there may be no real columns. What comes out:
+    then there may be no real columns. `draws=5` gives a list of five such frames, in which all the missing cells of a row are
+    drawn together from their exact posterior; the same `seed` gives the same draws. What comes out:
 
     - columns keep their types where they can: a category or an enumeration gains a state that it lacked, a column of whole
       numbers that gets means becomes one of floats, and one without a single value takes the type of what it is given;
@@ -49,6 +51,17 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False) -> Any:
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> impute(bn, {"x": ["yes", None], "y": [None, "no"], "id": [1, 2]})
     {'x': ['yes', 'no'], 'y': ['yes', 'no'], 'id': [1, 2]}
+
+    Multiple imputation (Rubin 1987, Multiple Imputation for Nonresponse in Surveys, p. 76): an estimate from each of m filled
+    frames, their mean, and a variance that adds to the usual one how much they differ. The draws are at the parameters that
+    the network has; that these are uncertain, too, comes in with draws from networks fitted to bootstrap samples of the rows.
+
+    >>> table = {"x": ["yes"] * 30 + ["no"] * 60 + [None] * 30, "y": ["yes"] * 30 + ["no"] * 60 + ["yes"] * 15 + ["no"] * 15}
+    >>> shares = np.array([np.mean([x == "yes" for x in frame["x"]]) for frame in impute(bn, table, draws=20)])
+    >>> within, between = np.mean(shares * (1 - shares)) / 120, shares.var(ddof=1)
+    >>> error = (within + (1 + 1 / 20) * between) ** 0.5
+    >>> f"{shares.mean():.2f} ± {error:.3f}"
+    '0.35 ± 0.046'
     """
     rows = rows.collect() if type(rows).__name__ == "LazyFrame" else rows
     coming = passing(rows)
@@ -56,20 +69,25 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False) -> Any:
     numbers = [n for n, v in variables.items() if not isinstance(v, Finite)]
     if joint and numbers:
         raise ModelError(f"joint=True is for finite columns, and {listed(numbers)} hold numbers; leave joint out")
+    if joint and draws is not None:
+        raise ModelError(
+            "cells are filled by what is most probable (joint=True) or by draws, which are joint anyway, not by both"
+        )
     held = isinstance(rows, (Mapping, np.ndarray)) or _is_frame(rows)
-    checked_size(coming.n_rows, 0 if held else len(coming.names))
-    gaps = Gaps(bn, variables, joint)
+    gaps = Gaps(bn, variables, joint) if draws is None else Completions(bn, variables, draws, seed)
+    checked_size(coming.n_rows, len(coming.names) * (int(not held) if draws is None else draws))
     kept = []
     for block in coming.blocks(variables, () if held else coming.names, "filling rows"):
         gaps.fill(block)
         kept.append(_kept(block, coming, variables))
     gaps.impossible.tell(coming, "their missing cells stay missing")
-    fills = gaps.fills()
-    binned = [n for n in fills if _in_bins(variables[n]) and not coming.binned_by_name(n)]
+    frames = gaps.fills()
+    binned = [n for n in frames[0] if _in_bins(variables[n]) and not coming.binned_by_name(n)]
     if binned:
         note(f"{listed(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
     whole = rows if held else _table(coming, kept)
-    return filled(whole, {n: f for n, f in fills.items() if n not in binned})
+    answers = [filled(whole, {n: f for n, f in fills.items() if n not in binned}) for fills in frames]
+    return answers[0] if draws is None else answers
 
 
 class Gaps:
@@ -81,9 +99,9 @@ class Gaps:
         self._explained: dict[bytes, Ints | None] = {}
         self.impossible = Impossible()
 
-    def fills(self) -> dict[str, Fill]:
-        """What fills each column that has gaps."""
-        return {n: _fill(self._variables[n], parts) for n, parts in self._parts.items() if parts}
+    def fills(self) -> list[dict[str, Fill]]:
+        """What fills each column that has gaps: the one way that there is."""
+        return [{n: _fill(self._variables[n], parts) for n, parts in self._parts.items() if parts}]
 
     def fill(self, block: Passed) -> None:
         """Find what fills the gaps of some rows."""

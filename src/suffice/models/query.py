@@ -19,6 +19,7 @@ from suffice.inference.posterior import conditional
 from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
+from suffice.models.poisson_mixture import PoissonMixture
 
 if TYPE_CHECKING:
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -44,6 +45,8 @@ def query(
     check_not_observed(bn, names, evidence)
     if interval is not None and method is not None:
         raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
+    if bn.compiled.counts:
+        _check_counts(bn, names, evidence, method, interval)
     if method is not None:
         from suffice.models import approximate
 
@@ -59,9 +62,27 @@ def query(
     return _finite(bn, names, evidence)
 
 
+def _check_counts(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
+    """Refuse ways of answering that know no counts, where the answer depends on one."""
+    from suffice.inference.sampling import Gibbs
+    from suffice.models.requisite import Question
+
+    if interval is None and not isinstance(method, Gibbs):
+        return
+    counts = [n for n in Question.of(bn, names, evidence).nodes if n in bn.compiled.counts]
+    if counts:
+        how = "Gibbs sampling does" if interval is None else "intervals of answers do"
+        raise ModelError(
+            f"the answer depends on the count {counts[0]!r}, which {how} not know yet; ask exactly, without a method, or by "
+            "LikelihoodWeighting()"
+        )
+
+
 def _as_asked(answer: Any, names: tuple[str, ...]) -> Any:
     """The answer with the order of its targets, if some are finite and some real: it keeps them apart."""
-    return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
+    if isinstance(answer, (Distribution, PoissonMixture)) or answer.finite is None:
+        return answer
+    return replace(answer, asked=names)
 
 
 def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribution:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ModelError, TooLarge, bytes_in_words
-from suffice.variables import Finite
+from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,5 +64,5 @@ def _table(bn: BayesNet, columns: dict[str, Any]) -> pa.Table:
                 pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred
             )
         else:
-            arrays[name] = pa.array(values)
+            arrays[name] = pa.array(values.astype(np.int64) if isinstance(v, Count) else values)
     return pa.table(arrays)

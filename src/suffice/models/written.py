@@ -1,4 +1,4 @@
-"""CPDs that a user writes down: arrays, frames and Gaussians, bound to a node and its parents."""
+"""CPDs that a user writes down: arrays, frames, Gaussians and rates, bound to a node and its parents."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
 from suffice.families.family import Cpd
+from suffice.families.poisson import PoissonRates, Rates
 from suffice.statistics.configurations import checked_cells, sizes
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
-    """The CPD of one node. A node that `known` lacks is added to it: a Gaussian is Real, a frame names its states."""
-    if isinstance(given, (Table, ConditionalGaussian)):
+    """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states."""
+    if isinstance(given, (Table, ConditionalGaussian, PoissonRates)):
         return _fitting(name, given, parents, known)
-    if isinstance(given, Gaussian):
-        child = known.setdefault(name, Real(name))
-        if isinstance(child, Finite):
-            raise ModelError(f"{name!r} is finite and needs a table, not a Gaussian")
+    if isinstance(given, (Gaussian, Rates)):
+        kind, what = (Real, "a Gaussian") if isinstance(given, Gaussian) else (Count, "rates")
+        child = known.setdefault(name, kind(name))
+        if not isinstance(child, kind):
+            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {what}")
         return given.bound(child, [known[p] for p in parents])
     columns = _columns(given)
     if name not in known and columns is not None and name in columns:
@@ -32,7 +34,7 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
         raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
     child = known[name]
     if not isinstance(child, Finite):
-        raise ModelError(f"{name!r} is {type(child).__name__} and needs a Gaussian, not a table")
+        raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not a table")
     family = [known[p] for p in parents]
     finite = tuple(p for p in family if isinstance(p, Finite))
     if len(finite) != len(family):
@@ -42,7 +44,16 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
     return Table(child, finite, _numbers(name, given) if columns is None else _from_cells(child, finite, columns))
 
 
-def _fitting(name: str, given: Table | ConditionalGaussian, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
+_NEEDED: dict[type, str] = {
+    Finite: "finite and needs a table",
+    Real: "Real and needs a Gaussian",
+    Count: "a Count and needs Rates",
+}
+
+
+def _fitting(
+    name: str, given: Table | ConditionalGaussian | PoissonRates, parents: Sequence[str], known: dict[str, Variable]
+) -> Cpd:
     """A CPD of another network, which must be of this node, these parents, and the same states."""
     if given.child.name != name or set(given.parents) != set(parents):
         is_of = f"p({given.child.name} | {', '.join(given.parents)})"

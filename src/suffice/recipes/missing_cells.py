@@ -1,0 +1,278 @@
+"""What is missing, as statistics that add: one pass over the rows, in blocks, gathers all that a report on them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.blocks import Batch
+from suffice.engines.data import Data
+from suffice.engines.encode import missing_code
+from suffice.variables import Finite
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+MAX_PATTERNS = 2**16
+"""So many patterns are kept apart, the most frequent; the rows of all others are counted together."""
+MAX_MOMENTS, MAX_NUMBERS = 1000, 2**24
+"""Patterns for which means and covariances are gathered, and numbers in all of them together, or in the comparisons."""
+MAX_STATES = 1000
+"""Columns of more states are not compared: few rows share one."""
+SAMPLE, KNOTS = 2**14, 255
+"""Ranks of numbers are told from about so many rows, spread over all, by so many of their quantiles."""
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Which columns are missing together, packed into bytes: the weight of the rows with each pattern, and of all others.
+
+    >>> one = Patterns.of(np.array([[True, False, True], [False, False, False]]), np.ones(3))
+    >>> {key[0]: weight for key, weight in (one + one).weights.items()}
+    {0: 2.0, 128: 4.0}
+    """
+
+    weights: Mapping[bytes, float]
+    others: float = 0.0
+
+    @classmethod
+    def of(cls, gaps: Flags, weight: Array) -> Patterns:
+        """`gaps` has a line per column: in which rows it is missing."""
+        keys, inverse = grouped(gaps)
+        return cls(dict(zip(keys, np.bincount(inverse, weight, len(keys)).tolist(), strict=True)))
+
+    def __add__(self, more: Patterns) -> Patterns:
+        weights = dict(self.weights)
+        for key, weight in more.weights.items():
+            weights[key] = weights.get(key, 0.0) + weight
+        others = self.others + more.others
+        if len(weights) > MAX_PATTERNS:
+            ordered = sorted(weights, key=lambda key: (-weights[key], key))
+            others += sum(weights[key] for key in ordered[MAX_PATTERNS:])
+            weights = {key: weights[key] for key in ordered[:MAX_PATTERNS]}
+        return Patterns(weights, others)
+
+
+class Normal(NamedTuple):
+    """Weight, mean and centred scatter of rows that have the same columns; zeros stand where others are missing."""
+
+    weight: float
+    mean: Array
+    scatter: Array
+
+    def joined(self, more: Normal) -> Normal:
+        """Of both together (Chan's update)."""
+        weight = self.weight + more.weight
+        if not weight > 0:
+            return self
+        step = more.mean - self.mean
+        scatter = self.scatter + more.scatter + np.outer(step, step) * (self.weight * more.weight / weight)
+        return Normal(weight, self.mean + step * (more.weight / weight), scatter)
+
+
+@dataclass(frozen=True)
+class PatternMoments:
+    """The moments of columns of numbers by their pattern; None where there are too many patterns."""
+
+    parts: Mapping[bytes, Normal] | None
+
+    @classmethod
+    def of(cls, numbers: Array, weight: Array) -> PatternMoments:
+        """`numbers` has a line per column, NaN where a cell is missing."""
+        keys, inverse = grouped(np.isnan(numbers))
+        if _too_many(len(keys), len(numbers)):
+            return cls(None)
+        filled, order = np.nan_to_num(numbers.T, nan=0.0), np.argsort(inverse, kind="stable")
+        same = np.split(order, np.cumsum(np.bincount(inverse))[:-1])
+        return cls({key: _normal(filled[rows], weight[rows]) for key, rows in zip(keys, same, strict=True)})
+
+    def __add__(self, more: PatternMoments) -> PatternMoments:
+        if self.parts is None or more.parts is None:
+            return PatternMoments(None)
+        parts = dict(self.parts)
+        for key, part in more.parts.items():
+            parts[key] = parts[key].joined(part) if key in parts else part
+        return PatternMoments(None if parts and _too_many(len(parts), len(part.mean)) else parts)
+
+
+def _normal(rows: Array, weight: Array) -> Normal:
+    total = float(weight.sum())
+    if not total > 0:
+        return Normal(0.0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1])))
+    mean = weight @ rows / total
+    off = rows - mean
+    return Normal(total, mean, (off * weight[:, None]).T @ off)
+
+
+def _too_many(patterns: int, width: int) -> bool:
+    return patterns > MAX_MOMENTS or patterns * width * width > MAX_NUMBERS
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """About what share of a column's numbers lie below a number, half of those equal to it included.
+
+    A test on ranks needs no normal numbers, and is not led by a few large ones.
+
+    >>> Ranks.of(np.array([1.0, 2.0, 2.0, 50.0]))(np.array([0.0, 2.0, 3.0, np.nan]))
+    array([0.  , 0.5 , 0.75,  nan])
+    """
+
+    knots: Array
+    scores: Array
+    """Below the first knot, at it, between it and the second, at the second, and so on."""
+
+    @classmethod
+    def of(cls, sample: Array) -> Ranks:
+        values = np.sort(sample)
+        places = (
+            np.linspace(0, len(values) - 1, KNOTS).round().astype(np.int64) if len(values) > KNOTS else np.arange(len(values))
+        )
+        knots = np.unique(values[places])
+        below, upto = np.searchsorted(values, knots), np.searchsorted(values, knots, "right")
+        at, between = (below + upto) / 2.0, (np.append(0, upto) + np.append(below, len(values))) / 2.0
+        scores = np.empty(2 * len(knots) + 1)
+        scores[::2], scores[1::2] = between, at
+        return cls(knots, scores / max(len(values), 1))
+
+    def __call__(self, numbers: Array) -> Array:
+        if not len(self.knots):
+            return np.where(np.isnan(numbers), np.nan, 0.5)
+        left = np.searchsorted(self.knots, numbers)
+        equal = self.knots[np.minimum(left, len(self.knots) - 1)] == numbers
+        return np.where(np.isnan(numbers), np.nan, self.scores[np.minimum(2 * left + equal, len(self.scores) - 1)])
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a report: those with gaps, and those that are compared between rows with a gap and rows without."""
+
+    every: tuple[str, ...]
+    gappy: tuple[str, ...]
+    finite: Mapping[str, int]
+    """Their numbers of states."""
+    reals: Mapping[str, Ranks]
+
+    @classmethod
+    def of(cls, data: Data) -> Columns:
+        missing, n_rows = data.missing, data.n_rows
+        present = {n: v for n, v in data.schema.items() if missing[n] < n_rows}
+        gappy = tuple(n for n in present if missing[n])
+        finite = {n: v.n_states for n, v in present.items() if isinstance(v, Finite) and v.n_states <= MAX_STATES}
+        reals = tuple(n for n, v in present.items() if not isinstance(v, Finite))
+        if len(gappy) * (sum(finite.values()) + 6 * len(reals)) > MAX_NUMBERS:
+            finite, reals = {}, ()
+        return cls(data.columns, gappy, finite, _ranks(data, reals if gappy else ()))
+
+
+def _ranks(data: Data, names: Sequence[str]) -> dict[str, Ranks]:
+    """The ranks of columns, from every so many-th row."""
+    step = -(-data.n_rows // SAMPLE)
+    parts: dict[str, list[Array]] = {n: [] for n in names}
+    for batch in data.batches() if names else ():
+        rows = slice(-batch.start % step, None, step)
+        for name, found in parts.items():
+            found.append(batch.columns[name][rows])
+    samples = {n: np.concatenate(found) for n, found in parts.items()}
+    return {n: Ranks.of(sample[~np.isnan(sample)]) for n, sample in samples.items()}
+
+
+class MissingCells(NamedTuple):
+    """All that is gathered of some rows."""
+
+    weight: Array
+    cells: Array
+    """The weight of the missing cells of each column."""
+    ends: Array
+    """The weight of the rows that are complete, and of those without an observed cell."""
+    patterns: Patterns
+    tables: dict[str, Array]
+    """The weight of each state of a column, in all rows and then in the rows where each of the gappy columns is missing."""
+    ranks: Array
+    """The weight of a column of numbers, the sum of its ranks less ½ and of their squares: [rows as in a table, 3, columns]."""
+    moments: PatternMoments
+
+
+def missing_cells(data: Data, columns: Columns) -> MissingCells:
+    """One pass over the rows."""
+    return data.fold(lambda batch: _of_batch(batch, columns))
+
+
+def _of_batch(batch: Batch, columns: Columns) -> MissingCells:
+    """Everything here has a line per column."""
+    gaps = np.stack([is_missing(batch.columns[n]) for n in columns.every])
+    weight = np.ones(gaps.shape[1]) if batch.weight is None else np.asarray(batch.weight, np.float64)
+    numbers = np.empty((len(columns.reals), len(weight)))
+    for i, name in enumerate(columns.reals):
+        numbers[i] = batch.columns[name]
+    gappy = [np.flatnonzero(gaps[columns.every.index(n)]) for n in columns.gappy]
+    return MissingCells(
+        np.array(weight.sum()),
+        np.array([weight[line].sum() for line in gaps]),
+        np.array([weight[~gaps.any(axis=0)].sum(), weight[gaps.all(axis=0)].sum()]),
+        Patterns.of(gaps, weight),
+        _tables(batch, columns, gappy, weight),
+        _rank_sums(columns, numbers, gappy, weight),
+        PatternMoments.of(numbers, weight),
+    )
+
+
+def _tables(batch: Batch, columns: Columns, gappy: Sequence[Ints], weight: Array) -> dict[str, Array]:
+    """`gappy` are the rows in which each of the gappy columns is missing."""
+    every = np.arange(len(weight))
+    rows = np.concatenate([every, *gappy])
+    where = np.repeat(np.arange(1 + len(gappy)), [len(every), *map(len, gappy)])
+    weights, result = weight[rows], {}
+    for name, n_states in columns.finite.items():
+        codes, width = batch.columns[name].astype(np.int64), n_states + 1
+        codes[is_missing(batch.columns[name])] = n_states
+        counts = np.bincount(where * width + codes[rows], weights, (1 + len(gappy)) * width)
+        result[name] = counts.astype(np.float64).reshape(-1, width)[:, :n_states]
+    return result
+
+
+def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: Array) -> Array:
+    """Ranks are between 0 and 1, so that plain sums of them and of their squares lose nothing."""
+    result = np.zeros((1 + len(gappy), 3, len(numbers)))
+    for i, (ranks, column) in enumerate(zip(columns.reals.values(), numbers, strict=True)):
+        scores = ranks(column)
+        seen = ~np.isnan(scores)
+        share, off = weight * seen, np.where(seen, scores, 0.5) - 0.5
+        terms = np.stack([share, share * off, share * off * off])
+        result[0, :, i] = terms.sum(axis=1)
+        for j, rows in enumerate(gappy):
+            result[1 + j, :, i] = terms[:, rows].sum(axis=1)
+    return result
+
+
+def is_missing(cells: npt.NDArray[Any]) -> Flags:
+    """Which encoded cells are missing.
+
+    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([0.5, np.nan]))
+    (array([False,  True]), array([False,  True]))
+    """
+    return np.isnan(cells) if cells.dtype.kind == "f" else np.asarray(cells == missing_code(cells.dtype))
+
+
+def grouped(flags: Flags) -> tuple[list[bytes], Ints]:
+    """The distinct columns of flags as packed bytes, and which one each column is."""
+    packed = np.ascontiguousarray(np.packbits(flags, axis=0).T) if len(flags) else np.zeros((flags.shape[1], 1), np.uint8)
+    width = packed.shape[1]
+    keys, inverse = np.unique(packed.view(np.dtype((np.void, width))).reshape(-1), return_inverse=True)
+    whole = keys.tobytes()
+    return [whole[i : i + width] for i in range(0, len(whole), width)], inverse.reshape(-1)
+
+
+def unpacked(key: bytes, names: Sequence[str]) -> tuple[str, ...]:
+    """The names that a pattern says are missing.
+
+    >>> unpacked(bytes([64]), ["x", "y"])
+    ('y',)
+    """
+    flags = np.unpackbits(np.frombuffer(key, np.uint8))[: len(names)]
+    return tuple(name for name, missing in zip(names, flags, strict=True) if missing)
