@@ -47,6 +47,7 @@ _HOME = {
     "Found": "structure.found",
     "GES": "structure.ges",
     "GSquared": "structure.independence",
+    "Gamma": "families.priors",
     "Gaussian": "families.conditional_gaussian",
     "Gibbs": "inference.sampling",
     "Graph": "graphs",
@@ -66,11 +67,15 @@ _HOME = {
     "Moments": "statistics",
     "MostProbable": "models.answers",
     "MutualInformation": "structure.independence",
+    "NegativeBinomial": "families.poisson",
     "NormalInverseGamma": "families.priors",
     "NormalWishart": "families.priors",
     "NotAncestor": "structure.constraints",
     "Orders": "structure.orders",
     "PC": "structure.pc",
+    "PoissonMixture": "models.poisson_mixture",
+    "PoissonRates": "families.poisson",
+    "Rates": "families.poisson",
     "Real": "variables",
     "Request": "statistics",
     "Require": "structure.constraints",
@@ -142,6 +147,7 @@ __all__ = [
     "Forbid",
     "Found",
     "GSquared",
+    "Gamma",
     "Gaussian",
     "Gibbs",
     "Graph",
@@ -159,10 +165,14 @@ __all__ = [
     "Moments",
     "MostProbable",
     "MutualInformation",
+    "NegativeBinomial",
     "NormalInverseGamma",
     "NormalWishart",
     "NotAncestor",
     "Orders",
+    "PoissonMixture",
+    "PoissonRates",
+    "Rates",
     "Real",
     "Request",
     "Require",
@@ -204,7 +214,8 @@ if TYPE_CHECKING:
     from suffice.families.conditional_gaussian import Gaussian
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
-    from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, NormalInverseGamma, NormalWishart
+    from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
+    from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -217,6 +228,7 @@ if TYPE_CHECKING:
     from suffice.models.bde import BDe
     from suffice.models.divergence import entropy, kl
     from suffice.models.mixture import Mixture
+    from suffice.models.poisson_mixture import PoissonMixture
     from suffice.models.samples import Samples
     from suffice.recipes.bootstrap import bootstrap
     from suffice.recipes.cross_validate import cross_validate

@@ -14,6 +14,7 @@ from suffice.models.answers import Distribution, Marginals, MostProbable, in_a_l
 from suffice.models.bayes_net import BayesNet
 from suffice.models.evidence import code_of
 from suffice.models.mixture import Mixture
+from suffice.models.poisson_mixture import PoissonMixture
 from suffice.models.samples import Samples
 from suffice.variables import Finite
 
@@ -71,6 +72,10 @@ def facts(answer: Any, states: States) -> dict[str, Any]:
         size = answer.effective_sample_size
         drawn = {} if size is None else {"effective_sample_size": size}
         return {**_probabilities(answer, states), **drawn, "how": answer.how}
+    if isinstance(answer, PoissonMixture):
+        components = [{"weight": w, "rate": r} for w, r in zip(answer.weights.tolist(), answer.rates.tolist(), strict=True)]
+        moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
+        return {**moments, "components": components, "how": answer.how}
     finite = {} if answer.finite is None else _probabilities(answer.finite, {})
     moments = {"mean": _by_name(answer, answer.mean), "sd": _by_name(answer, answer.sd)}
     return {**finite, **moments, **(_drawn(answer) if isinstance(answer, Samples) else _mixed(answer)), "how": answer.how}

@@ -99,7 +99,8 @@ class Evidence:
         if rows is None:
             raise FitError(
                 f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "
-                "BDeu for finite nodes, BGe or NormalInverseGamma for real ones, as in Evidence((BDeu(1), BGe())) or bdeu:1+bge"
+                "BDeu for finite nodes, BGe or NormalInverseGamma for real ones, Gamma for counts, as in "
+                "Evidence((BDeu(1), BGe())) or bdeu:1+bge"
             )
         return family.log_evidence(child, seen, rows)
 

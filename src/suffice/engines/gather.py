@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.blocks import Block, Layout
-from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, moments_of, table_of, whole_moments
+from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, log_base, moments_of, table_of, whole_moments
 from suffice.engines.parallel import in_order, n_threads, tree_sum
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, settled
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Variable
 
 SMALL = 2**20
 """Rows times tables up to which numpy counts, in less time than it takes to load the compiler."""
@@ -123,6 +123,7 @@ class _Counter:
         self.arrays = plan.arrays()
         place = {n: i for i, n in enumerate(plan.layout.real)}
         self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
+        self._counted = {r: _counted(plan, r) for r in plan.moments}
         self._local = threading.local()
         self._whole: list[npt.NDArray[np.int64]] = []
 
@@ -130,7 +131,9 @@ class _Counter:
         block = self._block()
         fill(block)
         sparse = [table_of(self._flat(block, r), self._weight(block)) for r in self.plan.sparse]
-        return Partial(self._count(block), sparse, [self._moments(block, r) for r in self.plan.moments])
+        counted = dict.fromkeys(n for names in self._counted.values() for n in names)
+        bases = {n: log_base(block[n], block.weight[: block.n_rows]) for n in counted}
+        return Partial(self._count(block), sparse, [self._moments(block, r, bases) for r in self.plan.moments])
 
     def cells(self, total: Partial) -> npt.NDArray[np.float64]:
         if total.cells is not None:
@@ -158,11 +161,12 @@ class _Counter:
         count(block.narrow, block.wide, block.n_rows, *self.arrays, self._local.whole)
         return None
 
-    def _moments(self, block: Block, request: Request) -> Groups:
+    def _moments(self, block: Block, request: Request, bases: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
+        own = [bases[n] for n in self._counted[request]]
         if not request.finite:
-            return whole_moments(block, self._members[request])
+            return whole_moments(block, self._members[request], own)
         groups = grouped(self._flat(block, request), self._n_cells(request))
-        return moments_of(block, self._members[request], groups, compiled=self.plan.compiled)
+        return moments_of(block, self._members[request], groups, own, compiled=self.plan.compiled)
 
     def _flat(self, block: Block, request: Request) -> npt.NDArray[np.int64]:
         """The row-major index of each row's configuration."""
@@ -203,13 +207,20 @@ def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list
     for request, groups in zip(plan.moments, total.moments, strict=True):
         seen = groups.spread.weight > 0
         count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
-        moments = Moments(_finite(plan, request), request.real, groups.keys[seen], count, mean, scatter, rest=rest)
+        finite, counted, bases = _finite(plan, request), _counted(plan, request), groups.log_base[seen]
+        moments = Moments(
+            finite, request.real, groups.keys[seen], count, mean, scatter, rest=rest, counted=counted, log_base=bases
+        )
         answers += [moments.marginal(r.finite, r.real) for r in plan.cut.get(request, (request,))]
     return answers
 
 
 def _finite(plan: Plan, request: Request) -> tuple[Finite, ...]:
     return tuple(v for n in request.finite if isinstance(v := plan.variables[n], Finite))
+
+
+def _counted(plan: Plan, request: Request) -> tuple[str, ...]:
+    return tuple(n for n in request.real if isinstance(plan.variables[n], Count))
 
 
 def _check(request: Request, variables: Mapping[str, Variable]) -> None:

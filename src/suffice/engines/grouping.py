@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +20,11 @@ SMALL = 2**16
 
 
 class Groups(NamedTuple):
-    """The weight, mean and centred scatter of the configurations that occur."""
+    """The weight, mean and centred scatter of the configurations that occur, and Σ w ln x! of their counts."""
 
     keys: Keys
     spread: Spread
+    log_base: Floats
 
 
 def table_of(flat: Keys, weight: Floats | None) -> Table:
@@ -58,10 +60,26 @@ def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uin
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.uint32)[flat]
 
 
+def log_base(x: Floats, weight: Floats) -> Floats:
+    """w ln x! of each row: what the log-probability of a count has beside its moments.
+
+    >>> np.exp(log_base(np.array([0.0, 3.0]), np.ones(2))).round(12)
+    array([1., 6.])
+    """
+    from scipy.special import gammaln
+
+    return np.asarray(weight * gammaln(x + 1.0))
+
+
 def moments_of(
-    block: Block, members: npt.NDArray[np.int32], groups: tuple[Keys, npt.NDArray[np.uint32]], *, compiled: bool
+    block: Block,
+    members: npt.NDArray[np.int32],
+    groups: tuple[Keys, npt.NDArray[np.uint32]],
+    bases: Sequence[Floats],
+    *,
+    compiled: bool,
 ) -> Groups:
-    """The moments of columns of a block within groups of its rows."""
+    """The moments of columns of a block within groups of its rows; `bases` has w ln x! of those that are counts."""
     keys, group = groups
     g, k = len(keys), len(members)
     result = Spread(np.zeros(g), np.zeros((g, k)), np.zeros((g, k)), np.zeros((g, k, k)))
@@ -71,10 +89,11 @@ def moments_of(
         moments(block.real, members, group, block.weight, block.n_rows, *result)
     else:
         _plain_moments(block, members, group, result)
-    return Groups(keys, result)
+    sums = [np.bincount(group, base, g) for base in bases]
+    return Groups(keys, result, np.array(sums, np.float64).reshape(len(sums), g).T)
 
 
-def whole_moments(block: Block, members: npt.NDArray[np.int32]) -> Groups:
+def whole_moments(block: Block, members: npt.NDArray[np.int32], bases: Sequence[Floats]) -> Groups:
     """The moments of columns of a block, all its rows in one group: a product of matrices, which no loop of ours beats."""
     x = block.real[members, : block.n_rows]
     k = len(members)
@@ -91,7 +110,7 @@ def whole_moments(block: Block, members: npt.NDArray[np.int32]) -> Groups:
     scatter = (off if w is None else off * w) @ off.T - total * np.outer(rest, rest)
     scatter = (scatter + scatter.T) / 2.0
     parts = Spread(np.array([total]), mean.reshape(1, k), rest.reshape(1, k), scatter.reshape(1, k, k))
-    return Groups(np.zeros(1, np.int64), parts)
+    return Groups(np.zeros(1, np.int64), parts, np.array([[base.sum() for base in bases]], np.float64))
 
 
 def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Spread) -> None:
@@ -117,15 +136,15 @@ def add_groups(a: Groups, b: Groups) -> Groups:
     if not np.array_equal(a.keys, b.keys):
         keys = np.union1d(a.keys, b.keys)
         a, b = _over(a, keys), _over(b, keys)
-    return Groups(a.keys, merged(a.spread, b.spread))
+    return Groups(a.keys, merged(a.spread, b.spread), a.log_base + b.log_base)
 
 
 def _over(groups: Groups, keys: Keys) -> Groups:
     """The same moments over more configurations, the new ones without weight."""
     at = np.searchsorted(keys, groups.keys)
     parts = []
-    for part in groups.spread:
+    for part in (*groups.spread, groups.log_base):
         wider = np.zeros((len(keys), *part.shape[1:]))
         wider[at] = part
         parts.append(wider)
-    return Groups(keys, Spread(*parts))
+    return Groups(keys, Spread(*parts[:4]), parts[4])

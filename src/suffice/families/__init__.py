@@ -9,7 +9,8 @@ from suffice.errors import FitError
 from suffice.families.categorical import Categorical
 from suffice.families.family import Family
 from suffice.families.gaussian import LinearGaussian
-from suffice.variables import Count, Finite, Variable
+from suffice.families.poisson import Poisson
+from suffice.variables import Count, Finite, Real, Variable
 
 
 def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
@@ -19,16 +20,26 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     >>> family_of(Real("y"), [Finite("x", ["a", "b"])])
     LinearGaussian()
     """
-    if isinstance(child, Count):
-        raise FitError(
-            f"{child.name!r} is a Count, and there is no family for counts as children yet; declare it Real, or Bins(...)"
-        )
-    if not isinstance(child, Finite):
-        return LinearGaussian()
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
-    if numbers:
+    if isinstance(child, Finite) and numbers:
         raise FitError(
             f"the finite node {child.name!r} has the real parent {numbers[0]!r}, which needs a GLM; turn the edge round, "
             f"or cut the parent into intervals: variables={{{numbers[0]!r}: Bins(5)}}"
         )
-    return Categorical()
+    if isinstance(child, Count) and numbers:
+        raise FitError(
+            f"the count {child.name!r} has the parent {numbers[0]!r}, a number, which needs a Poisson regression; turn the edge "
+            f"round, or cut the parent into intervals: variables={{{numbers[0]!r}: Bins(5)}}"
+        )
+    if isinstance(child, Count):
+        return Poisson()
+    return Categorical() if isinstance(child, Finite) else LinearGaussian()
+
+
+def has_family(child: Variable, parents: Sequence[Variable]) -> bool:
+    """Whether `family_of` knows one: only a real child can have numbers as parents.
+
+    >>> has_family(Count("n"), [Finite("x", ["a", "b"])]), has_family(Count("n"), [Real("y")])
+    (True, False)
+    """
+    return isinstance(child, Real) or all(isinstance(p, Finite) for p in parents)

@@ -102,7 +102,7 @@ def no_posterior(child: Variable) -> FitError:
     return FitError(
         f"{child.name!r} has no posterior, and so no interval and no predictive: it was fitted without a prior, read from a "
         "file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance prior=BDeu(1) or "
-        "prior=NormalInverseGamma()"
+        "prior=NormalInverseGamma(); after EM, em(...).information() has intervals from the observed information"
     )
 
 

@@ -36,8 +36,8 @@ def gather(data: Any, dag: Any) -> Statistics:
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(
-                f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, declare "
-                f"its states: em(dag, data, hidden=[Finite({node!r}, [...])]), or --hidden {node}=a,b"
+                f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, "
+                f"declare its states: em(dag, data, hidden=[Finite({node!r}, [...])]), or --hidden {node}=a,b"
             )
     rows = rows.select(graph.nodes)
     try:

@@ -17,7 +17,7 @@ from suffice.families.conditional_gaussian import split
 from suffice.families.family import Statistic
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import n_configurations
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 
 class Prior(Protocol):
@@ -174,7 +174,7 @@ class NormalInverseGamma:
         return replace(self, mean=mean, variance=variance)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
-        if isinstance(child, Finite):
+        if not isinstance(child, Real):
             return None
         finite, reals = split(parents)
         names = [*(p.name for p in reals), child.name]
@@ -218,7 +218,7 @@ class NormalWishart:
         return replace(self, df=df, mean=mean, scale=scale, n=n)
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
-        if isinstance(child, Finite):
+        if not isinstance(child, Real):
             return None
         finite, reals = split(parents)
         names = [*(p.name for p in reals), child.name]
@@ -231,6 +231,38 @@ class NormalWishart:
 
 
 BGe = NormalWishart
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """A prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of the parents.
+
+    The expected rate of the count is shape/rate. A rate that is not given makes it the mean of the data to which the prior is
+    bound: so the default is worth one event.
+
+    >>> Gamma(2.0, 0.5)
+    Gamma(shape=2.0, rate=0.5)
+    """
+
+    shape: float = 1.0
+    rate: Mapping[str, float] | float | None = None
+
+    def __post_init__(self) -> None:
+        _positive("the shape of Gamma", self.shape)
+        for rate in _values(self.rate):
+            _positive("the rate of Gamma", rate)
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Gamma:
+        counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
+        means = {n: _mean(statistics.moments((), [n])) for n in counts}
+        return replace(self, rate=_filled(self.rate, counts, {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}))
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
+        finite, numbers = split(parents)
+        if not isinstance(child, Count) or numbers:
+            return None
+        rate = float(_bound(self.rate, [child.name], self)[0])
+        return _imagined_moments(finite, [child.name], rate, rate, [self.shape / rate], np.zeros((1, 1)), counted=True)
 
 
 @dataclass(frozen=True)
@@ -272,17 +304,20 @@ def _checked(prior: object) -> Prior:
     if isinstance(prior, type):
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
-        raise FitError(f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma or BGe")
+        raise FitError(f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma, BGe or Gamma")
     return prior
 
 
 def _imagined_moments(
-    finite: tuple[Finite, ...], names: Sequence[str], count: float, df: float, mean: Any, scatter: Any
+    finite: tuple[Finite, ...], names: Sequence[str], count: float, df: float, mean: Any, scatter: Any, *, counted: bool = False
 ) -> Moments:
-    k = len(names)
-    everywhere = Moments((), tuple(names), [0], [count], [mean], [scatter], [df])  # type: ignore[arg-type]
+    """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
+    k, counts = len(names), tuple(names) if counted else ()
+    base = np.zeros((1, len(counts)))
+    everywhere = Moments((), tuple(names), [0], [count], [mean], [scatter], [df], None, None, counts, base)  # type: ignore[arg-type]
     none = np.zeros(0)
-    return Moments(finite, tuple(names), none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none, everywhere)
+    empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
+    return Moments(finite, tuple(names), *empty, everywhere, counted=counts, log_base=base[:0])
 
 
 def _real_names(variables: Mapping[str, Variable]) -> list[str]:

@@ -3,10 +3,12 @@
     {"suffice": "bayes_net", "version": 1, "fit_info", "estimate",
      "variables": [{"name", "type": "finite" | "real" | "count", "states", "inferred", "cuts"}],
      "parents": {node: [parents in the order of the axes]},
-     "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance"}},
+     "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance"}
+                    | {"type": "poisson", "rates": [...]}},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]}}
 
-Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen Gaussian configuration).
+Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
+or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count.
 """
 
 from __future__ import annotations
@@ -22,17 +24,18 @@ from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, split
 from suffice.families.family import Cpd, Mean, Mode
-from suffice.families.priors import K2, BDeu, Dirichlet, NormalInverseGamma, NormalWishart, Prior, Several
+from suffice.families.poisson import PoissonRates
+from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.statistics.file import checked, variable_from_dict, variable_to_dict
-from suffice.variables import Finite, Variable, by_name
+from suffice.variables import Count, Finite, Real, Variable, by_name
 
 VERSION = 1
-PRIORS: dict[str, Any] = {c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart)}
+PRIORS: dict[str, Any] = {c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart, Gamma)}
 
 
 def write(bn: BayesNet) -> str:
@@ -86,6 +89,8 @@ def _network(d: dict[str, Any]) -> BayesNet:
 def _cpd(cpd: Cpd) -> dict[str, Any]:
     if isinstance(cpd, Table):
         return {"type": "table", "probs": _flat(cpd.probs)}
+    if isinstance(cpd, PoissonRates):
+        return {"type": "poisson", "rates": _flat(cpd.rates)}
     assert isinstance(cpd, ConditionalGaussian)
     return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}}
 
@@ -101,9 +106,12 @@ def _cpd_of(
     if d["type"] == "table" and isinstance(child, Finite):
         checked_cells((*finite, child), f"the table of {name!r}")
         return Table(child, finite, _array(d["probs"]).reshape(*sizes(finite), child.n_states), seen, imagined)
-    if d["type"] != "gaussian" or isinstance(child, Finite):
-        raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
     shape = sizes(finite)
+    if d["type"] == "poisson" and isinstance(child, Count):
+        checked_cells(finite, f"the rates of {name!r}")
+        return PoissonRates(child, finite, _array(d["rates"]).reshape(shape), seen, imagined)
+    if d["type"] != "gaussian" or not isinstance(child, Real):
+        raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
     numbers = (
         _array(d["intercept"]).reshape(shape),
         _array(d["coefficients"]).reshape(*shape, len(reals)),
@@ -138,7 +146,8 @@ def _statistics(statistics: Statistics) -> dict[str, Any]:
         if isinstance(e, Counts):
             d |= {"values": _flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
         else:
-            d |= {"keys": e.keys.tolist(), **{k: _flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}}
+            parts = ("count", "mean", "rest", "scatter", *(("log_base",) if e.counted else ()))
+            d |= {"keys": e.keys.tolist(), **{k: _flat(getattr(e, k)) for k in parts}}
         entries.append(d)
     return {"weight": statistics.weight, "entries": entries}
 
@@ -152,7 +161,10 @@ def _statistics_of(d: dict[str, Any], variables: dict[str, Variable]) -> Statist
             n = len(e["keys"])
             mean, rest = (_array(e[part]).reshape(n, k) for part in ("mean", "rest"))
             scatter = _array(e["scatter"]).reshape(n, k, k)
-            entries.append(Moments(finite, tuple(e["real"]), e["keys"], _array(e["count"]), mean, scatter, rest=rest))
+            counted = tuple(r for r in e["real"] if isinstance(variables[r], Count))
+            base = _array(e["log_base"]).reshape(n, len(counted)) if counted else np.zeros((n, 0))
+            numbers = (e["keys"], _array(e["count"]), mean, scatter)
+            entries.append(Moments(finite, tuple(e["real"]), *numbers, rest=rest, counted=counted, log_base=base))
         elif e["keys"] is None:
             entries.append(Counts(finite, _array(e["values"]).reshape(sizes(finite))))
         else:

@@ -18,6 +18,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.gathering import gather, requests
+from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
@@ -39,7 +40,8 @@ class BayesNet(Answering):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
-    row per cell, or a `Gaussian`. `variables` declares the nodes; a node with a `Gaussian` is `Real` without saying.
+    row per cell, a `Gaussian`, or `Rates`. `variables` declares the nodes; a node with a `Gaussian` is `Real` without saying, one
+    with `Rates` a `Count`.
 
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
@@ -351,6 +353,9 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, Table) and isinstance(b, Table):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.probs, np.transpose(b.probs, [*axes, len(axes)])))
+    if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
+        axes = [b.parents.index(p) for p in a.parents]
+        return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)
     finite = [[p.name for p in c.finite_parents] for c in (a, b)]

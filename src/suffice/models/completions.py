@@ -138,7 +138,7 @@ def complete(bn: BayesNet, rows: RowEvidence, gaps: Gaps, origin: Ints, uniforms
         own = np.flatnonzero(gaps.reals[:, m] & ~impossible)
         moments = _shared_posterior(bn, name, rows, own, origin)
         impossible[own[np.isnan(moments[:, 0])]] = True
-        rows.reals[own, m] = moments[:, 0] + np.sqrt(moments[:, 1]) * _normal(uniforms[own, order[name]])
+        rows.reals[own, m] = _numbers(moments, uniforms[own, order[name]], name in compiled.counts)
     rows.codes[impossible[:, None] & gaps.finite] = NONE
     rows.reals[impossible[:, None] & gaps.reals] = np.nan
     return impossible
@@ -232,10 +232,13 @@ def picked(probs: Array, uniforms: Array) -> Ints:
     return codes
 
 
-def _normal(uniforms: Array) -> Array:
+def _numbers(moments: Array, uniforms: Array, counts: bool) -> Array:
+    """Real cells by their means and variances, and counts, whose finite parents are known by now, by their rates."""
     from scipy.special import ndtri
+    from scipy.stats import poisson
 
-    return np.asarray(ndtri(uniforms))
+    mean, variance = moments.T
+    return np.asarray(poisson.ppf(uniforms, mean) if counts else mean + np.sqrt(variance) * ndtri(uniforms))
 
 
 def _whole(number: Any, what: str, least: int) -> int:

@@ -20,7 +20,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.inference.posterior import conditional
 from suffice.models.bayes_net import BayesNet
-from suffice.variables import Finite
+from suffice.variables import Count, Finite
 
 Array = npt.NDArray[np.float64]
 
@@ -86,6 +86,8 @@ def _expected_log(p: BayesNet, q: BayesNet) -> float:
     total, real = 0.0, []
     for name in q:
         cpd = q[name]
+        if isinstance(q.variables[name], Count):
+            raise ModelError(f"{name!r} is a count: entropies and divergences of counts have no formula here yet")
         if isinstance(cpd, Table):
             weights = marginal(p, [*cpd.parents, name])
             probs = _in_states_of(p, q, [*cpd.parents, name], cpd.probs)

@@ -8,17 +8,17 @@ from typing import Any
 from suffice.engines.scan import scan
 from suffice.errors import note
 from suffice.families.family import Estimate
-from suffice.families.priors import BDeu, NormalInverseGamma
+from suffice.families.priors import BDeu, Gamma, NormalInverseGamma
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
 from suffice.structure.search import search
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
-PRIOR = (BDeu(1), NormalInverseGamma())
-"""The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers."""
+PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
+"""The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
 
 
 def learn(
@@ -37,7 +37,7 @@ def learn(
 ) -> BayesNet:
     """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
 
-    By default the parameters are posterior means under BDeu(1), those of numbers under NormalInverseGamma(); `prior=None` gives
+    By default the parameters are posterior means under BDeu(1), those of numbers under NormalInverseGamma(), of counts Gamma(); `prior=None` gives
     maximum likelihood. Columns that identify rows are left out of the network, with a note. To see how the graph was found, how
     sure it is and why each edge is there, call `search`, which takes the same arguments, and `fit(found.dag, data)`.
 
@@ -72,8 +72,9 @@ def suitable(prior: Any, variables: Iterable[Variable]) -> Any:
     """
     if prior is not PRIOR:
         return prior
-    finite = {isinstance(v, Finite) for v in variables}
-    return PRIOR if len(finite) > 1 else PRIOR[0] if finite == {True} else PRIOR[1]
+    kinds = {type(v) for v in variables}
+    needed = tuple(p for p, kind in zip(PRIOR, (Finite, Real, Count), strict=True) if kind in kinds)
+    return needed if len(needed) != 1 else needed[0]
 
 
 def _told(bn: BayesNet, found: Found) -> BayesNet:

@@ -1,7 +1,8 @@
 """The file of statistics: a zip of one JSON header and plain numpy arrays. Nothing in it can run.
 
 `header.json` holds {"suffice": "statistics", "version": 1, "weight", "variables", "entries"}; each entry names its finite
-and real variables, its background, and its arrays, which stand beside it as `<entry>.<array>.npy`.
+and real variables, those of the latter that are counts (`counted`, if there are any), its background, and its arrays, which
+stand beside it as `<entry>.<array>.npy`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ DAMAGE = (
     ValueError,
 )
 """What the libraries raise when the bytes of an archive are not what they should be."""
-MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest")
+MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest", "log_base")
 
 
 def save(statistics: Statistics, path: str | PathLike[str]) -> None:
@@ -90,6 +91,8 @@ def checked(statistics: Statistics) -> Statistics:
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
             raise FormatError(f"the statistic of {what} holds a negative variance")
+        if isinstance(entry, Moments) and (np.any(entry.log_base < 0) or np.isinf(entry.log_base).any()):
+            raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have")
         if abs(entry.total - statistics.weight) > 1e-6 * max(statistics.weight, entry.total):
             raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {statistics.weight:g}")
     return statistics
@@ -117,9 +120,9 @@ def _described(entry: Entry, name: str, arrays: dict[str, Any]) -> dict[str, Any
         if entry.keys is not None:
             arrays[f"{name}.keys"] = entry.keys
         return {**d, "sparse": entry.keys is not None, "background": entry.background}
-    for part in MOMENT_PARTS:
+    for part in _parts(entry.counted):
         arrays[f"{name}.{part}"] = getattr(entry, part)
-    return d
+    return {**d, "counted": list(entry.counted)} if entry.counted else d
 
 
 def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfile.ZipFile) -> Entry:
@@ -128,10 +131,16 @@ def _entry(d: dict[str, Any], name: str, by: dict[str, Variable], archive: zipfi
     if len(variables) != len(finite):
         raise FormatError(f"the table of {d['finite']} names a variable without states", path=archive.filename)
     if d["real"]:
-        parts = {part: _array(archive, f"{name}.{part}") for part in MOMENT_PARTS}
-        return Moments(variables, tuple(d["real"]), **parts)
+        counted = tuple(d.get("counted", ()))
+        parts = {part: _array(archive, f"{name}.{part}") for part in _parts(counted)}
+        return Moments(variables, tuple(d["real"]), **parts, counted=counted)
     keys = _array(archive, f"{name}.keys") if d["sparse"] else None
     return Counts(variables, _array(archive, f"{name}.values"), keys, float(d["background"]))
+
+
+def _parts(counted: tuple[str, ...]) -> tuple[str, ...]:
+    """The arrays of moments: without counts there is no `log_base`."""
+    return MOMENT_PARTS if counted else MOMENT_PARTS[:-1]
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -15,6 +15,13 @@ from suffice.statistics.request import Request
 from suffice.variables import Finite
 
 
+class Sums(NamedTuple):
+    """What adds up plainly, group by group: `df` (g,) and `log_base` (g, counted)."""
+
+    df: Array
+    log_base: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Moments:
     """For each seen configuration g (its flat index is keys[g]) of the finite `variables`:
@@ -23,6 +30,7 @@ class Moments:
         df[g]         Σ w                      (a prior: ν, the imagined rows behind the variance)
         mean[g]       Σ w x / Σ w              (`rest` is what of it a double cannot hold)
         scatter[g]    Σ w (x − mean)(x − mean)ᵀ
+        log_base[g]   Σ w ln x!, one for each of the columns `counted`, which are counts (NaN where it is not known)
 
     Moments add by Chan's pairwise update, which never forms the sum of squares: a mean of 1e9 costs no digits.
     A configuration that is not listed holds `background`: a single group of moments, what a prior imagines everywhere.
@@ -41,17 +49,21 @@ class Moments:
     df: Array = cast(Array, None)  # noqa: RUF009 - filled with `count` where it is not given
     background: Moments | None = None
     rest: Array = cast(Array, None)  # noqa: RUF009 - nothing, where it is not given
+    counted: tuple[str, ...] = ()
+    log_base: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "reals", tuple(self.reals))
+        object.__setattr__(self, "counted", tuple(r for r in self.reals if r in self.counted))
         keys = np.array(self.keys, dtype=np.int64)
-        n, k = len(keys), len(self.reals)
+        n, k, c = len(keys), len(self.reals), len(self.counted)
         object.__setattr__(self, "keys", frozen(keys))
         given = {"count": self.count, "mean": self.mean, "scatter": self.scatter}
         given["df"] = self.count if self.df is None else self.df
         given["rest"] = np.zeros((n, k)) if self.rest is None else self.rest
-        shapes = {"count": (n,), "mean": (n, k), "scatter": (n, k, k), "df": (n,), "rest": (n, k)}
+        given["log_base"] = np.full((n, c), np.nan) if self.log_base is None else self.log_base
+        shapes = {"count": (n,), "mean": (n, k), "scatter": (n, k, k), "df": (n,), "rest": (n, k), "log_base": (n, c)}
         for name, shape in shapes.items():
             values = np.array(given[name], dtype=np.float64)
             if values.shape != shape:
@@ -77,20 +89,34 @@ class Moments:
     def spread(self) -> Spread:
         return Spread(self.count, self.mean, self.rest, self.scatter)
 
+    @property
+    def sums(self) -> Sums:
+        return Sums(self.df, self.log_base)
+
     def at(self, keys: Keys) -> Moments:
         """The moments at these configurations, increasing: seen, imagined, or of no weight."""
         keys = np.asarray(keys, dtype=np.int64)
-        blank = self.background or nothing(self.reals)
-        parts = [np.repeat(part, len(keys), axis=0) for part in (*blank.spread, blank.df)]
+        blank = (self.background or nothing(self.reals)).counting(self.counted)
+        parts = [np.repeat(part, len(keys), axis=0) for part in (*blank.spread, *blank.sums)]
         if len(self.keys):
             places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
             found = self.keys[places] == keys
-            for target, part in zip(parts, (*self.spread, self.df), strict=True):
+            for target, part in zip(parts, (*self.spread, *self.sums), strict=True):
                 target[found] = part[places[found]]
-        return self._of(self.variables, keys, Spread(*parts[:4]), parts[4], self.background)
+        return self._of(self.variables, keys, Spread(*parts[:4]), Sums(*parts[4:]), self.background)
 
-    def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Spread, df: Array, background: Moments | None) -> Moments:
-        return Moments(variables, self.reals, keys, parts.weight, parts.mean, parts.scatter, df, background, parts.rest)
+    def counting(self, counted: Sequence[str]) -> Moments:
+        """The same with a `log_base` of these columns: where moments say nothing of it, it is not known."""
+        if tuple(counted) == self.counted:
+            return self
+        own = dict(zip(self.counted, self.log_base.T, strict=True))
+        unknown = np.where(self.count > 0, np.nan, 0.0)
+        columns = [own.get(r, unknown) for r in self.reals if r in counted]
+        return replace(self, counted=tuple(counted), log_base=np.array(columns).reshape(len(columns), len(unknown)).T)
+
+    def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Spread, sums: Sums, background: Moments | None) -> Moments:
+        weight, mean, rest, scatter = parts
+        return Moments(variables, self.reals, keys, weight, mean, scatter, sums.df, background, rest, self.counted, sums.log_base)
 
     def marginal(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
         """The moments of some of the real columns, within each configuration of some of the finite ones."""
@@ -102,6 +128,7 @@ class Moments:
         if self.background is not None and set(names) != set(self.names):
             raise StatisticsError("imagined moments cannot be summed over configurations")
         columns = [self.reals.index(r) for r in reals]
+        counted = tuple(r for r in reals if r in self.counted)
         fewer = Moments(
             self.variables,
             tuple(reals),
@@ -112,27 +139,32 @@ class Moments:
             self.df,
             None if self.background is None else self.background.marginal((), reals),
             self.rest[:, columns],
+            counted,
+            self.log_base[:, [self.counted.index(r) for r in counted]],
         )
         by = {v.name: v for v in self.variables}
         kept = tuple(by[n] for n in names)
         groups, inverse = np.unique(projected(self.keys, self.variables, names), return_inverse=True)
         if len(groups) == len(self.keys):
             order = np.argsort(inverse)
-            return fewer._of(kept, groups, Spread(*(part[order] for part in fewer.spread)), self.df[order], fewer.background)
+            parts, sums = Spread(*(part[order] for part in fewer.spread)), Sums(*(part[order] for part in fewer.sums))
+            return fewer._of(kept, groups, parts, sums, fewer.background)
         df: Array = np.bincount(inverse, self.df, len(groups)).astype(np.float64)
-        return fewer._of(kept, groups, pooled(fewer.spread, inverse, len(groups)), df, None)
+        log_base = np.zeros((len(groups), len(counted)))
+        np.add.at(log_base, inverse, fewer.log_base)
+        return fewer._of(kept, groups, pooled(fewer.spread, inverse, len(groups)), Sums(df, log_base), None)
 
     def recoded(self, by: Mapping[str, Finite]) -> Moments:
         """The same moments over the same finite variables with other (more, or reordered) states."""
         target = renamed(self.variables, by)
         keys = moved(self.keys, self.variables, target)
         order = np.argsort(keys)
-        parts = Spread(*(part[order] for part in self.spread))
-        return self._of(target, keys[order], parts, self.df[order], self.background)
+        parts, sums = Spread(*(part[order] for part in self.spread)), Sums(*(part[order] for part in self.sums))
+        return self._of(target, keys[order], parts, sums, self.background)
 
     def __add__(self, other: Moments) -> Moments:
         a, b, keys, background = self._paired(other, 1)
-        return self._of(self.variables, keys, merged(a.spread, b.spread), a.df + b.df, background)
+        return a._of(self.variables, keys, merged(a.spread, b.spread), Sums(a.df + b.df, a.log_base + b.log_base), background)
 
     def __sub__(self, other: Moments) -> Moments:
         """What is left when `other` is taken away; a group that would weigh less than nothing is refused."""
@@ -150,16 +182,22 @@ class Moments:
         scatter = left.scatter * (varies[:, :, None] & varies[:, None, :])
         seen = left.weight > 0
         parts = Spread(*(part[seen] for part in left._replace(scatter=scatter)))
-        return self._of(self.variables, keys[seen], parts, (a.df - b.df)[seen], background)
+        sums = Sums((a.df - b.df)[seen], np.maximum(a.log_base - b.log_base, 0.0)[seen])
+        return a._of(self.variables, keys[seen], parts, sums, background)
 
     def __eq__(self, other: object) -> bool:
         """The same moments of the same columns."""
-        if not isinstance(other, Moments) or (self.variables, self.reals) != (other.variables, other.reals):
+        if not isinstance(other, Moments) or self._about != other._about:
             return False
         mine, yours = (self.keys, *self.spread, self.df), (other.keys, *other.spread, other.df)
-        return all(np.array_equal(a, b) for a, b in zip(mine, yours, strict=True)) and self.background == other.background
+        same = all(np.array_equal(a, b) for a, b in zip(mine, yours, strict=True))
+        return same and np.array_equal(self.log_base, other.log_base, equal_nan=True) and self.background == other.background
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[str, ...]]:
+        return self.variables, self.reals, self.counted
 
     def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Keys, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
@@ -169,7 +207,8 @@ class Moments:
         keys = np.union1d(self.keys, other.keys)
         mine, theirs = self.background, other.background
         both = mine or theirs if not (mine and theirs) else (mine + theirs if sign > 0 else mine - theirs)
-        return self.at(keys), other.at(keys), keys, both
+        counted = tuple(r for r in self.reals if r in (*self.counted, *other.counted))
+        return self.counting(counted).at(keys), other.counting(counted).at(keys), keys, both
 
     def __repr__(self) -> str:
         given = f" | {', '.join(self.names)}" if self.variables else ""

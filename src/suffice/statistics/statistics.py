@@ -12,7 +12,7 @@ from suffice.statistics.configurations import agreed, n_configurations
 from suffice.statistics.counts import Counts
 from suffice.statistics.moments import Moments
 from suffice.statistics.request import Request
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 Entry = Counts | Moments
 
@@ -42,6 +42,8 @@ class Statistics:
                     raise StatisticsError(f"variable {v.name!r} has other states in one table than in another")
             if isinstance(entry, Moments):
                 for r in entry.reals:
+                    if r in entry.counted and not isinstance(self._variables.get(r), Finite):
+                        self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
 
     @property

@@ -30,7 +30,7 @@ from suffice.structure.contradictions import (
 )
 from suffice.structure.edge_lists import edges_in, names_in, pairs_in, size_in
 from suffice.structure.rules import Rules
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, Real, Variable
 
 
 class Tiering(NamedTuple):
@@ -176,8 +176,8 @@ class Constraints:
     def _allowed_by_themselves(self, variables: Sequence[Variable], number: Mapping[str, int]) -> npt.NDArray[np.bool_]:
         """The edges, as [child, parent], that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
         n = len(variables)
-        finite = np.array([isinstance(v, Finite) for v in variables], bool)
-        allowed: npt.NDArray[np.bool_] = ~np.eye(n, dtype=bool) & ~(finite[:, None] & ~finite)
+        finite, real = (np.array([isinstance(v, kind) for v in variables], bool) for kind in (Finite, Real))
+        allowed: npt.NDArray[np.bool_] = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
         allowed[cells(self.forbidden, number)] = False
         for tiering in self.tiers:
             tier = np.full(n, -1)

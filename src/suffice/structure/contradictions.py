@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import GraphError, listed
+from suffice.families import has_family
 from suffice.graphs.paths import Links, chain, find_cycle, reached, topological_order
 from suffice.graphs.text import Edge, shown
 from suffice.variables import Finite, Variable
@@ -39,8 +40,10 @@ class EdgeByEdge:
                     yield f"is inside tier {level[a]}, where no edge may be"
         if a not in self.candidates.get(b, (a,)):
             yield f"does not come from a candidate parent of {shown(b)}"
-        if isinstance(self.variables.get(b), Finite) and not isinstance(self.variables.get(a, self.variables[b]), Finite):
-            yield "leads from a number to a finite variable, for which there is no family"
+        child, parent = self.variables.get(b), self.variables.get(a)
+        if child is not None and parent is not None and not has_family(child, [parent]):
+            kind = "finite variable" if isinstance(child, Finite) else "count"
+            yield f"leads from a number to a {kind}, for which there is no family"
 
 
 def needed_edges(constraints: Constraints, variables: Mapping[str, Variable]) -> set[Edge]:

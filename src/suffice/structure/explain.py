@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import GraphError
-from suffice.families import family_of
+from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.input import unknown
 from suffice.graphs.paths import chain
@@ -14,7 +14,6 @@ from suffice.graphs.text import parse_arrows, written
 from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
 from suffice.structure.neighbourhood import Neighbourhood
 from suffice.structure.rules import Parents
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.structure.found import Found
@@ -201,7 +200,7 @@ def _n_parameters(around: Neighbourhood, child: int, parents: Parents) -> int:
 
 def _has_family(around: Neighbourhood, child: int, parents: Parents) -> bool:
     variables = around.problem.variables
-    return not isinstance(variables[child], Finite) or all(isinstance(variables[p], Finite) for p in parents)
+    return has_family(variables[child], [variables[p] for p in parents])
 
 
 def _node_tested(found: Found, name: str) -> NodeTested:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
-from suffice.families import family_of
+from suffice.families import family_of, has_family
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import ParentSets, pruned
 from suffice.structure.rules import Parents, Rules
@@ -26,10 +27,24 @@ FAMILIES = 2**12
 """and families."""
 
 
+DENSE = 2**20
+"""Cells up to which an expected table is scored as a whole."""
+
+
+class Expecting(Protocol):
+    """What stands for data in a search when rows are incomplete: the statistics that they are expected to have."""
+
+    weight: float
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
+
+
 class FamiliesSource:
     """Asks the data for each family's table or moments, and the score for its value."""
 
-    def __init__(self, data: Data | Statistics, variables: Sequence[Variable], score: Any, threads: int | None) -> None:
+    def __init__(
+        self, data: Data | Statistics | Expecting, variables: Sequence[Variable], score: Any, threads: int | None
+    ) -> None:
         self.data, self.variables, self.threads = data, tuple(variables), threads
         self.weight = data.weight
         by_name = {v.name: v for v in self.variables}
@@ -71,8 +86,7 @@ class FamiliesSource:
         return pruned(rules, families, self.families(families), prune=prune)
 
     def _possible(self, child: int, parents: Parents) -> bool:
-        """No family has a finite child and a real parent."""
-        return not isinstance(self.variables[child], Finite) or all(isinstance(self.variables[p], Finite) for p in parents)
+        return has_family(self.variables[child], [self.variables[p] for p in parents])
 
     def _request(self, child: int, parents: Parents) -> Request:
         family = family_of(self.variables[child], mothers := [self.variables[p] for p in parents])
@@ -112,6 +126,48 @@ class FamiliesSource:
             cells += size
         if batch:
             yield batch
+
+
+class ExpectedSource(FamiliesSource):
+    """Scores of expected tables: `data.tables` makes many of them at once, and one table serves all families on its variables.
+
+    The score is a kind, a strength and a price per parameter, as in `FiniteSource`; counts need not be whole.
+    """
+
+    def __init__(
+        self, data: Any, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
+    ) -> None:
+        super().__init__(data, variables, score, threads)
+        self.kind, self.alpha, self.price = form
+        self._n_states = [v.n_states for v in variables if isinstance(v, Finite)]
+        self._known: dict[tuple[int, Parents], float] = {}
+
+    def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
+        new = [f for f in dict.fromkeys(families) if f not in self._known]
+        for batch in self._batches(new):
+            self.watch()
+            small = [new[i] for i in batch if self._cells(new[i]) <= DENSE]
+            huge = [new[i] for i in batch if self._cells(new[i]) > DENSE]
+            self._known.update(zip(small, self._scored(small).tolist(), strict=True))
+            self._known.update(zip(huge, super().families(huge).tolist(), strict=True))
+        return np.array([self._known[f] for f in families])
+
+    def _cells(self, family: tuple[int, Parents]) -> int:
+        return math.prod(self._n_states[v] for v in (family[0], *family[1]))
+
+    def _scored(self, families: Sequence[tuple[int, Parents]]) -> Array:
+        from suffice.kernels.expectations import table_scores
+
+        sets = [tuple(sorted((child, *parents))) for child, parents in families]
+        place = {s: k for k, s in enumerate(dict.fromkeys(sets))}
+        tables, at = self.data.tables([[self.variables[v].name for v in s] for s in place], threads=self.threads)  # type: ignore[union-attr]
+        shape = np.ones((3, len(families)), np.int64)
+        for g, ((child, _), members) in enumerate(zip(families, sets, strict=True)):
+            for v in members:
+                shape[(v >= child) + (v > child), g] *= self._n_states[v]
+        scores = np.empty(len(families))
+        table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
+        return scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2])
 
 
 def _alone(variable: Variable) -> Request:

@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
-from suffice.families import family_of
+from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import Edge, written
 from suffice.iteration import Step
@@ -22,7 +22,7 @@ from suffice.structure.neighbourhood import Neighbourhood
 from suffice.structure.plan import Plan, in_words
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Finite, Variable
+from suffice.variables import Variable
 
 N_SHOWN = 60
 """Edges that a printed result lists."""
@@ -312,9 +312,9 @@ def canonical(
 
 
 def _impossible(variables: Sequence[Variable], parents: Sequence[Parents], names: Sequence[str]) -> list[Edge]:
-    """The reversed edges that no family has: from a real to a finite variable."""
-    finite = [isinstance(v, Finite) for v in variables]
-    return [(names[c], names[p]) for c, ps in enumerate(parents) for p in ps if finite[p] and not finite[c]]
+    """The reversed edges that no family has: from a number to a finite variable or a count."""
+    edges = ((p, c) for c, ps in enumerate(parents) for p in ps)
+    return [(names[c], names[p]) for p, c in edges if not has_family(variables[p], [variables[c]])]
 
 
 def _many(n: int, what: str) -> str:

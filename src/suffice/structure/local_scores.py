@@ -1,7 +1,8 @@
 """Local scores: (child, parents) → score, in batches, each computed once.
 
 Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the
-rows, bitmaps in memory, one matrix of moments, or statistics that were saved) is the business of a *source*, chosen here once.
+rows, bitmaps in memory, one matrix of moments, statistics that were saved, or that incomplete rows are expected to have) is the
+business of a *source*, chosen here once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from suffice.engines.data import Data
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
-from suffice.structure.families_source import FamiliesSource
+from suffice.structure.families_source import ExpectedSource, Expecting, FamiliesSource
 from suffice.structure.finite_source import FiniteSource
 from suffice.structure.gaussian_source import GaussianSource
 from suffice.structure.parent_sets import ParentSets
@@ -68,7 +69,7 @@ class LocalScores:
 
     def __init__(
         self,
-        data: Data | Statistics,
+        data: Data | Statistics | Expecting,
         variables: Sequence[Variable],
         score: Any,
         *,
@@ -143,7 +144,11 @@ def toggled(parents: Parents, other: int) -> Parents:
 
 
 def _source(
-    data: Data | Statistics, variables: tuple[Variable, ...], score: Any, threads: int | None, memory_limit: float | None
+    data: Data | Statistics | Expecting,
+    variables: tuple[Variable, ...],
+    score: Any,
+    threads: int | None,
+    memory_limit: float | None,
 ) -> Source:
     """The fastest source that can answer."""
     form = _form(score, data.weight)
@@ -152,8 +157,10 @@ def _source(
         rows = data.select([v.name for v in variables]).written_out() if data.weighted else data
         if rows is not None and 0 < rows.n_rows < 2**31:
             return FiniteSource(rows, variables, score, form, threads, memory_limit)
+    if hasattr(data, "tables") and form is not None:
+        return ExpectedSource(data, variables, score, form, threads)
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):
-        return GaussianSource(data, variables, score, threads)
+        return GaussianSource(data, variables, score, threads)  # type: ignore[arg-type]
     return FamiliesSource(data, variables, score, threads)
 
 

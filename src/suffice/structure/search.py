@@ -203,7 +203,7 @@ def _refuse_missing(data: Data) -> None:
     if gaps:
         raise DataError(
             f"there are missing cells ({listed(gaps, style='str')}, of {data.n_rows:,} rows), and a search needs complete rows; "
-            "no row is ever dropped: fill the cells, leave the columns out, or wait for structural EM, which is yet to come"
+            "no row is ever dropped: structural_em(data) and learn(data) search with missing cells"
         )
 
 

@@ -1,0 +1,317 @@
+"""Poisson nodes: p(n | u) = λ[u]ⁿ e^(−λ[u]) / n! for a count n and finite parents u, with a rate λ for each configuration.
+
+    statistic     per u: the rows N, the events S = Σ n (as count and mean of n), and Σ ln n!
+    estimate      λ = S / N                    (maximum likelihood)
+                  λ = (S + a) / (N + b)        (posterior mean)
+                  λ = (S + a − 1) / (N + b)    (posterior mode)
+    prior         λ[u] ~ Gamma(a, b), independent over u: a imagined events in b imagined rows
+    evidence      Σᵤ [ln Γ(a + S) − ln Γ(a) + a ln b − (a + S) ln(b + N)] − Σ ln n!
+
+Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.errors import FitError, ModelError, StatisticsError
+from suffice.families.categorical import log_rising
+from suffice.families.conditional_gaussian import split
+from suffice.families.family import (
+    Array,
+    Columns,
+    Estimate,
+    Interval,
+    Mode,
+    checked_level,
+    flat_index,
+    frame,
+    no_posterior,
+)
+from suffice.inference.counts import log_poisson
+from suffice.statistics import Moments, Request
+from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
+from suffice.variables import Finite, Variable
+
+LARGEST = 1e15
+"""Counts are not drawn at larger rates: not every whole number is a double beyond."""
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """The family of counts with a rate for each configuration of their finite parents.
+
+    >>> from suffice.variables import Count
+    >>> s = Moments((), ("n",), [0], [4.0], [[2.5]], [[[1.0]]], counted=("n",), log_base=[[3.0]])
+    >>> Poisson().estimate(Count("n"), [], s, None, Mode()).rates
+    array(2.5)
+    """
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        return Request(tuple(p.name for p in parents), (child.name,))
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        return n_configurations(split(parents)[0])
+
+    def log_likelihood(self, child: Variable, seen: Moments) -> float:
+        """Σᵤ S ln(S/N) − S − Σ ln n!: the log-likelihood at its maximum."""
+        from scipy.special import xlogy
+
+        N, S = _rows_and_events(seen)
+        return float((xlogy(S, S / np.where(N > 0, N, 1.0)) - S).sum()) - _log_base(child, seen)
+
+    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
+        """The log-probability of the data with the rates integrated out. An unseen configuration adds nothing."""
+        N, S = _rows_and_events(seen)
+        b, a = _rows_and_events(imagined.at(seen.keys))
+        terms = log_rising(a, S) - S * np.log(b + N) - a * np.log1p(N / b)
+        return float(terms.sum()) - _log_base(child, seen)
+
+    def estimate(
+        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | None, how: Estimate
+    ) -> PoissonRates:
+        finite = split(parents)[0]
+        every = np.arange(checked_cells(finite, f"the rates of {child.name!r}"))
+        N, S = _rows_and_events((seen if imagined is None else seen + imagined).at(every))
+        if imagined is not None and isinstance(how, Mode):
+            if np.any(S < 1.0):
+                where = f" at {described(int(np.argmin(S)), finite)}" if finite else ""
+                raise FitError(
+                    f"the posterior of the rate of {child.name!r} has no mode{where}: events and shape of the prior make "
+                    f"{S.min():g}, below 1; use estimate=Mean() or a Gamma of a larger shape"
+                )
+            S = S - 1.0
+        if not finite and not N[0] > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+        rates = np.divide(S, N, out=np.full(len(N), np.nan), where=N > 0)
+        return PoissonRates(child, finite, rates.reshape(sizes(finite)), seen, imagined)
+
+
+class NegativeBinomial(NamedTuple):
+    """The distribution of a count whose rate is Gamma(shape, rate): Σ over λ of Poisson(λ).
+
+    >>> NegativeBinomial(3.0, 2.0).mean
+    1.5
+    """
+
+    shape: float
+    rate: float
+
+    @property
+    def mean(self) -> float:
+        return self.shape / self.rate
+
+    @property
+    def variance(self) -> float:
+        return self.mean * (1.0 + 1.0 / self.rate)
+
+    def log_prob(self, n: float) -> float:
+        from scipy.stats import nbinom
+
+        return float(nbinom.logpmf(n, self.shape, self.rate / (1.0 + self.rate)))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        from scipy.stats import nbinom
+
+        low, high = nbinom.interval(checked_level(level), self.shape, self.rate / (1.0 + self.rate))
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of a count written down by hand: one number, or an array with one axis per parent, in the order of the graph.
+
+    >>> from suffice.variables import Count
+    >>> Rates([0.5, 3.0]).bound(Count("visits"), [Finite("ill", ["no", "yes"])])
+    p(visits | ill), Poisson
+    ill  rate
+    ───  ────
+    no   0.5
+    yes  3
+    """
+
+    rates: Any
+
+    def bound(self, child: Variable, parents: Sequence[Variable]) -> PoissonRates:
+        """The CPD that these numbers make of a node and its parents; a single number holds for every configuration."""
+        finite, numbers = split(parents)
+        if numbers:
+            raise ModelError(f"the rates of {child.name!r} cannot have the number {numbers[0].name!r} as a parent")
+        try:
+            rates = np.asarray(self.rates, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ModelError(f"the rates of {child.name!r} must be numbers, not {self.rates!r}") from None
+        checked_cells(finite, f"the rates of {child.name!r}")
+        if np.isnan(rates).any():
+            raise ModelError(f"the rates of {child.name!r} must be finite numbers from 0 up, not NaN")
+        return PoissonRates(child, finite, rates if rates.ndim else np.full(sizes(finite), float(rates)))
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonRates:
+    """p(child | parents) = Poisson(rates[u]), an axis per parent; `seen` and `imagined` are the moments it was fitted from.
+
+    The rate of a configuration that no row had is NaN, without a prior.
+
+    >>> from suffice.variables import Count
+    >>> import math
+    >>> round(math.exp(PoissonRates(Count("n"), (), 2.0).log_prob({"n": np.array([3.0])})[0]), 6)
+    0.180447
+    """
+
+    child: Variable
+    parent_variables: tuple[Finite, ...]
+    rates: Array
+    seen: Moments | None = None
+    imagined: Moments | None = None
+
+    def __post_init__(self) -> None:
+        rates = np.array(self.rates, dtype=np.float64, order="C")
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        shape = sizes(self.parent_variables)
+        if rates.shape != shape:
+            axes = f" (axes {list(self.parents)})" if shape else ""
+            raise ModelError(f"the rates of {self.child.name!r} need the shape {shape}{axes}, not {rates.shape}")
+        if np.isinf(rates).any() or np.any(rates < 0.0):
+            wrong = rates[np.isinf(rates) | (rates < 0.0)][0]
+            raise ModelError(f"the rates of {self.child.name!r} must be finite numbers from 0 up, not {wrong:g}")
+        object.__setattr__(self, "rates", frozen(rates))
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The parents in the order of their axes."""
+        return tuple(p.name for p in self.parent_variables)
+
+    @property
+    def finite_parents(self) -> tuple[Finite, ...]:
+        return self.parent_variables
+
+    @property
+    def real_parents(self) -> tuple[str, ...]:
+        """None: a rate that depends on numbers needs a regression."""
+        return ()
+
+    @property
+    def family(self) -> Poisson:
+        return Poisson()
+
+    @property
+    def n_parameters(self) -> int:
+        return self.family.n_parameters(self.child, self.parent_variables)
+
+    @property
+    def unsupported(self) -> npt.NDArray[np.bool_]:
+        """For each configuration of the parents: whether no row of the data had it. One axis per parent."""
+        if self.seen is None:
+            return np.zeros(self.rates.shape, dtype=bool)
+        return np.asarray(self.seen.at(np.arange(self.rates.size)).count.reshape(self.rates.shape) <= 0)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
+        from scipy.special import gammaincinv
+
+        tail = (1.0 - checked_level(level)) / 2.0
+        rows, events = self._posterior()
+        lower, upper = ((gammaincinv(events, q) / rows).reshape(self.rates.shape) for q in (tail, 1.0 - tail))
+        return Interval(lower, upper)
+
+    def predictive(self, given: Mapping[str, object] | None = None) -> NegativeBinomial:
+        """The distribution of the next count given its parents, the rate integrated out."""
+        given = given or {}
+        for p in self.parents:
+            if p not in given:
+                raise ModelError(f"the predictive of {self.child.name!r} needs a state of its parent {p!r}")
+        rows, events = self._posterior()
+        codes = tuple(p.code(given[p.name]) for p in self.parent_variables)
+        g = int(np.ravel_multi_index(codes, self.rates.shape)) if codes else 0
+        return NegativeBinomial(float(events[g]), float(rows[g]))
+
+    def log_likelihood(self, statistic: Moments) -> float:
+        """Σ ln p(n | u) = Σᵤ S ln λ − N λ − Σ ln n!, from moments alone; −inf where there are events at a rate of 0."""
+        from scipy.special import xlogy
+
+        N, S = _rows_and_events(statistic)
+        rates = self._at(statistic.keys, N > 0)
+        return float((xlogy(S, rates) - N * rates)[N > 0].sum()) - _log_base(self.child, statistic)
+
+    def log_prob(self, columns: Columns) -> Array:
+        n = columns[self.child.name]
+        rates = self._at(flat_index(columns, self.parent_variables, len(n)), np.ones(len(n), dtype=bool))
+        return log_poisson(n, rates)
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        """Counts, as numbers, for n rows whose parents are in `columns`."""
+        rates = self._at(flat_index(columns, self.parent_variables, n), np.ones(n, dtype=bool))
+        if np.any(rates > LARGEST):
+            raise ModelError(f"{self.child.name!r} has the rate {rates.max():g}: counts so large cannot be drawn exactly")
+        return rng.poisson(rates).astype(np.float64)
+
+    def to_frame(self) -> Any:
+        """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
+        header, rows = self._rows(self.rates.size)
+        columns: dict[str, Any] = {h: [r[i] for r in rows] for i, h in enumerate(header[: len(self.parents)])}
+        columns["rate"] = self.rates.reshape(-1)
+        if self.seen is not None:
+            columns["unsupported"] = self.unsupported.reshape(-1)
+        if self.imagined is not None:
+            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
+        return frame(columns)
+
+    def _posterior(self) -> tuple[Array, Array]:
+        if self.imagined is None or self.seen is None:
+            raise no_posterior(self.child)
+        return _rows_and_events((self.seen + self.imagined).at(np.arange(self.rates.size)))
+
+    def _at(self, rows: npt.NDArray[np.int64], used: npt.NDArray[np.bool_]) -> Array:
+        """The rate of each row's configuration; one that has none is refused by name."""
+        rates = self.rates.reshape(-1)[rows]
+        lost = np.isnan(rates) & used
+        if lost.any():
+            where = described(int(rows[np.argmax(lost)]), self.parent_variables)
+            raise ModelError(f"{self.child.name!r} has no rate at {where}: no row had it; fit with a prior")
+        return np.asarray(rates)
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        header, rows = [*self.parents, "rate"], []
+        for g in range(min(limit, self.rates.size)):
+            digits = np.unravel_index(g, self.rates.shape) if self.parents else ()
+            states: list[object] = [p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)]
+            rows.append([*states, float(self.rates.reshape(-1)[g])])
+        unseen = self.unsupported.reshape(-1)
+        if unseen.any():
+            header, rows = [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
+        return header, rows
+
+    def _title(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        return f"p({self.child.name}{given}), Poisson"
+
+    def __repr__(self) -> str:
+        more = self.rates.size - 16
+        return f"{self._title()}\n{text_table(*self._rows(16))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows(32), caption=self._title())
+
+
+def _rows_and_events(moments: Moments) -> tuple[Array, Array]:
+    """N and S = Σ n of each group; of what a prior imagines, the rate b and the shape a."""
+    return moments.count, moments.count * (moments.mean[:, -1] + moments.rest[:, -1])
+
+
+def _log_base(child: Variable, moments: Moments) -> float:
+    """Σ ln n! over all rows, without which the likelihood of counts is known only up to a constant."""
+    known = child.name in moments.counted
+    total = float(moments.log_base[:, moments.counted.index(child.name)].sum()) if known else np.nan
+    if np.isnan(total):
+        raise StatisticsError(
+            f"these moments of {child.name!r} do not hold Σ ln n!, which the likelihood of counts needs; gather them from data "
+            f"in which {child.name!r} is declared a Count"
+        )
+    return total
