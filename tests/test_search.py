@@ -71,7 +71,7 @@ def test_names_with_spaces_commas_and_arrows(method):
 
 @pytest.mark.parametrize("method", METHODS, ids=ids)
 def test_missing_cells_are_refused_with_their_number(method):
-    with pytest.raises(sf.SufficeError, match=r"'x' 1, of 3 rows.*structural EM"):
+    with pytest.raises(sf.SufficeError, match=r"'x' 1, of 3 rows.*structural_em"):
         sf.search({"x": ["a", None, "b"], "y": ["a", "b", "b"]}, method=method)
 
 

@@ -71,6 +71,11 @@ class Climb:
                 return
             watch(self)
 
+    def settle(self) -> None:
+        """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""
+        self.point = evaluated(self.problem, self.point.parameters)
+        self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, self.clock()))
+
 
 def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
     """A point: one E-step."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ def _posterior(log_weight: Array, rows: Rows, total: Sums) -> Array:
     if not possible.all():
         total.impossible = int(rows.number[~possible].min())
         top = np.where(possible, top, 0.0)
-    weight = np.exp(log_weight - top)
+    weight: Array = np.exp(log_weight - top)
     sums = weight.sum(axis=0)
     sums[~possible] = 1.0
     total.log_likelihood = float(rows.weight @ (top + np.log(sums)))
@@ -169,7 +170,7 @@ def _log_normal(local: Local, rows: Rows, line: Line) -> Array:
     """ln p of a normal node whose numbers are observed, by its local states and rows."""
     index = local.index(rows.codes)
     *parents, child = local.columns
-    off = rows.reals[child] - line.intercept[index]
+    off: Array = rows.reals[child] - line.intercept[index]
     if parents and index.shape[1] == 1:
         off -= line.coefficients[index[:, 0]] @ rows.reals[parents]
     else:
@@ -259,7 +260,7 @@ def _joint(block: Block, lines: Mapping[str, Line]) -> Joint:
     indices = [_by_group(local, component, codes) for local in component.joint]
     given = conditional(component, lines, indices)
     log_density, mean = np.empty((S, n)), np.empty((p, S, n))
-    for g, (a, b) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for g, (a, b) in enumerate(pairwise(starts)):
         o = rows.reals[:, a:b]
         off = np.tensordot(given.residual_map[g], o, 1) + given.residual_constant[g][..., None]
         log_density[:, a:b] = given.log_scale[g][:, None] - 0.5 * (off * off).sum(axis=1)

@@ -319,9 +319,12 @@ class Atlas:
     def weighed(self, statistic: Any, names: Any = None) -> dict[str, Any]:
         """What is expected, and imagined, of each node."""
         seen = self.problem.statistics(statistic)
-        charts = {name: self.charts[name] for name in (self.charts if names is None else names)}
-        needs = {name: c.cpd.family.needs(c.cpd.child, c.cpd.parent_variables) for name, c in charts.items()}
-        return {name: chart.weighed(seen.answer(needs[name])) for name, chart in charts.items()}
+        chosen = self.charts if names is None else names
+        return {name: self.charts[name].weighed(seen.answer(self._needs[name])) for name in chosen}
+
+    @cached_property
+    def _needs(self) -> dict[str, Any]:
+        return {name: c.cpd.family.needs(c.cpd.child, c.cpd.parent_variables) for name, c in self.charts.items()}
 
     def _joined(self, parts: Mapping[str, Array]) -> Array:
         return np.concatenate([np.zeros(0), *parts.values()])

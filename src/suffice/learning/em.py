@@ -169,6 +169,8 @@ def em(
             steps = steps_of(problem, climb.point, accelerate, batches)
             try:
                 climb.run(steps, tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
+                if batches is not None:
+                    climb.settle()
             except FitError as collapse:
                 climb.stopped = str(collapse)
                 if n == 1:

@@ -1,7 +1,8 @@
 """Expectations: the statistics that incomplete rows are expected to have under a network, for any family, its own or not.
 
 A search sees them as it sees data: `weight`, and `gather(requests)`. Of a finite network `tables` answers many sets at once, in
-threads; of a Gaussian one a single matrix of expected moments answers everything. Rows that show all of a set are counted.
+threads; of a Gaussian one a single matrix of expected moments answers everything; of a mixed one rows that are completed in every
+way (`suffice.learning.hybrid_expectations`). Rows that show all of a set are counted.
 
     E[N(s)] = Σ rows w · p(s | what the row shows),   p the product over the components of missing cells that s touches
     E[x], E[xxᵀ]: of a missing part its regression on what the row shows, and the covariance that is left
@@ -20,11 +21,12 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import DataError, FitError, TooLarge, listed
-from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.learning.completions import CodedRows, Completions
+from suffice.learning.hybrid_expectations import ExpectedMixed, MixedRows
+from suffice.learning.normal_regression import joint_normal, regression
+from suffice.learning.row_completions import CodedRows, Completions
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, Real, Variable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -75,7 +77,9 @@ class Expectations:
             first = np.concatenate([[0], np.cumsum([len(s) for s in numbers[low:high]])]).astype(np.int64)
             members = np.array([v for s in numbers[low:high] for v in s], np.int32)
             part = flat[at[low] : at[high]]
-            expected_tables(*self.completions, first, members, self._sizes, at[low : high + 1] - at[low], self._complete_only, part)
+            expected_tables(
+                *self.completions, first, members, self._sizes, at[low : high + 1] - at[low], self._complete_only, part
+            )
 
         ends = np.unique(np.linspace(0, len(sets), 4 * n_threads(threads) + 1).astype(int))
         for _ in in_order(((lambda a=a, b=b: job(a, b)) for a, b in pairwise(ends)), threads):
@@ -121,8 +125,9 @@ class AvailableCases(Expectations):
 
     def _completed(self, model: Any, seed: int) -> Completions:
         none, small = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        codes, weights = self.rows.codes, self.rows.weights
-        return Completions(codes, weights, small, small, none, np.zeros(0), none, none, small, np.zeros(0), small)
+        floats = np.zeros(0)
+        by_cell, lists, pairs = (small, small, none, floats), (none, none, small, floats, small), (none, none, none, floats)
+        return Completions(self.rows.codes, self.rows.weights, *by_cell, *lists, *pairs)
 
     def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Floats, Ints]:
         flat, at = super().tables(sets, threads=threads)
@@ -202,31 +207,15 @@ class ExpectedMoments:
         away = self.rows.values - self._mean
         for shown, which in self.rows.patterns:
             if not shown.all():
-                gain, left = self._regression(shown)
-                away[np.ix_(which, ~shown)] = away[np.ix_(which, shown)] @ gain.T
-                rest[np.ix_(~shown, ~shown)] += self.rows.weights[which].sum() * left
+                fit = regression(self._covariance, shown, self.rows.names)
+                away[np.ix_(which, ~shown)] = away[np.ix_(which, shown)] @ fit.gain.T
+                rest[np.ix_(~shown, ~shown)] += self.rows.weights[which].sum() * fit.left
         w = self.rows.weights
         mean = w @ away / self.weight
         away -= mean
         scatter = (away * w[:, None]).T @ away + rest
         total = self._mean + mean
         return Moments((), self.rows.names, np.zeros(1, np.int64), np.array([self.weight]), total[None], scatter[None])
-
-    def _regression(self, shown: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """The coefficients of what is missing on what is shown, and the covariance that is left."""
-        from scipy.linalg import cho_factor, cho_solve
-
-        scale = np.sqrt(np.diag(self._covariance))
-        correlation = self._covariance / scale[:, None] / scale
-        across = correlation[np.ix_(~shown, shown)]
-        try:
-            unscaled = cho_solve(cho_factor(correlation[np.ix_(shown, shown)]), across.T).T if shown.any() else across
-        except np.linalg.LinAlgError:
-            names = listed([n for n, s in zip(self.rows.names, shown, strict=True) if s])
-            raise FitError(f"the covariance of {names} is singular under the current network: give a prior") from None
-        left = correlation[np.ix_(~shown, ~shown)] - unscaled @ across.T
-        out, into = scale[~shown], scale[shown]
-        return unscaled * out[:, None] / into, left * out[:, None] * out
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected moments that are asked for: all of them."""
@@ -267,45 +256,33 @@ class NumberRows:
         return mean, variance
 
 
-def joint_normal(model: BayesNet, names: Sequence[str]) -> tuple[Floats, Floats]:
-    """Mean and covariance of a Gaussian network: of each node what its parents pass on, and its own variance."""
-    number = {n: i for i, n in enumerate(names)}
-    mean, root = np.zeros(len(names)), np.zeros((len(names), len(names)))
-    for name in model.dag.topological_order:
-        cpd = model[name]
-        assert isinstance(cpd, ConditionalGaussian)
-        i, parents = number[name], [number[p] for p in cpd.real_parents]
-        mean[i] = float(cpd.intercept) + cpd.coefficients @ mean[parents]
-        root[i] = cpd.coefficients @ root[parents]
-        root[i, i] += np.sqrt(float(cpd.variance))
-    return mean, root @ root.T
-
-
 class IncompleteRows:
     """Rows with missing cells and hidden variables, in the form in which expectations under any network are taken of them."""
 
     def __init__(self, rows: Data, variables: Mapping[str, Variable], seed: int = 0) -> None:
+        for name, v in variables.items():
+            if not isinstance(v, (Finite, Real)):
+                raise FitError(
+                    f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
+                    f"declare it as one of them: variables={{{name!r}: Real}}"
+                )
         finite = {n: v for n, v in variables.items() if isinstance(v, Finite)}
-        if finite and len(finite) < len(variables):
-            numbers = [n for n in variables if n not in finite]
-            raise FitError(
-                f"structural EM takes columns that are all finite or all numbers, so far, and here {listed(list(finite), 3)} "
-                f"are finite and {listed(numbers, 3)} numbers; cut the numbers into bins: variables={{{numbers[0]!r}: Bins(5)}}"
-            )
-        self._finite = CodedRows.of(rows, finite) if finite else None
+        self._finite = CodedRows.of(rows, finite) if len(finite) == len(variables) else None
         self._numbers = None if finite else NumberRows.of(rows, list(variables))
+        self._mixed = MixedRows.of(rows, variables) if 0 < len(finite) < len(variables) else None
         self._seed = seed
 
     def under(self, model: BayesNet) -> Any:
         """What is expected under a network."""
         if self._finite is not None:
             return Expectations(model, self._finite, self._seed)
-        assert self._numbers is not None
-        return ExpectedMoments.under(model, self._numbers)
+        if self._numbers is not None:
+            return ExpectedMoments.under(model, self._numbers)
+        assert self._mixed is not None
+        return ExpectedMixed(model, self._mixed)
 
     def first(self) -> Any:
-        """What is there to start with, before there is a network."""
+        """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
         if self._finite is not None:
             return AvailableCases(self._finite)
-        assert self._numbers is not None
-        return ExpectedMoments.saturated(self._numbers)
+        return None if self._numbers is None else ExpectedMoments.saturated(self._numbers)

@@ -89,9 +89,9 @@ class Collector:
             if not component.trivial:
                 yield key, component, self._rows(component, batch, some)
         for node in self.patterns.nodes.values():
-            if node.kind is Kind.OTHER and (some := self._seen(node, missing)) is not None:
+            if node.kind is Kind.OTHER and (seen := self._seen(node, missing)) is not None:
                 component = self.patterns.component(node.name)
-                yield node.name, component, self._rows(component, batch, some)
+                yield node.name, component, self._rows(component, batch, seen)
 
     def _complete(self, node: Node, batch: Batch, missing: npt.NDArray[np.bool_], result: Gathered) -> None:
         """Count the rows that have every cell of a node's family. Other kinds of nodes need them again; this is for a start."""

@@ -15,13 +15,16 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import _beginnings, _hidden_in, _numbers
 from suffice.learning.incomplete import problem_of
+from suffice.learning.objective import Collapsed
 from suffice.learning.problem import Expected, Problem
 from suffice.models.bayes_net import BayesNet
+from suffice.statistics.configurations import described
 
 Array = npt.NDArray[np.float64]
 
@@ -49,10 +52,10 @@ class LBFGS:
     Byrd, Lu, Nocedal & Zhu 1995, SIAM Journal on Scientific Computing 16, p. 1190; scipy's implementation.
 
     >>> LBFGS()
-    LBFGS(memory=20)
+    LBFGS(memory=10)
     """
 
-    memory: int = 20
+    memory: int = 10
 
     def __post_init__(self) -> None:
         if isinstance(self.memory, bool) or not isinstance(self.memory, int) or self.memory < 1:
@@ -66,7 +69,7 @@ class LBFGS:
         before = -np.inf
         while ascent.objective - before > max(ascent.tol, 1e-12 * abs(ascent.objective)):
             before = ascent.objective
-            for move in (self._climb, lift):
+            for move in (self._climb, _refuse_collapse, lift):
                 with suppress(_Quiet):
                     move(ascent)
         ascent.settle()
@@ -129,7 +132,7 @@ class Projected:
         atlas = Atlas.around(ascent.problem, ascent.parameters, ascent.expected.statistic)
         for name, chart in atlas.charts.items():
             if not isinstance(chart.cpd, Table):
-                raise FitError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
+                raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
         step = self.step or 0.01 / ascent.problem.weight
         while True:
             tables = ascent.problem.cpds(ascent.parameters)
@@ -168,6 +171,7 @@ class Ascent:
     words: str = ""
     trace: list[Iteration] = field(default_factory=list)
     converged: bool = False
+    stopped: str = ""
     objective: float = -np.inf
     _quiet: int = 0
 
@@ -246,8 +250,14 @@ def gradient(
             ascents.append(
                 Ascent(problem, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
             )
-            with suppress(_Enough):
-                chosen.climb(ascents[-1])
+            try:
+                with suppress(_Enough):
+                    chosen.climb(ascents[-1])
+                _refuse_collapse(ascents[-1])  # once more: it may have had all its iterations on the way down
+            except FitError as collapse:
+                ascents[-1].stopped = str(collapse)
+                if n == 1:
+                    raise
     except (OutOfTime, KeyboardInterrupt) as stop:
         if not any(ascent.trace for ascent in ascents):
             if isinstance(stop, KeyboardInterrupt):
@@ -261,7 +271,13 @@ def gradient(
 
 
 def _best(ascents: list[Ascent], stopped: bool, method: str) -> Run[BayesNet]:
-    best = max(ascents, key=lambda ascent: ascent.objective)
+    ended = [ascent for ascent in ascents if ascent.trace and not ascent.stopped]
+    lost = [ascent.stopped for ascent in ascents if ascent.stopped]
+    if not ended:
+        raise FitError(f"every one of {len(ascents)} starts ended early; the first: {lost[0]}")
+    if lost:
+        note(f"{len(lost)} of {len(ascents)} starts ended early; the first: {lost[0]}")
+    best = max(ended, key=lambda ascent: ascent.objective)
     problem = best.problem
     if not best.converged and not stopped:
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
@@ -273,6 +289,18 @@ def _best(ascents: list[Ascent], stopped: bool, method: str) -> Run[BayesNet]:
     )
     bn = problem.network(best.parameters, best.expected.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
+
+
+def _refuse_collapse(ascent: Ascent) -> None:
+    """A normal distribution that has shrunk onto a point, where its density has no limit, is no estimate."""
+    seen = ascent.problem.statistics(ascent.expected.statistic)
+    for name, cpd in ascent.problem.cpds(ascent.parameters).items():
+        if isinstance(cpd, ConditionalGaussian):
+            whole = seen.moments((), [name])
+            low = cpd.variance.reshape(-1) * whole.count[0] < 1e-9 * whole.scatter[0, 0, 0]
+            if low.any():
+                where = described(int(np.argmax(low)), cpd.finite_parents)
+                raise Collapsed(name, where, "its variance is falling to zero")
 
 
 def lift(ascent: Ascent) -> None:

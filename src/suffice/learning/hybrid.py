@@ -9,6 +9,7 @@ A prior takes its defaults from the observed cells of each real column; hidden v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -31,8 +32,9 @@ from suffice.learning.incomplete import Task
 from suffice.learning.normal_parts import expected_moments
 from suffice.learning.objective import (
     Collapsed,
-    log_prior_of,
+    kept,
     log_prior_of_line,
+    log_prior_of_rates,
     log_prior_of_table,
     moments_of,
     normal_of,
@@ -41,6 +43,7 @@ from suffice.learning.objective import (
 from suffice.learning.patterns import Array, Kind, Node, Patterns, nodes_of, refuse_unanswerable
 from suffice.learning.problem import Expected
 from suffice.learning.units import Units, available, seen_of
+from suffice.learning.vectors import free_parts, with_parts
 from suffice.learning.weighted import no_groups
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Moments, Statistics
@@ -51,6 +54,10 @@ __all__ = ["Collapsed", "HybridProblem"]
 
 Parameters = dict[str, Cpd]
 """The distribution of each node; Gaussian ones are of scaled columns."""
+
+
+WORTH_THREADS = 2**16
+"""Fewer completions than this are done before a second thread has started."""
 
 
 class Statistic(NamedTuple):
@@ -76,7 +83,16 @@ class HybridProblem:
 
     @classmethod
     def of(cls, task: Task) -> HybridProblem:
-        """The rows of a task, passed over twice: once for the units of its columns, once to be reduced."""
+        """The rows of a task, passed over twice: once for the units of its columns, once to be reduced.
+
+        >>> from suffice.learning.incomplete import task_of
+        >>> problem = HybridProblem.of(task_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]}))
+        >>> theta = problem.first()
+        >>> for _ in range(50):
+        ...     theta = problem.maximised(problem.expected(theta).statistic)
+        >>> problem.cpds(theta)["y"].coefficients.round(6)
+        array([1.5])
+        """
         nodes = nodes_of(task)
         refuse_unanswerable(task, nodes)
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
@@ -117,13 +133,17 @@ class HybridProblem:
     def _blocks(self) -> list[Block]:
         return [b for key, rows in self.gathered.rows.items() for b in blocks(self.patterns.component(key), rows)]
 
+    @cached_property
+    def _n_completions(self) -> int:
+        return sum(len(b.rows.weight) * b.component.n_states for b in self._blocks)
+
     def expected(self, parameters: Parameters) -> Expected:
         working = Working(parameters, self.units)
         total = self._complete(parameters)
         for key, cases in self.gathered.cases.items():
             log_likelihood, moments = expected_moments(self.patterns.component(key), cases, working.lines)
             total += Sums(log_likelihood, moments=moments)
-        threads = self.task.threads if len(self._blocks) > 3 else 1
+        threads = self.task.threads if self._n_completions > WORTH_THREADS else 1
         tasks = (partial(completed, block, working) for block in self._blocks)
         total += tree_sum(in_order(tasks, threads), lambda a, b: a + b) or Sums()
         if not self.held:
@@ -181,13 +201,14 @@ class HybridProblem:
     def _estimate(self, node: Node, statistic: Statistic) -> Cpd:
         old, sums, imagined, how = statistic.parameters[node.name], statistic.sums, self.imagined[node.name], self.task.estimate
         if node.iterative:
-            return node.family.advance(old, sums.steps[node.name]) if node.name in sums.steps else old  # type: ignore[no-any-return]
+            return node.family.advance(old, sums.steps[node.name]) if node.name in sums.steps else old
         if node.kind is Kind.TABLE:
             return table_of(node, sums.tables.get(node.name, np.zeros(node.n_cells)), imagined, how)
         if node.kind is Kind.NORMAL:
             assert isinstance(old, ConditionalGaussian)
             return normal_of(node, sums.moments.get(node.name), old, imagined, how, self.units.variance[node.name])
-        cpd: Cpd = node.family.estimate(node.child, node.parents, self._named(node, sums), imagined, how)
+        new = node.family.estimate(node.child, node.parents, self._named(node, sums), imagined, how)
+        cpd: Cpd = kept(new, old, sums.moments.get(node.name))
         return cpd
 
     def log_prior(self, parameters: Parameters) -> float:
@@ -195,23 +216,46 @@ class HybridProblem:
 
     def _log_prior(self, node: Node, cpd: Cpd) -> float:
         imagined, how = self.imagined[node.name], self.task.estimate
-        if imagined is None or node.kind is Kind.OTHER:
-            return log_prior_of(cpd, node)
+        if hasattr(node.family, "log_prior"):
+            return float(node.family.log_prior(cpd))
+        if imagined is None:
+            return 0.0
+        if hasattr(cpd, "rates"):
+            return log_prior_of_rates(cpd.rates, imagined, how)
         if isinstance(cpd, Table):
             return log_prior_of_table(cpd, imagined, how)
         assert isinstance(cpd, ConditionalGaussian)
         return log_prior_of_line(line_of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
 
     def cpds(self, parameters: Parameters) -> dict[str, Cpd]:
-        return {n: self.units.outward_cpd(c) if isinstance(c, ConditionalGaussian) else c for n, c in parameters.items()}
+        normal = {n: c for n, c in parameters.items() if self.nodes[n].kind is Kind.NORMAL}
+        return parameters | {n: self.units.outward_cpd(c) for n, c in normal.items() if isinstance(c, ConditionalGaussian)}
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Parameters:
         result: Parameters = {}
         for name, node in self.nodes.items():
             cpd = _arranged(node, cpds.get(name))
-            inside = self.units.inward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
-            result[name] = self._start.filled(node, inside) if isinstance(inside, ConditionalGaussian) else inside
+            normal = isinstance(cpd, ConditionalGaussian) and node.kind is Kind.NORMAL
+            result[name] = self._start.filled(node, self.units.inward_cpd(cpd) if normal else cpd)  # type: ignore[arg-type]
         return result
+
+    def vector(self, parameters: Parameters) -> Array:
+        """All parameters as one vector, in scaled columns: what acceleration extrapolates."""
+        return np.concatenate([part.reshape(-1) for cpd in parameters.values() for part in free_parts(cpd)])
+
+    def from_vector(self, vector: Array) -> Parameters:
+        """Back from it; the rows of tables are divided by their sums."""
+        result: Parameters = {}
+        for name, cpd in self._shapes.items():
+            shapes = [part.shape for part in free_parts(cpd)]
+            cuts = np.cumsum([math.prod(shape) for shape in shapes])
+            *parts, vector = np.split(vector, cuts)
+            result[name] = with_parts(cpd, [p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
+        return result
+
+    @cached_property
+    def _shapes(self) -> Parameters:
+        return self.first()
 
     def statistics(self, statistic: Statistic) -> Statistics:
         """Expected counts and moments by name. Iterative families have none."""
@@ -236,7 +280,8 @@ class HybridProblem:
         if isinstance(cpd, Table) and node.kind is Kind.TABLE:
             return replace(cpd, seen=self._named(node, sums))  # type: ignore[arg-type]
         if not isinstance(cpd, ConditionalGaussian) or node.kind is not Kind.NORMAL:
-            return cpd
+            # expected statistics make no posterior: its intervals would be too narrow
+            return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[type-var]
         seen = self._named(node, sums)
         assert isinstance(seen, Moments)
         lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
@@ -273,8 +318,9 @@ def _arranged(node: Node, cpd: Cpd | None) -> Cpd:
     theirs = {v.name: v for v in (*cpd.parent_variables, cpd.child)}
     for v in node.members:
         other = theirs[v.name]
-        if isinstance(v, Finite) and (not isinstance(other, Finite) or v.states != other.states):
-            raise ModelError(f"{v.name!r} has the states {listed(getattr(other, 'states', ()))} in the start and {listed(v.states)} here")
+        if isinstance(v, Finite) and v.states != getattr(other, "states", ()):
+            states = listed(getattr(other, "states", ()))
+            raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
     kinds = {Kind.TABLE: Table, Kind.NORMAL: ConditionalGaussian}
     if node.kind in kinds and not isinstance(cpd, kinds[node.kind]):
         raise ModelError(f"the start has a {type(cpd).__name__} of {node.name!r}, which needs a {kinds[node.kind].__name__}")
@@ -286,5 +332,6 @@ def _arranged(node: Node, cpd: Cpd | None) -> Cpd:
         axes = [before.index(v.name) for v in node.parents if isinstance(v, Finite)]
         columns = [cpd.real_parents.index(v.name) for v in node.parents if not isinstance(v, Finite)]
         b = np.transpose(cpd.coefficients, [*axes, len(axes)])[..., columns]
-        return ConditionalGaussian(node.child, node.parents, np.transpose(cpd.intercept, axes), b, np.transpose(cpd.variance, axes))
+        intercept, variance = (np.transpose(part, axes) for part in (cpd.intercept, cpd.variance))
+        return ConditionalGaussian(node.child, node.parents, intercept, b, variance)
     return cpd

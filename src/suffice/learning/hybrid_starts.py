@@ -23,7 +23,7 @@ from suffice.learning.incomplete import Task
 from suffice.learning.objective import normal_of
 from suffice.learning.patterns import Array, Kind, Node
 from suffice.learning.units import Units
-from suffice.learning.weighted import Groups, no_groups
+from suffice.learning.weighted import Groups
 from suffice.statistics import Counts
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, projected, sizes
@@ -64,14 +64,15 @@ class Start:
             result[name] = self._cpd(node, np.maximum(rng.standard_gamma(weights), 1e-12), centres)
         return result
 
-    def filled(self, node: Node, cpd: ConditionalGaussian) -> ConditionalGaussian:
+    def filled(self, node: Node, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
-        lost = np.isnan(cpd.variance)
-        if not lost.any():
+        if hasattr(cpd, "rates") and np.isnan(cpd.rates).any():
+            return replace(cpd, rates=np.where(np.isnan(cpd.rates), self.units.mean[node.name], cpd.rates))  # type: ignore[type-var]
+        if not isinstance(cpd, ConditionalGaussian) or node.kind is not Kind.NORMAL or not np.isnan(cpd.variance).any():
             return cpd
+        lost = np.isnan(cpd.variance)
         b = np.where(lost[..., None], 0.0, cpd.coefficients)
-        middle, variance = self.units.mean[node.name], self._variances(node)[-1]
-        a, v = np.where(lost, middle, cpd.intercept), np.where(lost, variance, cpd.variance)
+        a, v = np.where(lost, self.units.mean[node.name], cpd.intercept), np.where(lost, self._variances(node)[-1], cpd.variance)
         return replace(cpd, intercept=a, coefficients=b, variance=v)
 
     def _cpd(self, node: Node, counts: Array, centres: Array) -> Cpd:
@@ -133,10 +134,14 @@ class Start:
         rows = chosen[projected(np.arange(node.n_cells), node.finite, hidden)]
         columns = []
         for name, variance in zip(node.reals, self._variances(node), strict=True):
-            values = self._sample[name][rows]
-            drawn = self.units.mean[name] + np.sqrt(variance) * rng.standard_normal(len(chosen))
+            values, mean = self._sample[name][rows], self.units.mean[name]
+            if self.units.counts(name):
+                # half way to the mean: a rate of zero would stay zero
+                columns.append(np.where(np.isnan(values), rng.uniform(0.5, 1.5) * mean, 0.5 * (values + mean)))
+                continue
+            drawn = mean + np.sqrt(variance) * rng.standard_normal(len(chosen))
             spare = drawn[projected(np.arange(node.n_cells), node.finite, hidden)]
-            columns.append(np.where(np.isnan(values), spare if not self.units.counts(name) else self.units.mean[name], values))
+            columns.append(np.where(np.isnan(values), spare, values))
         return np.array(columns).T
 
     def _far_apart(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:

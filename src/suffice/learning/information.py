@@ -84,7 +84,8 @@ class Information:
     def largest_missing(self) -> float:
         """The largest fraction of missing information in any direction: the rate at which EM converges at the end.
 
-        It is the spectral radius of 1 − (observed)(complete)⁻¹; near 1 EM is slow (Dempster, Laird & Rubin 1977, p. 10).
+        It is the spectral radius of 1 − (observed)(complete)⁻¹; near 1 EM is slow (Dempster, Laird & Rubin 1977, p. 10). It
+        speaks of free parameters only: where cells fall to the boundary, EM may be slower, at the rate at which they fall.
         """
         return float(min(max(1.0 - self.shares.min(initial=1.0), 0.0), 1.0))
 
@@ -114,11 +115,11 @@ class Information:
             return Interval(expit(middle - half), expit(middle + half))
         assert isinstance(error, dict)
         point = {kind: getattr(cpd, kind) for kind in error}
-        half = np.exp(np.minimum(z * error["variance"] / point["variance"], 700.0))
         ends = {kind: Interval(point[kind] - z * error[kind], point[kind] + z * error[kind]) for kind in point}
-        infinite = np.isinf(error["variance"])
-        low, high = point["variance"] / half, point["variance"] * half
-        return {**ends, "variance": Interval(np.where(infinite, 0.0, low), np.where(infinite, np.inf, high))}
+        v = point["variance"]
+        with np.errstate(over="ignore"):
+            factor = np.exp(z * error["variance"] / v)
+            return {**ends, "variance": Interval(v / factor, v * factor)}
 
     @property
     def fixed(self) -> tuple[str, ...]:

@@ -34,7 +34,13 @@ class Belief:
 
     @classmethod
     def of(
-        cls, prior: Prior | None, how: Estimate, names: Sequence[str], variables: Mapping[str, Variable], hidden: Finite, chained: bool
+        cls,
+        prior: Prior | None,
+        how: Estimate,
+        names: Sequence[str],
+        variables: Mapping[str, Variable],
+        hidden: Finite,
+        chained: bool,
     ) -> Belief | None:
         """What the prior says, or None if it says nothing. `chained`: each column has those before it as parents."""
         if prior is None:
@@ -64,16 +70,19 @@ class Belief:
                 root[group, j, j] = np.sqrt(v)
         return new, root
 
-    def _regressed(self, j: int, said: Moments, N: Array, mean: Array, scatter: Array, shift: Array) -> tuple[Array, float, Array]:
+    def _regressed(
+        self, j: int, said: Moments, N: Array, mean: Array, scatter: Array, shift: Array
+    ) -> tuple[Array, float, Array]:
         d = j + 1
         kappa, m0 = said.count[0], said.mean[0] - shift[:d]
         off = mean[:, :d] - m0
         S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
         r = regress(S, ROUNDING)
         if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
+            name = said.reals[j if r.collinear is None else r.collinear]
             raise FitError(
-                f"{said.reals[j]!r}: the data determines {said.reals[r.collinear if r.collinear is not None else j]!r} so closely "
-                "that the prior is lost in rounding; rescale the columns, leave one out, or give a stronger prior"
+                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
+                "rescale the columns, leave one out, or give a stronger prior"
             )
         df = positive(said.df[0] + N.sum() + self.extra(len(N), j), said.reals[j])
         return r.coefficients, float(r.residual / df), m0 + off * (N / (kappa + N))[:, None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def shares(counts: Array, alpha: Array | float | None, how: Estimate, name: str)
         if np.any(weights < 0.0):
             raise FitError(f"the posterior of {name!r} has no mode: use estimate=Mean() or a stronger prior")
     totals = weights.sum(axis=-1, keepdims=True)
-    return np.divide(weights, totals, out=np.full_like(weights, 1.0 / weights.shape[-1]), where=totals > 0.0)
+    uniform = np.full_like(weights, 1.0 / weights.shape[-1])
+    return np.asarray(np.divide(weights, totals, out=uniform, where=totals > 0.0))
 
 
 def log_shares(p: Array, alpha: Array | None, how: Estimate) -> float:
@@ -69,7 +71,7 @@ class Tables:
 
     def _split(self, theta: Array) -> list[Array]:
         ends = self.ends
-        return [theta[:, a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        return [theta[:, a:b] for a, b in pairwise(ends)]
 
     def blank(self) -> Array:
         return np.concatenate([np.full((self.n_classes, v.n_states), 1.0 / v.n_states) for v in self.variables], axis=1)

@@ -1,8 +1,8 @@
 """EM of a mixture: p(row) = Σ_k w_k Π_parts p(columns of the part | class k).
 
-    E-step   r_k(row) = w_k p(row | k) / p(row), by blocks of rows; the parts gather their statistics weighted by r
-    M-step   w = (N + α) / Σ, and each part for itself
-    objective   Σ ln p(row) + the logarithm of the prior that the M-step maximises: it never falls
+E-step   r_k(row) = w_k p(row | k) / p(row), by blocks of rows; the parts gather their statistics weighted by r
+M-step   w = (N + α) / Σ, and each part for itself
+objective   Σ ln p(row) + the logarithm of the prior that the M-step maximises: it never falls
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class Joint:
 
     def _root(self, V: Array) -> Array:
         try:
-            return np.linalg.cholesky(V)
+            return np.asarray(np.linalg.cholesky(V), dtype=np.float64)
         except np.linalg.LinAlgError:
             raise self._singular() from None
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from suffice.engines.blocks import Batch
 from suffice.families.family import Array, Cpd
 from suffice.variables import Finite, Variable
@@ -62,7 +60,3 @@ class Part(Protocol):
 
     def cpds(self, theta: Any, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
         """Each column's distribution given the hidden class and, where they are together, the columns before it."""
-
-
-def column(batch: Batch, name: str, rows: slice) -> Array:
-    return np.asarray(batch.columns[name][rows], dtype=np.float64)

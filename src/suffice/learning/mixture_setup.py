@@ -141,23 +141,24 @@ def _overall(data: Data, variables: Mapping[str, Variable]) -> Overall:
             x = np.stack([batch.columns[n] for n in names]) - around[:, None]
             w, seen = np.ones(x.shape[1]) if batch.weight is None else batch.weight, ~np.isnan(x)
             base = 0.0 if power == 2 or not counted else _log_factorials(x[counted], w)
-            return np.where(seen, w, 0.0).sum(axis=1), np.where(seen, x**power, 0.0) @ w, base
+            with np.errstate(over="ignore"):  # said below, by the name of the column
+                return np.where(seen, w, 0.0).sum(axis=1), np.where(seen, x**power, 0.0) @ w, base
 
         return data.fold(step)
 
     first = np.array([_first(data, n) for n in names])
-    with np.errstate(over="ignore"):
-        N, total, _ = sums(first, 1)
-        mean = first + total / np.where(N > 0, N, 1.0)
-        _, square, _ = sums(mean, 2)
-        base = sums(np.zeros(len(names)), 1)[2] if counted else 0.0
+    N, total, _ = sums(first, 1)
+    mean = first + total / np.where(N > 0, N, 1.0)
+    _, square, _ = sums(mean, 2)
+    base = sums(np.zeros(len(names)), 1)[2] if counted else 0.0
     variance = square / np.where(N > 0, N, 1.0)
     if not np.isfinite(variance).all():
         bad = names[int(np.argmin(np.isfinite(variance)))]
         raise FitError(f"the squares of the numbers of {bad!r} are beyond the largest double; rescale the column")
     # A column of equal numbers has a mean that is rounded, and so a variance that is not quite 0.
     variance = np.where(variance <= (4.0 * np.finfo(float).eps * np.abs(mean)) ** 2, 0.0, variance)
-    return Overall(*(dict(zip(names, v.tolist(), strict=True)) for v in (N, mean, variance)), float(base))
+    weights, means, variances = (dict(zip(names, v.tolist(), strict=True)) for v in (N, mean, variance))
+    return Overall(weights, means, variances, float(base))
 
 
 def _first(data: Data, name: str) -> float:

@@ -21,7 +21,7 @@ SAMPLE = 2**14
 """Rows that centres are chosen among; of more rows so many are drawn."""
 
 SOFT = 0.1
-"""The share of each row that is spread over all classes: a class with few rows gets a variance, and no state the probability 0."""
+"""The share of each row that is spread over all classes, so that a class of few rows has variance, and no state probability 0."""
 
 N_MOVES = 10
 
@@ -66,7 +66,7 @@ class Points:
         """The means of the rows of each centre; one that has lost its rows goes to the middle of all."""
         member = (which[:, None] == np.arange(k)) * self.weight[:, None]
         total, middle = member.sum(axis=0)[:, None], self.weight @ self.points / self.weight.sum()
-        return np.where(total > 0.0, member.T @ self.points / np.where(total > 0.0, total, 1.0), middle)
+        return np.asarray(np.where(total > 0.0, member.T @ self.points / np.where(total > 0.0, total, 1.0), middle))
 
 
 def _coordinates(column: np.ndarray, variable: Variable) -> Array:

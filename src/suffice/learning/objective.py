@@ -2,6 +2,7 @@
 
     tables     Mean  Σ α ln θ                          θ = (N + α) / Σ (N + α)
                Mode  Σ (α − 1) ln θ                    θ = (N + α − 1) / Σ (N + α − 1)
+    rates      Mean  a ln λ − b λ,  Mode  (a − 1) ln λ − b λ     (a imagined events in b imagined rows)
     Gaussians  Mean  −(ν − 2)/2 ln v − R/2v            v = s / (N + ν − 2)
                Mode  −(ν + 2 + d)/2 ln v − R/2v        v = s / (N + ν + 2 + d),  d = 1 + |x|
 
@@ -11,6 +12,7 @@ of which the line a, b leaves  R = cᵀSc + κ (c·m − a)²,  c = (−b, 1). s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -127,7 +129,21 @@ def log_prior_of_line(line: Line, imagined: Moments, how: Estimate, log_scale: f
     return float((-0.5 * rows * (np.log(line.variance) + 2.0 * log_scale) - 0.5 * R / line.variance).sum())
 
 
-def log_prior_of(cpd: Any, node: Node) -> float:
-    """What an iterative family's own penalty adds."""
-    own = getattr(node.family, "log_prior", None)
-    return float(own(cpd)) if own is not None else 0.0
+def log_prior_of_rates(rates: Array, imagined: Moments, how: Estimate) -> float:
+    """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
+    from scipy.special import xlogy
+
+    prior = imagined.at(np.arange(rates.size))
+    events = prior.count * prior.mean[:, 0] - (0.0 if isinstance(how, Mean) else 1.0)
+    return float((xlogy(events, rates.reshape(-1)) - prior.count * rates.reshape(-1)).sum())
+
+
+def kept(new: Any, old: Any, groups: Groups | None) -> Any:
+    """Rates of counts, of which those of configurations whose weight has vanished are the old ones."""
+    if not hasattr(new, "rates"):
+        return new
+    weight = np.zeros(new.rates.size)
+    if groups is not None:
+        weight[groups.keys] = groups.spread.weight
+    known = (weight >= VANISHED).reshape(new.rates.shape) | (~np.isnan(new.rates) if new.imagined is not None else False)
+    return replace(new, rates=np.where(known, new.rates, old.rates))

@@ -186,7 +186,9 @@ class Component:
         touched = [n for n in nodes if not _barren(n, missing)]
         members = {v.name: v for n in touched for v in n.members}
         states = tuple(v for n, v in sorted(members.items()) if n in missing and isinstance(v, Finite))
-        if n_configurations(states) > MAX_STATES:
+        if n_configurations(states) > MAX_STATES and all(n in missing for n in members):
+            touched, states = [], ()  # nothing near it is observed: it says nothing, and nothing is expected of it
+        elif n_configurations(states) > MAX_STATES:
             names = listed([v.name for v in states])
             raise TooLarge(
                 f"where {names} are missing together they have {n_configurations(states):,} joint states, more than the "
@@ -214,9 +216,7 @@ def _barren(node: Node, missing: Missing) -> bool:
     return node.kind is Kind.OTHER and node.name in missing and not isinstance(node.child, Finite)
 
 
-def _local(
-    node: Node, states: Sequence[Finite], unknown: Sequence[str], codes: Sequence[str], reals: Sequence[str]
-) -> Local:
+def _local(node: Node, states: Sequence[Finite], unknown: Sequence[str], codes: Sequence[str], reals: Sequence[str]) -> Local:
     names = {v.name for v in node.members}
     axes = tuple(i for i, v in enumerate(states) if v.name in names)
     digits = digits_of([states[i].n_states for i in axes])
@@ -299,7 +299,7 @@ def connected(missing: Missing, nodes: Iterable[Node]) -> tuple[Missing, ...]:
 
 def _missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if column.dtype.kind == "f":
-        return np.isnan(column)
+        return np.asarray(np.isnan(column))
     return np.asarray(column == np.iinfo(column.dtype).max)
 
 
@@ -313,8 +313,8 @@ def refuse_unanswerable(task: Task, nodes: Mapping[str, Node]) -> None:
             if v.name == node.name and not task.dag.children(v.name):
                 continue
             raise FitError(
-                f"{missing[v.name]:,} cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
-                f"{type(node.family).__name__}: such numbers cannot be summed out; fill the cells, or cut {v.name!r} into Bins(...)"
+                f"cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
+                f"{type(node.family).__name__}: such numbers cannot be summed out; fill them, or cut {v.name!r} into Bins(...)"
             )
 
 

@@ -79,7 +79,7 @@ def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -
         return collected(index[:, 0], _by_state(weight, values))
     flat = np.broadcast_to(index, weight.shape).reshape(-1)
     wide = values if values.ndim == 3 else np.broadcast_to(values[:, None, :], (len(values), *weight.shape))
-    return _scattered(flat, weight.reshape(-1), wide.reshape(len(values), -1), n_cells)
+    return _scattered(flat, weight.reshape(-1), wide.reshape(len(values), weight.size), n_cells)
 
 
 def _by_state(weight: Array, values: Array) -> Spread:
@@ -88,6 +88,13 @@ def _by_state(weight: Array, values: Array) -> Spread:
     total = weight.sum(axis=1)
     divisor = np.where(total > 0, total, 1.0)
     mean, scatter = np.zeros((n, k)), np.zeros((n, k, k))
+    if k == 1:
+        x = values.reshape(-1, values.shape[-1])
+        mean[:, 0] = np.einsum("sn,sn->s", weight, np.broadcast_to(x, weight.shape)) / divisor
+        off = x - mean
+        np.multiply(off, off, out=off)
+        scatter[:, 0, 0] = np.einsum("sn,sn->s", weight, off)
+        return Spread(total, mean, np.zeros((n, k)), scatter)
     if values.ndim == 2:
         mean = weight @ values.T / divisor[:, None]
     for s, w in enumerate(weight):
@@ -103,7 +110,7 @@ def _scattered(flat: Index, weight: Array, values: Array, n_cells: int) -> Group
     """Rows of any configurations: sums by counting."""
     keys, group = grouped(flat, n_cells)
     g, k = len(keys), len(values)
-    total = np.bincount(group, weight, g)
+    total: Array = np.bincount(group, weight, g).astype(np.float64)
     divisor = np.where(total > 0, total, 1.0)
     mean, scatter, off = np.zeros((g, k)), np.zeros((g, k, k)), np.empty_like(values)
     for i, x in enumerate(values):

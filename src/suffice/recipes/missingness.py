@@ -97,7 +97,12 @@ def missingness(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Missingness:
-    """The result of `missingness`. Counts of rows are weights where the rows have weights."""
+    """The result of `missingness`. Counts of rows are weights where the rows have weights.
+
+    >>> report = missingness({"x": ["a", None, "b", "a"], "y": ["u", "v", "u", "u"]})
+    >>> report.complete, report.columns[0].missing
+    (3.0, 1.0)
+    """
 
     n_rows: int
     weight: float

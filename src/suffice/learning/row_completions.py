@@ -1,9 +1,9 @@
 """What incomplete rows may have been, under a finite network: the completions of each component of missing cells.
 
-Given the observed cells of a row, its missing ones fall into components that are independent of each other: cells stay together if
-a path in the moral graph joins them that passes no observed cell. A component's posterior depends on its variables and the states
-around it only, so that equal ones are computed once. It is a list of completions with their probabilities: all that are possible,
-up to `MOST` combinations of states; of larger components `DRAWS` exact draws, which weigh the same.
+Given the observed cells of a row, its missing ones fall into components that are independent of each other: cells stay together
+if a path in the moral graph joins them that passes no observed cell. A component's posterior depends on its variables and the
+states around it only, so that equal ones are computed once. It is a list of completions with their probabilities: all that are
+possible, up to `MOST` combinations of states; of larger components `DRAWS` exact draws, which weigh the same.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ MOST = 2**14
 
 DRAWS = 2_000
 """Draws from the posterior of a larger one."""
+
+MANY = 32
+"""Completions above which the marginals of pairs are held."""
 
 ROOM = 2**22
 """Combinations whose room is taken at once."""
@@ -72,19 +75,33 @@ class CodedRows:
 
 
 class Completions(NamedTuple):
-    """The components of some rows, as `suffice.kernels.expectations` takes them: `codes`, then lists by missing cell and by component."""
+    """The components of some rows, as `suffice.kernels.expectations` takes them."""
 
     codes: Small
+    """[variable, row]: states, and ~c for the missing cell c."""
     weights: Floats
     component: Small
+    """Of each missing cell: its component,"""
     position: Small
+    """its place in it,"""
     marginal_at: Ints
+    """and where its marginal begins."""
     marginal: Floats
     at: Ints
+    """Of each component: where its completions begin,"""
     digit_at: Ints
+    """where their states begin,"""
     size: Small
+    """and its number of cells."""
     p: Floats
     digits: Small
+    origin: Ints
+    """Of each component: where its marginals begin,"""
+    span: Ints
+    """how many numbers they are,"""
+    pair_at: Ints
+    """and where the marginals of pairs of cells begin, if they are held, else −1."""
+    pair: Floats
 
     @staticmethod
     def of(model: BayesNet, rows: CodedRows, seed: int = 0) -> Completions:
@@ -147,10 +164,11 @@ def _completions(network: _Network, rows: CodedRows, seed: int) -> Completions:
     size = np.diff(some.start)
     at = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     digit_at = np.concatenate([[0], np.cumsum(count * size)]).astype(np.int64)
-    marginal, of_cell = _marginals(network, some, count, at, digit_at, p, digits)
+    lists = (at, digit_at, size.astype(np.int32), p, digits)
+    marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, count, lists)
     component = inverse[label].astype(np.int32)
-    lists = (component, position, of_cell[some.start[component] + position], marginal)
-    return Completions(codes, rows.weights, *lists, at, digit_at, size.astype(np.int32), p, digits)
+    cells = (component, position, begin[some.start[component] + position], marginal)
+    return Completions(codes, rows.weights, *cells, *lists, *pairs)
 
 
 def _labels(owner: Small, variables: Small, n_rows: int, linked: Any) -> Ints:
@@ -195,16 +213,15 @@ def _listed(network: _Network, some: _Components, rows: CodedRows, seed: int) ->
             f"{int(large.sum()):,} groups of cells that are missing together have more than {MOST:,} combinations of states: "
             f"for these {DRAWS:,} exact draws stand for the posterior, and what is expected is approximate"
         )
-    drawn = {int(d): _draws(network, some, int(d), rows, seed) for d in np.flatnonzero(large)}
     parts: list[tuple[Ints, Floats, Small]] = []
     block = np.cumsum(np.where(large, 0, ways)) // ROOM
     edges = np.flatnonzero(np.diff(np.where(large, -1 - np.arange(n), block))) + 1
     for low, high in zip([0, *edges], [*edges, n], strict=True):
-        if low in drawn:
-            one = np.full(DRAWS, 1.0 / DRAWS)
-            parts.append((np.array([DRAWS]), one, drawn[low].astype(np.int32).reshape(-1)))
+        if high > low and large[low]:
+            states, times = np.unique(_draws(network, some, low, rows, seed), axis=0, return_counts=True)
+            parts.append((np.array([len(times)]), times / DRAWS, states.reshape(-1)))
         elif high > low:
-            parts.append(_enumerated(network, some, low, high, int(ways[low:high].sum() + 0.5), rows))
+            parts.append(_enumerated(network, some, slice(low, high), np.rint(ways[low:high]).astype(np.int64), rows))
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)
     count, p, digits = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -216,19 +233,16 @@ def _summed(values: Floats, start: Ints) -> Floats:
     return np.asarray(total[start[1:]] - total[start[:-1]])
 
 
-def _enumerated(
-    network: _Network, some: _Components, low: int, high: int, room: int, rows: CodedRows
-) -> tuple[Ints, Floats, Small]:
+def _enumerated(network: _Network, some: _Components, which: slice, ways: Ints, rows: CodedRows) -> tuple[Ints, Floats, Small]:
     from suffice.kernels.expectations import completed
 
-    start = some.start[low : high + 1]
+    start = some.start[which.start : which.stop + 1]
     size = np.diff(start)
-    p, count = np.empty(room), np.zeros(high - low, np.int64)
-    digits = np.empty(int((np.exp2(_summed(np.log2(network.sizes[some.variables]), some.start))[low:high] * size).sum() + 0.5), np.int32)
+    count, p, digits = np.zeros(len(ways), np.int64), np.empty(ways.sum()), np.empty(ways @ size, np.int32)
     bad = completed(
         start - start[0],
         np.ascontiguousarray(some.variables[start[0] : start[-1]]),
-        np.ascontiguousarray(some.rows[low:high]),
+        np.ascontiguousarray(some.rows[which]),
         rows.codes,
         network.sizes,
         *_flat(network),
@@ -237,7 +251,7 @@ def _enumerated(
         p,
     )
     if bad >= 0:
-        raise _impossible(rows, int(some.rows[low + bad]))
+        raise _impossible(rows, int(some.rows[which.start + bad]))
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
 
 
@@ -256,24 +270,29 @@ def _flat(network: _Network) -> tuple[Ints, Small, Ints, Floats, Ints, Small]:
     return first, members, at, logs, child_first, np.array([c for group in children for c in group], np.int32)
 
 
-def _marginals(
-    network: _Network, some: _Components, count: Ints, at: Ints, digit_at: Ints, p: Floats, digits: Small
-) -> tuple[Floats, Ints]:
-    """The marginal of each cell of each component, and where it begins."""
-    sizes = network.sizes[some.variables]
-    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    size = np.diff(some.start)
-    cell = np.repeat(some.start[:-1], count * size) + (np.arange(len(digits)) - np.repeat(digit_at[:-1], count * size)) % np.repeat(
-        size, count * size
-    )
-    weight = np.repeat(p, np.repeat(size, count))
-    return np.bincount(begin[:-1][cell] + digits, weight, int(begin[-1])).astype(np.float64), begin[:-1]
+def _marginals(sizes: Ints, start: Ints, count: Ints, lists: Any) -> tuple[Floats, Ints, tuple[Ints, Ints, Ints, Floats]]:
+    """The marginal of each cell of each component, and where it begins; of components with many completions those of pairs."""
+    from suffice.kernels.expectations import pair_tables
+
+    at, digit_at, size, p, digits = lists
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    origin = ends[start[:-1]]
+    span = ends[start[1:]] - origin
+    digit = np.arange(len(digits)) - np.repeat(digit_at[:-1], count * size)
+    cell = np.repeat(start[:-1], count * size) + digit % np.repeat(size, count * size)
+    marginal = np.bincount(ends[cell] + digits, np.repeat(p, np.repeat(size, count)), int(ends[-1])).astype(np.float64)
+    room = np.where((count > MANY) & (size > 1), span**2, 0)
+    pair_at = np.where(room > 0, np.cumsum(room) - room, -1)
+    pair = np.zeros(int(room.sum()))
+    pair_tables(at, digit_at, size, p, digits, ends[cell] - np.repeat(origin, count * size), span, pair_at, pair)
+    return marginal, ends[:-1], (origin, span, pair_at, pair)
 
 
 def _draws(network: _Network, some: _Components, d: int, rows: CodedRows, seed: int) -> Small:
-    """Exact draws from the posterior of a large component, [draw, cell]: its variables are summed out one by one, and then drawn back.
+    """Exact draws from the posterior of a large component, [draw, cell].
 
-    Each variable, when its turn comes, is drawn from the product of the factors that were joined when it was summed out.
+    Its variables are summed out one by one, and then drawn in the other order: each from the product of the factors that were
+    joined when it was summed out.
     """
     members = some.variables[some.start[d] : some.start[d + 1]].tolist()
     row = rows.codes[:, some.rows[d]]
@@ -339,7 +358,9 @@ def _refuse_large(network: _Network, scope: list[int], rows: CodedRows) -> None:
 
 
 def _impossible(rows: CodedRows, i: int) -> FitError:
-    return FitError(f"row {int(rows.row[i]) + 1:,} is impossible under the current network: its observed cells have probability 0")
+    return FitError(
+        f"row {int(rows.row[i]) + 1:,} is impossible under the current network: its observed cells have probability 0"
+    )
 
 
 def _alike(codes: Small) -> tuple[Ints, Ints]:
