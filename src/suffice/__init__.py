@@ -52,7 +52,9 @@ _HOME = {
     "Gibbs": "inference.sampling",
     "Graph": "graphs",
     "HillClimb": "structure.hill_climb",
+    "Information": "learning.information",
     "K2": "families.priors",
+    "LBFGS": "learning.gradient",
     "LikelihoodWeighting": "inference.sampling",
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
@@ -75,6 +77,7 @@ _HOME = {
     "PC": "structure.pc",
     "PoissonMixture": "models.poisson_mixture",
     "PoissonRates": "families.poisson",
+    "Projected": "learning.gradient",
     "Rates": "families.poisson",
     "Real": "variables",
     "Request": "statistics",
@@ -95,12 +98,14 @@ _HOME = {
     "entropy": "models.divergence",
     "fit": "learning.fit",
     "gather": "families.gathering",
+    "gradient": "learning.gradient",
     "independence_test": "structure.independence",
     "kl": "models.divergence",
     "learn": "recipes.learn",
     "load": "formats",
     "missingness": "recipes.missingness",
     "n_dags": "graphs",
+    "observed_information": "learning.information",
     "order_mcmc": "structure.order_mcmc",
     "read": "formats",
     "read_tiers": "structure.tiers_file",
@@ -116,6 +121,7 @@ __all__ = [
     "BIC",
     "GES",
     "K2",
+    "LBFGS",
     "MMHC",
     "PC",
     "TAN",
@@ -152,6 +158,7 @@ __all__ = [
     "Gibbs",
     "Graph",
     "HillClimb",
+    "Information",
     "LikelihoodWeighting",
     "LocalScores",
     "LogLikelihood",
@@ -172,6 +179,7 @@ __all__ = [
     "Orders",
     "PoissonMixture",
     "PoissonRates",
+    "Projected",
     "Rates",
     "Real",
     "Request",
@@ -191,12 +199,14 @@ __all__ = [
     "entropy",
     "fit",
     "gather",
+    "gradient",
     "independence_test",
     "kl",
     "learn",
     "load",
     "missingness",
     "n_dags",
+    "observed_information",
     "order_mcmc",
     "read",
     "read_tiers",
@@ -223,6 +233,8 @@ if TYPE_CHECKING:
     from suffice.learning.climb import Squarem
     from suffice.learning.em import EmRun, em
     from suffice.learning.fit import fit, score
+    from suffice.learning.gradient import LBFGS, Projected, gradient
+    from suffice.learning.information import Information, observed_information
     from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet
     from suffice.models.bde import BDe

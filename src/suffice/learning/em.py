@@ -147,7 +147,7 @@ def em(
     >>> run.converged, run.model["a"].probs.round(3)
     (True, array([0.5, 0.5]))
     """
-    tol, max_iter, seed, starts, batches = _numbers(tol, max_iter, seed, starts, batches)
+    tol, max_iter, seed, starts, batches = checked_numbers(tol, max_iter, seed, starts, batches)
     if m_step not in (None, "gradient"):
         raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
     if accelerate is not None and not isinstance(accelerate, Squarem):
@@ -155,7 +155,7 @@ def em(
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
     if start is not None and hidden == ():
-        hidden = _hidden_in(dag, data, start)
+        hidden = hidden_in(dag, data, start)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, families=families, threads=threads)
     problem = held(problem, fixed, start)
     shown: Progress[Climb] = Progress("EM", time_limit, progress)
@@ -163,7 +163,7 @@ def em(
     stopped = False
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     try:
-        for i, parameters in enumerate(_beginnings(problem, start, n, seed)):
+        for i, parameters in enumerate(beginnings(problem, start, n, seed)):
             climb = Climb(problem, evaluated(problem, parameters), partial(_since, time.perf_counter()))
             climbs.append(climb)
             steps = steps_of(problem, climb.point, accelerate, batches)
@@ -190,7 +190,9 @@ def _since(start: float) -> float:
     return time.perf_counter() - start
 
 
-def _numbers(tol: Any, max_iter: Any, seed: Any, starts: Any, batches: Any) -> tuple[float, int, int, int | None, int | None]:
+def checked_numbers(
+    tol: Any, max_iter: Any, seed: Any, starts: Any, batches: Any
+) -> tuple[float, int, int, int | None, int | None]:
     try:
         checked = float(tol)
     except (TypeError, ValueError):
@@ -216,7 +218,7 @@ def _whole(value: Any, what: str, least: int) -> int:
     return number
 
 
-def _hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:
+def hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:
     """The variables of a start that are nodes of the graph but not columns of the data."""
     from suffice.engines.scan import scan
     from suffice.graphs import Dag
@@ -226,7 +228,7 @@ def _hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:
     return [v for n, v in start.variables.items() if n in graph and n not in columns and isinstance(v, Finite)]
 
 
-def _beginnings(problem: Problem, start: BayesNet | None, n: int, seed: int) -> Iterator[Any]:
+def beginnings(problem: Problem, start: BayesNet | None, n: int, seed: int) -> Iterator[Any]:
     """Where to start from: the network given, or what the data suggests, or at random; states that are alike are moved apart."""
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(n)]
     for i, rng in enumerate(generators):

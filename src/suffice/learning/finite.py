@@ -73,7 +73,7 @@ class FiniteProblem:
     def dag(self) -> Dag:
         return self.task.dag
 
-    @property
+    @cached_property
     def variables(self) -> Mapping[str, Finite]:
         return {v.name: v for v in _finite(self.task)}
 
@@ -193,7 +193,7 @@ class FiniteProblem:
         return np.concatenate(parts)
 
     def statistics(self, statistic: Array) -> Statistics:
-        return Statistics([t.seen for t in self._tables(self.first(), statistic).values()], self.weight)
+        return Statistics(map(Counts, self._families, self.layout.cut(statistic)), self.weight)
 
     def network(self, parameters: Array, statistic: Array, info: str) -> BayesNet:
         cpds = self._tables(parameters, statistic)
@@ -224,11 +224,12 @@ class FiniteProblem:
 
     def _cell(self, cell: int) -> str:
         i = int(np.searchsorted(self.layout.table_start, cell, side="right")) - 1
-        return described(cell - int(self.layout.table_start[i]), self._family(i))
+        return described(cell - int(self.layout.table_start[i]), self._families[i])
 
-    def _family(self, i: int) -> tuple[Finite, ...]:
-        name = list(self.task.variables)[i]
-        return (*(self.variables[p] for p in self.task.dag.parents(name)), self.variables[name])
+    @cached_property
+    def _families(self) -> list[tuple[Finite, ...]]:
+        """The variables of each table, the child last."""
+        return [(*(self.variables[p] for p in self.task.dag.parents(n)), v) for n, v in self.variables.items()]
 
     def _impossible(self, record: int) -> FitError:
         """What an impossible record shows: the observed states around what is missing."""
@@ -238,7 +239,7 @@ class FiniteProblem:
         missing = {names[v] for v in variables.tolist()}
         shown: dict[str, str] = {}
         for f, place in zip(families.tolist(), r.records[r.record_at[record] : r.record_at[record + 1]].tolist(), strict=True):
-            scope = self._family(f)
+            scope = self._families[f]
             digits = np.unravel_index(place - int(r.layout.table_start[f]), [v.n_states for v in scope])
             shown |= {v.name: v.states[int(d)] for v, d in zip(scope, digits, strict=True) if v.name not in missing}
         given = ", ".join(f"{n}={s!r}" for n, s in shown.items()) or "any cells"

@@ -19,7 +19,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.coordinates import Atlas
-from suffice.learning.em import _beginnings, _hidden_in, _numbers
+from suffice.learning.em import beginnings, checked_numbers, hidden_in
 from suffice.learning.incomplete import problem_of
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import Expected, Problem
@@ -234,18 +234,18 @@ def gradient(
     (True, array([0.5, 0.5]))
     """
     chosen = _checked_method(method)
-    tol, max_iter, seed, starts, _ = _numbers(tol, max_iter, seed, starts, None)
+    tol, max_iter, seed, starts, _ = checked_numbers(tol, max_iter, seed, starts, None)
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
     if start is not None and hidden == ():
-        hidden = _hidden_in(dag, data, start)
+        hidden = hidden_in(dag, data, start)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", time_limit, progress)
     ascents: list[Ascent] = []
     stopped = False
     try:
-        for i, parameters in enumerate(_beginnings(problem, start, n, seed)):
+        for i, parameters in enumerate(beginnings(problem, start, n, seed)):
             expected = problem.expected(parameters)
             ascents.append(
                 Ascent(problem, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")

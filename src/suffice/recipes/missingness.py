@@ -101,7 +101,7 @@ class Missingness:
 
     >>> report = missingness({"x": ["a", None, "b", "a"], "y": ["u", "v", "u", "u"]})
     >>> report.complete, report.columns[0].missing
-    (3.0, 1.0)
+    (3, 1)
     """
 
     n_rows: int
