@@ -68,7 +68,8 @@ def compile_shapes(
     """
     for s in range(first, last):
         at = shape_at[1 + s]
-        m, k = np.int64(shapes[at]), np.int64(shapes[at + 1])
+        m: Any = np.int64(shapes[at])
+        k: Any = np.int64(shapes[at + 1])
         for i in range(m):
             number[shapes[at + 2 + i]] = i
         # Items: the families, then messages as they come. An item's variables and strides lie in work from item_at on.
@@ -107,12 +108,14 @@ def compile_shapes(
         begin = program_at[s]
         # The places of the buckets come first; there are at most m.
         to = begin + 3 + m
-        n_buckets, n_cells, n_message = 0, 0, 0
+        n_buckets, n_cells = 0, 0
+        n_message: Any = np.int64(0)
         total = 3.0 + m
         fits = True
         while left > 0:
             last_one = rest <= np.log(SMALL + 0.5) or left == 1
-            n_clique, v = 0, np.int64(-1)
+            n_clique = 0
+            v: Any = np.int64(-1)
             if last_one:
                 for i in range(m):
                     if gone[i] == 0:
@@ -248,7 +251,7 @@ def expect(
     room: Any,
     counts: Any,
     log_likelihood: Any,
-) -> int:
+) -> Any:
     """Add what the records order[first … last−1] are expected to count, and their log-likelihood; the first record that is
     impossible under the tables, or −1.
 

@@ -1,0 +1,77 @@
+"""`suffice fit` and `suffice missing` on incomplete data, called as a user calls them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import suffice as sf
+
+
+@pytest.fixture
+def visits(run) -> Path:
+    """Rows of ASIA with gaps, without the column `either`."""
+    frame = sf.load("asia").sample(400, seed=0).to_pandas().astype(object).drop(columns="either")
+    frame = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
+    frame.to_csv("visits.csv", index=False)
+    return Path("visits.csv")
+
+
+def test_fit_with_missing_cells(run, visits) -> None:
+    code, _, err = run("fit", "smoke -> lung; smoke -> bronc", visits, "-o", "model.json")
+    assert code == 0, err
+    assert "of the cells missing, maximum likelihood, by EM: converged" in err
+    expected = sf.em("smoke -> lung; smoke -> bronc", "visits.csv").model
+    assert sf.read("model.json")["lung"].probs == pytest.approx(expected["lung"].probs)
+
+
+def test_fit_with_a_hidden_variable(run, visits) -> None:
+    words = ("--hidden", "either=yes,no", "--starts", 3, "--seed", 5, "--prior", "bdeu:2")
+    code, _, err = run("fit", "asia", visits, "-o", "model.json", *words)
+    assert code == 0, err
+    assert "of 3 starts led to the best optimum" in err
+    assert "'either' hidden, posterior mean, by EM" in err
+    assert sf.read("model.json").variables["either"].states == ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("asia", "visits.csv"), "no column 'either'"),
+        (("asia", "visits.csv", "--hidden", "either"), "--hidden takes a name and at least two states"),
+        (("asia", "visits.csv", "--hidden", "either=yes,no", "--hidden", "smoke=a,b"), "'smoke' is also a column of the data"),
+        (("asia", "visits.csv", "--hidden", "eiter=yes,no"), "'eiter' is not in the graph; did you mean 'either'"),
+        (("smoke -> lung", "visits.csv", "--statistics", "s.stats"), "--statistics are of complete rows"),
+    ],
+)
+def test_what_fit_refuses(run, visits, words, message) -> None:
+    code, out, err = run("fit", *words, "-o", "model.json")
+    assert (code, out) == (1, "")
+    assert message in err
+    assert not Path("model.json").exists()
+
+
+def test_the_report_of_missing_cells(run, visits) -> None:
+    code, out, err = run("missing", visits)
+    assert code == 0, err
+    assert "complete-case analysis would keep" in out
+    code, out, _ = run("missing", visits, "--json")
+    assert code == 0
+    assert out.startswith("{")
+
+
+def test_an_interrupt_writes_the_best_so_far(run, visits, monkeypatch) -> None:
+    from suffice.learning import em as module
+
+    def stop(*args: object) -> None:
+        if len(args[-1].trace) == 3:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_watch", stop)
+    code, _, err = run("fit", "smoke -> lung -> xray", visits, "-o", "model.json", "--tol", 0)
+    assert code == 0, err
+    assert "stopped before its end" in err
+    assert "did not converge in 3 iterations" in err
+    assert len(sf.read("model.json")) == 3
