@@ -23,6 +23,10 @@ SCRIPTS = [
     "intervals.py",
     "most_probable.py",
     "predict_files.py",
+    "em.py",
+    "mixture.py",
+    "structural_em.py",
+    "missing_cells.py",
 ]
 
 if __name__ == "__main__":

@@ -58,6 +58,8 @@ _HOME = {
     "LikelihoodWeighting": "inference.sampling",
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
+    "Logistic": "families.logistic",
+    "LogisticCpd": "families.logistic",
     "MMHC": "structure.mmhc",
     "Majority": "structure.orientation",
     "Marginals": "models.answers",
@@ -162,6 +164,8 @@ __all__ = [
     "LikelihoodWeighting",
     "LocalScores",
     "LogLikelihood",
+    "Logistic",
+    "LogisticCpd",
     "Majority",
     "Marginals",
     "MaxParents",
@@ -224,6 +228,7 @@ if TYPE_CHECKING:
     from suffice.families.conditional_gaussian import Gaussian
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
+    from suffice.families.logistic import Logistic, LogisticCpd
     from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
     from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
     from suffice.formats import load, read, write

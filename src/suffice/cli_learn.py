@@ -112,7 +112,13 @@ def learn(
         str | None,
         typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
     ] = None,
-    method: Annotated[str, typer.Option(help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc")] = "orders",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc; orders if not given, hill-climb where "
+            "cells are missing"
+        ),
+    ] = None,
     score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge")] = "bic",
     max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
@@ -123,6 +129,8 @@ def learn(
     restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
     alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
     prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
+    hidden: HiddenWords = None,
+    starts: Starts = None,
     bootstrap: Annotated[
         int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
     ] = None,
@@ -143,7 +151,8 @@ def learn(
     without: Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a network's graph, and then its parameters, from data. Ctrl-C takes the best graph so far."""
+    """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
+    EM. Ctrl-C takes the best graph so far."""
     from suffice import cli_words as words
     from suffice.formats import writable
     from suffice.recipes.learn import PRIOR, suitable
@@ -151,22 +160,33 @@ def learn(
 
     if out is not None:
         writable(out)
-    in_method = words.takes(method, "max_parents")
-    how = words.method_of(method, max_parents=max_parents if in_method else None, restarts=restarts, alpha=alpha)
-    known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
-    asked: dict[str, Any] = {"score": words.score_of(score), "constraints": known, "seed": seed}
+    chosen_score = words.score_of(score)
     chosen_prior = None if prior is None else words.prior_of(prior)
+    unseen = words.hidden_of(hidden or [])
     declared = words.declarations(finite or [], real or [], bins or [])
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
     if without:
         rows = words.left_out(rows, without)
+    incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
+    method = method or ("hill-climb" if incomplete else "orders")
+    in_method = words.takes(method, "max_parents")
+    how = words.method_of(method, max_parents=max_parents if in_method else None, restarts=restarts, alpha=alpha)
+    known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
+    asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
+    if incomplete:
+        options = {"--bootstrap": bootstrap, "--explain": explain, "--dry-run": dry_run, "--memory-limit": memory_limit}
+        for option, value in options.items():
+            if value:
+                raise SufficeError(f"{option} needs complete rows without hidden variables")
+        asked |= {"hidden": unseen, "starts": starts, "time_limit": time_limit, "threads": threads}
+        return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, as_json)
     if bootstrap is not None and not hasattr(rows, "resample"):
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
     if dry_run:
         plan = search(rows, method=how, dry_run=True, threads=threads, memory_limit=memory_limit, **asked)
         print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
-        return
+        return None
     found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
@@ -184,6 +204,24 @@ def learn(
         print(json.dumps(facts, ensure_ascii=False))
     if out is not None:
         _write_fitted(found, rows, suitable(PRIOR, found.problem.variables) if prior is None else chosen_prior, out)
+    return None
+
+
+def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, as_json: bool) -> None:
+    """Structural EM; what it found is printed, and written."""
+    from suffice.formats import write
+    from suffice.recipes.learn import suitable
+    from suffice.recipes.structural_em import structural_em
+
+    start = time.perf_counter()
+    variables = [*rows.schema.values(), *asked["hidden"]]
+    run = structural_em(rows, method=how, prior=suitable(prior, variables), **asked)
+    if not run.finished:
+        say("note: structural EM was stopped before its end; this is the best network so far")
+    print(json.dumps(run.to_dict(), ensure_ascii=False) if as_json else run)
+    if out is not None:
+        write(run.model, out)
+        say(f"{run.model._headline()}; searched for {time.perf_counter() - start:.2f} s; written to {out}")
 
 
 def _bootstrapped(rows: Any, how: Any, n: int, asked: dict[str, Any], *, quiet: bool) -> Any:

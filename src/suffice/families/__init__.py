@@ -23,8 +23,9 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
     if isinstance(child, Finite) and numbers:
         raise FitError(
-            f"the finite node {child.name!r} has the real parent {numbers[0]!r}, which needs a GLM; turn the edge round, "
-            f"or cut the parent into intervals: variables={{{numbers[0]!r}: Bins(5)}}"
+            f"the finite node {child.name!r} has the real parent {numbers[0]!r}, which needs a GLM: name it, "
+            f"families={{{child.name!r}: Logistic()}}, turn the edge round, or cut the parent into intervals: "
+            f"variables={{{numbers[0]!r}: Bins(5)}}"
         )
     if isinstance(child, Count) and numbers:
         raise FitError(

@@ -24,6 +24,7 @@ from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, split
 from suffice.families.family import Cpd, Mean, Mode
+from suffice.families.logistic import LogisticCpd, terms
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.graphs import Dag
@@ -91,6 +92,9 @@ def _cpd(cpd: Cpd) -> dict[str, Any]:
         return {"type": "table", "probs": _flat(cpd.probs)}
     if isinstance(cpd, PoissonRates):
         return {"type": "poisson", "rates": _flat(cpd.rates)}
+    if isinstance(cpd, LogisticCpd):
+        numbers = {k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients")}
+        return {"type": "logistic", **numbers, "ridge": cpd.ridge}
     assert isinstance(cpd, ConditionalGaussian)
     return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}}
 
@@ -99,6 +103,9 @@ def _cpd_of(
     d: dict[str, Any], name: str, dag: Dag, variables: dict[str, Variable], prior: Prior | None, statistics: Statistics | None
 ) -> Cpd:
     child, parents = variables[name], [variables[p] for p in dag.parents(name)]
+    if d["type"] == "logistic" and isinstance(child, Finite):
+        a, b = _array(d["intercept"]), _array(d["coefficients"]).reshape(child.n_states - 1, len(terms(parents)))
+        return LogisticCpd(child, tuple(parents), a, b, ridge=float(d["ridge"]))
     family = family_of(child, parents)
     seen: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
     imagined: Any = None if prior is None else prior.imagine(child, parents)

@@ -146,7 +146,7 @@ def compile_shapes(
                         n_inputs += 1
             total += 4.0 + n_inputs + np.exp(size) * (n_inputs + 1.0)
             fits = fits and to + 4.0 + n_inputs + np.exp(size) * (n_inputs + 1.0) <= len(pool)
-            cells = np.int64(1)
+            cells: Any = np.int64(1)
             if fits:
                 for i in range(n_clique):
                     cells *= sizes[shapes[at + 2 + clique[i]]]

@@ -11,7 +11,7 @@ way (`suffice.learning.hybrid_expectations`). Rows that show all of a set are co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -82,7 +82,7 @@ class Expectations:
             )
 
         ends = np.unique(np.linspace(0, len(sets), 4 * n_threads(threads) + 1).astype(int))
-        for _ in in_order(((lambda a=a, b=b: job(a, b)) for a, b in pairwise(ends)), threads):
+        for _ in in_order((partial(job, a, b) for a, b in pairwise(ends.tolist())), threads):
             pass
         return flat, at
 
@@ -94,7 +94,7 @@ class Expectations:
             raise TooLarge(f"a table over {listed([v.name for v in self._named(members)])} has too many cells to be numbered")
         keys, weights = spread(self.completions, self._sizes, members)
         cells, inverse = np.unique(keys, return_inverse=True)
-        return Counts(self._named(members), np.bincount(inverse, weights, len(cells)), cells)
+        return Counts(self._named(members), np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
 
     def _members(self, names: Iterable[str]) -> list[int]:
         return [self._number[n] for n in names]
@@ -127,7 +127,7 @@ class AvailableCases(Expectations):
         none, small = np.zeros(0, np.int64), np.zeros(0, np.int32)
         floats = np.zeros(0)
         by_cell, lists, pairs = (small, small, none, floats), (none, none, small, floats, small), (none, none, none, floats)
-        return Completions(self.rows.codes, self.rows.weights, *by_cell, *lists, *pairs)
+        return Completions._make((self.rows.codes, self.rows.weights, *by_cell, *lists, *pairs))
 
     def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Floats, Ints]:
         flat, at = super().tables(sets, threads=threads)

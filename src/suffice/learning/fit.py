@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, overload
 
 from suffice.engines.scan import scan
@@ -9,14 +10,18 @@ from suffice.errors import DataError, FitError, MissingCells, listed, nearest, n
 from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.gathering import gather
+from suffice.families.logistic import Logistic, fitted
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
+from suffice.learning.incomplete import task_of
 from suffice.models.bayes_net import BayesNet, estimated
 from suffice.scores import BIC
 from suffice.statistics import Statistics
 
 
-def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = None) -> BayesNet:
+def fit(
+    dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = None, families: Mapping[str, Any] | None = None
+) -> BayesNet:
     """The network of this graph that the data gives.
 
     `dag` is a `Dag` or anything that makes one, or a network, whose graph and states are taken; `data` is anything that
@@ -38,6 +43,8 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     if not isinstance(how, (Mean, Mode)):
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
     rows = data if isinstance(data, Statistics) else scan(data)
+    if families:
+        return _with_regressions(dag, rows, as_prior(prior), how, families)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
@@ -45,10 +52,22 @@ def fit(dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = N
     return estimated(dag.dag if isinstance(dag, BayesNet) else Dag(dag), seen, as_prior(prior), how)
 
 
-def _from_incomplete(dag: Any, rows: Any, prior: Any, how: Estimate) -> BayesNet:
+def _with_regressions(dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any]) -> BayesNet:
+    """Nodes with families of their own are fitted from the rows, the others from statistics."""
+    task = task_of(dag, data, prior=prior, estimate=how, families=families)
+    if any(task.rows.missing.values()):
+        return _from_incomplete(dag, data, prior, how, families)
+    nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
+    chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
+    statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
+    ready = {n: fitted(*nodes[n], task.rows, ridge=f.ridge) for n, f in chosen.items() if isinstance(f, Logistic)}
+    return estimated(task.dag, statistics, task.prior, how, ready=ready)
+
+
+def _from_incomplete(dag: Any, rows: Any, prior: Any, how: Estimate, families: Mapping[str, Any] | None = None) -> BayesNet:
     from suffice.learning.em import em
 
-    run = em(dag, rows, prior=prior, estimate=how)
+    run = em(dag, rows, prior=prior, estimate=how, families=families)
     note(f"there are missing cells: {run.model.fit_info}")
     return run.model
 

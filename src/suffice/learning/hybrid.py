@@ -258,9 +258,10 @@ class HybridProblem:
         return self.first()
 
     def statistics(self, statistic: Statistic) -> Statistics:
-        """Expected counts and moments by name. Iterative families have none."""
-        nodes = [node for node in self.nodes.values() if not node.iterative]
-        return Statistics([self._named(node, statistic.sums) for node in nodes], self.weight)
+        """Expected counts and moments by name; of regressions the counts of the child."""
+        plain = [self._named(node, statistic.sums) for node in self.nodes.values() if not node.iterative]
+        steps = {self.nodes[n].child: s for n, s in statistic.sums.steps.items()}
+        return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
     def _named(self, node: Node, sums: Sums) -> Counts | Moments:
         if not node.reals:

@@ -148,25 +148,30 @@ class ExpectedMixed:
         members, keys = self._keys(request.finite)
         cells = n_configurations(members)
         if cells <= DENSE:
-            return Counts(members, np.bincount(keys, self.p, cells).reshape(sizes(members)))
+            return Counts(members, _summed(keys, self.p, cells).reshape(sizes(members)))
         listed_, inverse = np.unique(keys, return_inverse=True)
-        return Counts(members, np.bincount(inverse, self.p, len(listed_)), listed_)
+        return Counts(members, _summed(inverse, self.p, len(listed_)), listed_)
 
     def _moments(self, request: Request) -> Moments:
         members, keys = self._keys(request.finite)
         columns = [self.rows.reals.index(r) for r in request.real]
         groups, inverse = np.unique(keys, return_inverse=True)
         n, k = len(groups), len(columns)
-        count = np.bincount(inverse, self.p, n)
+        count = _summed(inverse, self.p, n)
         away = self.numbers[:, columns].copy()
-        mean = np.column_stack([np.bincount(inverse, self.p * x, n) for x in away.T]) / count[:, None]
+        mean = np.column_stack([_summed(inverse, self.p * x, n) for x in away.T]) / count[:, None]
         away -= mean[inverse]
         scatter = np.empty((n, k, k))
         for a in range(k):
             for b in range(a + 1):
                 both = away[:, a] * away[:, b] + self._left[self.which, columns[a], columns[b]]
-                scatter[:, a, b] = scatter[:, b, a] = np.bincount(inverse, self.p * both, n)
+                scatter[:, a, b] = scatter[:, b, a] = _summed(inverse, self.p * both, n)
         return Moments(members, request.real, groups, count, mean + self.rows.centre[columns], scatter)
+
+
+def _summed(place: Any, values: Floats, n: int) -> Floats:
+    """The sums of the values at each of n places."""
+    return np.bincount(place, values, n).astype(np.float64)
 
 
 def _combined(rows: MixedRows) -> tuple[Ints, Ints]:

@@ -97,9 +97,11 @@ def task_of(
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
-    for name in families or {}:
+    for name, family in (families or {}).items():
         if name not in graph:
             raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(name, graph.nodes)}")
+        if isinstance(family, type) or not hasattr(family, "n_parameters"):
+            raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
     return Task(graph, rows, variables, tuple(unseen), as_prior(prior), how, dict(families or {}), threads)
 
 

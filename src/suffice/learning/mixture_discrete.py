@@ -17,7 +17,7 @@ from suffice.engines.blocks import Batch
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.family import Array, Cpd, Estimate, Mode
-from suffice.learning.mixture_part import LOG_ZERO, Moved
+from suffice.learning.mixture_part import CELLS, LOG_ZERO, Moved
 from suffice.statistics import Counts
 from suffice.variables import Finite, Variable
 
@@ -68,6 +68,10 @@ class Tables:
     @property
     def ends(self) -> list[int]:
         return [0, *np.cumsum([v.n_states for v in self.variables]).tolist()]
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // max(self.n_classes, self.ends[-1])
 
     def _split(self, theta: Array) -> list[Array]:
         ends = self.ends
@@ -133,6 +137,10 @@ class Rates:
     @property
     def n_parameters(self) -> int:
         return self.n_classes * len(self.names)
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // (self.n_classes + len(self.names))
 
     def blank(self) -> Array:
         return np.tile(self.overall, (self.n_classes, 1))

@@ -22,9 +22,6 @@ from suffice.iteration import Iteration
 from suffice.learning.mixture_discrete import log_shares, logs, shares
 from suffice.learning.mixture_part import IMPOSSIBLE, Collapsed, Part
 
-CELLS = 2**17
-"""Numbers of an array of a block: some hundred kilobytes, so that a block stays in the cache."""
-
 ROUNDING = 1e-9
 """A fall of the objective by less than this share of it is rounding."""
 
@@ -79,9 +76,7 @@ class Mixture:
 
     @property
     def _rows(self) -> int:
-        wide = max(self.n_classes * (len(p.names) + 1) for p in self.parts)
-        states = max((p.blank().shape[1] for p in self.parts if hasattr(p, "ends")), default=1)
-        return int(np.clip(CELLS // max(wide, states), 64, 8192))
+        return int(np.clip(min(part.block_rows for part in self.parts), 64, 8192))
 
     def blocks(self, parameters: Parameters, batch: Batch) -> Iterator[tuple[slice, Array, list[Any]]]:
         """Of each block of the batch: ln w_k p(row | k), one row per class, and what the parts remember."""

@@ -25,7 +25,7 @@ from suffice.errors import listed
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Array, Cpd
 from suffice.learning.mixture_belief import Belief
-from suffice.learning.mixture_part import Collapsed, Moved
+from suffice.learning.mixture_part import CELLS, Collapsed, Moved
 from suffice.statistics import Moments
 from suffice.variables import Finite, Variable
 
@@ -36,6 +36,10 @@ SINGULAR = 1e-12
 """The same for what the columns before it leave of the variance of a column."""
 
 
+SMALL = 2**19
+"""Multiplications of a product of matrices that the BLAS makes in one thread: its threads would wait for each other, and for ours."""
+
+
 class Normals(NamedTuple):
     """Means (class × column, less the shift) and the lower triangular roots of the covariances (class × column × column)."""
 
@@ -44,7 +48,7 @@ class Normals(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    """z = matrix · (x, 1) for all classes at once; what is added to ln p; what the missing cells leave of Cov z."""
+    """z = matrix · (x, 1), a matrix for each class; what is added to ln p; what the missing cells leave of Cov z."""
 
     matrix: Array
     constant: Array
@@ -80,6 +84,11 @@ class Joint:
         d, k = len(self.names), self.n_classes
         return k * d + (1 if self.tied else k) * d * (d + 1) // 2
 
+    @property
+    def block_rows(self) -> int:
+        d = len(self.names) + 1
+        return min(CELLS // (self.n_classes * d), SMALL // d**2)
+
     def blank(self) -> Normals:
         d = len(self.names)
         return Normals(np.zeros((self.n_classes, d)), np.tile(np.diag(np.sqrt(self.variance)), (self.n_classes, 1, 1)))
@@ -94,7 +103,7 @@ class Joint:
             np.subtract(batch.columns[name][rows], self.shift[j], out=x[j])
         lost = np.isnan(x) if self.incomplete else None
         if lost is None or not lost.any():
-            z = (prepared.complete.matrix @ x).reshape(k, d + 1, -1)
+            z = prepared.complete.matrix @ x
             log_probs += prepared.complete.constant
             left: tuple[tuple[Array, Any], ...] = ()
         else:
@@ -113,7 +122,7 @@ class Joint:
         for g, key in enumerate(keys.T):
             rows = np.flatnonzero(which.reshape(-1) == g)
             pattern = self._pattern_of(prepared, key.tobytes(), seen[:, rows[0]])
-            z[:, :, rows] = (pattern.matrix @ x[:, rows]).reshape(k, d + 1, -1)
+            z[:, :, rows] = pattern.matrix @ x[:, rows]
             log_probs[:, rows] += pattern.constant
             if pattern.left is not None:
                 left.append((pattern.left, rows))
@@ -216,7 +225,7 @@ def _pattern(theta: Normals, seen: Any) -> _Pattern:
     matrix[:, d, d] = 1.0
     log_det = np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))).sum(axis=1)
     constant = -log_det - 0.5 * int(seen.sum()) * LOG_2PI
-    return _Pattern(matrix.reshape(k * (d + 1), d + 1), constant[:, None], left)
+    return _Pattern(matrix, constant[:, None], left)
 
 
 def inverse(root: Array) -> Array:

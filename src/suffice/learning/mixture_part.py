@@ -23,6 +23,10 @@ LOG_ZERO = -1e200
 IMPOSSIBLE = -1e199
 
 
+CELLS = 2**18
+"""Numbers of an array of a block of rows: two megabytes, by measurement."""
+
+
 class Collapsed(Exception):
     """A class has shrunk to a point, a line or nothing: its likelihood has no maximum. Says what has happened."""
 
@@ -43,6 +47,10 @@ class Part(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def n_parameters(self) -> int: ...
+    @property
+    def block_rows(self) -> int:
+        """The rows that a block should have for this part at most."""
+
     def blank(self) -> Any:
         """Parameters that are the same in every class, around which first statistics are gathered."""
 

@@ -16,7 +16,7 @@ from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Array, Cpd
 from suffice.learning.mixture_belief import Belief, positive
 from suffice.learning.mixture_joint import NARROW
-from suffice.learning.mixture_part import Collapsed, Moved
+from suffice.learning.mixture_part import CELLS, Collapsed, Moved
 from suffice.statistics import Moments
 from suffice.variables import Finite, Variable
 
@@ -49,6 +49,10 @@ class Separate:
     def n_parameters(self) -> int:
         d = len(self.names)
         return self.n_classes * (d + (1 if self.spherical else d))
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // (self.n_classes * len(self.names))
 
     def blank(self) -> Scales:
         return Scales(np.zeros((self.n_classes, len(self.names))), np.tile(np.sqrt(self.variance), (self.n_classes, 1)))

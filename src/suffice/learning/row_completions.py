@@ -68,7 +68,7 @@ class CodedRows:
             if batch.weight is not None:
                 weights[part] = batch.weight
         first, inverse = _alike(codes)
-        merged = np.bincount(inverse, weights, len(first))
+        merged = np.bincount(inverse, weights, len(first)).astype(np.float64)
         return CodedRows(
             tuple(variables.values()), np.ascontiguousarray(codes[:, first]), merged, first.astype(np.int64), float(weights.sum())
         )
@@ -168,7 +168,7 @@ def _completions(network: _Network, rows: CodedRows, seed: int) -> Completions:
     marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, count, lists)
     component = inverse[label].astype(np.int32)
     cells = (component, position, begin[some.start[component] + position], marginal)
-    return Completions(codes, rows.weights, *cells, *lists, *pairs)
+    return Completions._make((codes, rows.weights, *cells, *lists, *pairs))
 
 
 def _labels(owner: Small, variables: Small, n_rows: int, linked: Any) -> Ints:

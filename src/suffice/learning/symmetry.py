@@ -13,6 +13,7 @@ import numpy.typing as npt
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
+from suffice.families.logistic import LogisticCpd
 from suffice.graphs import Dag
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
@@ -59,6 +60,8 @@ def _numbers(cpd: Any, parent: str) -> list[tuple[Array, int]]:
         spread = np.sqrt(np.nanmean(cpd.variance)) or 1.0
         scaled = ((cpd.intercept / spread, axis), (cpd.coefficients, axis), (np.log(cpd.variance), axis))
         return [(np.nan_to_num(a), i) for a, i in scaled]
+    if isinstance(cpd, LogisticCpd):
+        return [(cpd.effects(parent), 0)]
     numbers = getattr(cpd, "probs", None)
     numbers = getattr(cpd, "rates", None) if numbers is None else numbers
     return [] if numbers is None else [(np.asarray(numbers), cpd.parents.index(parent))]
@@ -75,6 +78,10 @@ def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Genera
         elif isinstance(cpd, ConditionalGaussian):
             moved = cpd.intercept + 0.5 * np.sqrt(cpd.variance) * rng.standard_normal(cpd.intercept.shape)
             result[child] = replace(cpd, intercept=moved)
+        elif isinstance(cpd, LogisticCpd):
+            b = cpd.coefficients.copy()
+            b[:, cpd.columns_of(hidden)] += 0.5 * rng.standard_normal((len(b), len(cpd.effects(hidden)) - 1))
+            result[child] = replace(cpd, coefficients=b)
         elif hasattr(cpd, "rates"):
             result[child] = replace(cpd, rates=cpd.rates * rng.uniform(0.7, 1.4, cpd.rates.shape))
     return result

@@ -17,7 +17,8 @@ from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Estimate, Mean
-from suffice.families.gathering import gather, requests
+from suffice.families.gathering import gather
+from suffice.families.logistic import LogisticCpd, needs_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
@@ -180,6 +181,8 @@ class BayesNet(Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
+        if self._regressions and data is not None and not isinstance(data, Statistics):
+            return self._log_likelihood_of_rows(self.rows(data))
         try:
             statistics = self.summary(data)
         except MissingCells:
@@ -188,10 +191,25 @@ class BayesNet(Answering):
             return observed_log_likelihood(self, data)
         return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
 
+    @property
+    def _regressions(self) -> list[str]:
+        """The nodes whose likelihood is not a function of counts and moments."""
+        return [n for n, cpd in self._cpds.items() if getattr(cpd.family, "iterative", False)]
+
+    def _log_likelihood_of_rows(self, rows: Any) -> float:
+        """Σ ln p(row), row by row; the rows must be complete."""
+        rows.require_complete(list(self._cpds))
+
+        def step(batch: Any) -> float:
+            each = sum(cpd.log_prob(batch.columns) for cpd in self._cpds.values())
+            return float(np.sum(each if batch.weight is None else each * batch.weight))
+
+        return float(rows.fold(step))
+
     def bic(self, data: Any = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
-        statistics = self.summary(data)
-        return self.log_likelihood(statistics) - 0.5 * self.n_parameters * float(np.log(statistics.weight))
+        rows = self.summary(data) if data is None or isinstance(data, Statistics) else self.rows(data)
+        return self.log_likelihood(rows) - 0.5 * self.n_parameters * float(np.log(rows.weight))
 
     def aic(self, data: Any = None) -> float:
         """log-likelihood − k: higher is better."""
@@ -241,6 +259,8 @@ class BayesNet(Answering):
             raise ModelError(
                 "this network was written down, not fitted: there is nothing to add rows to; use fit with a prior, BDe(bn, ess)"
             )
+        if self._regressions:
+            raise needs_rows(self._cpds[self._regressions[0]].child)
         new = more if isinstance(more, Statistics) else gather(self._read(more, self._open_variables()), self._dag)
         return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True)
 
@@ -262,7 +282,7 @@ class BayesNet(Answering):
                 raise ModelError("this network was not fitted from data: give the data")
             return self._statistics
         if not isinstance(data, Statistics):
-            gathered: Statistics = self.rows(data).gather(requests(self._dag, self._variables))
+            gathered: Statistics = self.rows(data).gather([self._needs(n) for n in self._dag.nodes])
             return gathered
         finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
@@ -319,8 +339,19 @@ def _declared(variables: Any) -> Any:
     return {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
 
 
-def estimated(dag: Dag, statistics: Statistics, prior: Prior | None, how: Estimate, *, bound: bool = False) -> BayesNet:
-    """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned."""
+def estimated(
+    dag: Dag,
+    statistics: Statistics,
+    prior: Prior | None,
+    how: Estimate,
+    *,
+    bound: bool = False,
+    ready: Mapping[str, Cpd] | None = None,
+) -> BayesNet:
+    """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned.
+
+    `ready` has distributions of iterative families, which statistics cannot give.
+    """
     known = statistics.variables
     variables = {n: known[n] for n in dag.nodes if n in known}
     missing = [n for n in dag.nodes if n not in variables]
@@ -333,6 +364,9 @@ def estimated(dag: Dag, statistics: Statistics, prior: Prior | None, how: Estima
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
     for name in dag.nodes:
+        if ready and name in ready:
+            cpds[name] = ready[name]
+            continue
         child, parents = variables[name], [variables[p] for p in dag.parents(name)]
         family = family_of(child, parents)
         imagined = None if prior is None else prior.imagine(child, parents)
@@ -356,6 +390,9 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
+    if isinstance(a, LogisticCpd) and isinstance(b, LogisticCpd):
+        b = b.arranged(a.parents)
+        return bool(np.array_equal(a.intercept, b.intercept) and np.array_equal(a.coefficients, b.coefficients))
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)
     finite = [[p.name for p in c.finite_parents] for c in (a, b)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from suffice.errors import ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.logistic import LogisticCpd
 from suffice.families.poisson import PoissonRates
 from suffice.inference.blocks import Hybrid
 from suffice.inference.counts import Counted, CountNode
@@ -16,6 +18,15 @@ from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
+
+
+def _tabled(cpd: LogisticCpd) -> Table:
+    if cpd.real_parents:
+        raise ModelError(
+            f"{cpd.child.name!r} is a logistic regression on the number {cpd.real_parents[0]!r}: there is no exact inference in "
+            "such a network yet; log_prob and sample work, and do({...}) with numbers for its real parents makes it a table"
+        )
+    return cpd.table()
 
 
 class Compiled:
@@ -38,6 +49,8 @@ class Compiled:
         factors = []
         for i, name in enumerate(self.finite):
             cpd = self._cpds[name]
+            if isinstance(cpd, LogisticCpd):
+                cpd = _tabled(cpd)
             assert isinstance(cpd, Table)
             factors.append(((*(self.index[p] for p in cpd.parents), i), i, cpd.probs))
         return Network.of([v.n_states for v in self.variables.values()], factors)

@@ -21,6 +21,7 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
+from suffice.families.logistic import LogisticCpd
 from suffice.graphs import Dag
 from suffice.models.evidence import (
     as_mapping,
@@ -90,6 +91,9 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
 
     It has no posterior: its moments speak of the parents that it no longer has.
     """
+    if isinstance(cpd, LogisticCpd):
+        rest = cpd.without({p: values[p] for p in cpd.real_parents if p in values})
+        return rest if rest.real_parents else rest.table()
     if not isinstance(cpd, ConditionalGaussian) or not any(p in values for p in cpd.real_parents):
         return cpd
     at = np.array([values.get(p, 0.0) for p in cpd.real_parents])

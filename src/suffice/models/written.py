@@ -12,6 +12,7 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
 from suffice.families.family import Cpd
+from suffice.families.logistic import LogisticCpd
 from suffice.families.poisson import PoissonRates, Rates
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
@@ -19,7 +20,7 @@ from suffice.variables import Count, Finite, Real, Variable
 
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states."""
-    if isinstance(given, (Table, ConditionalGaussian, PoissonRates)):
+    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, LogisticCpd)):
         return _fitting(name, given, parents, known)
     if isinstance(given, (Gaussian, Rates)):
         kind, what = (Real, "a Gaussian") if isinstance(given, Gaussian) else (Count, "rates")
@@ -52,7 +53,7 @@ _NEEDED: dict[type, str] = {
 
 
 def _fitting(
-    name: str, given: Table | ConditionalGaussian | PoissonRates, parents: Sequence[str], known: dict[str, Variable]
+    name: str, given: Table | ConditionalGaussian | PoissonRates | LogisticCpd, parents: Sequence[str], known: dict[str, Variable]
 ) -> Cpd:
     """A CPD of another network, which must be of this node, these parents, and the same states."""
     if given.child.name != name or set(given.parents) != set(parents):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import note
-from suffice.families.family import Estimate
+from suffice.errors import FitError, note
+from suffice.families.family import Estimate, Mean
 from suffice.families.priors import BDeu, Gamma, NormalInverseGamma
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
@@ -27,6 +28,7 @@ def learn(
     method: Any = None,
     prior: Any = PRIOR,
     *,
+    hidden: Any = (),
     constraints: Constraints | None = None,
     estimate: Estimate | None = None,
     seed: int = 0,
@@ -37,9 +39,11 @@ def learn(
 ) -> BayesNet:
     """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
 
-    By default the parameters are posterior means under BDeu(1), those of numbers under NormalInverseGamma(), of counts Gamma(); `prior=None` gives
-    maximum likelihood. Columns that identify rows are left out of the network, with a note. To see how the graph was found, how
-    sure it is and why each edge is there, call `search`, which takes the same arguments, and `fit(found.dag, data)`.
+    By default the parameters are posterior means: of tables under BDeu(1), of numbers under NormalInverseGamma(), of counts under
+    Gamma(); `prior=None` gives maximum likelihood. Where cells are missing, or variables `hidden`, graph and parameters are
+    learned by `structural_em`, with `HillClimb()` by default, and a note says so. Columns that identify rows are left out,
+    with a note. To see how the graph was found, how sure it is and why each edge is there, call `search`, which takes the same
+    arguments, and `fit(found.dag, data)`.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> bn = learn(rows)
@@ -48,6 +52,13 @@ def learn(
            [0.06, 0.94]]))
     """
     rows = data if isinstance(data, Statistics) else scan(data)
+    if not isinstance(rows, Statistics) and (hidden or any(rows.missing.values())):
+        if memory_limit is not None:
+            raise FitError("memory_limit= is for searches of complete rows; leave it out")
+        limits = {"time_limit": time_limit, "threads": threads, "progress": progress}
+        return _from_incomplete(
+            rows, hidden, score, method, prior, constraints=constraints, seed=seed, estimate=estimate, **limits
+        )
     found = search(
         rows,
         score,
@@ -62,6 +73,22 @@ def learn(
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
     return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables), estimate=estimate), found)
+
+
+def _from_incomplete(
+    rows: Data, hidden: Any, score: Any, method: Any, prior: Any, *, estimate: Estimate | None, **asked: Any
+) -> BayesNet:
+    from suffice.recipes.structural_em import structural_em
+
+    unseen = hidden.values() if isinstance(hidden, Mapping) else hidden
+    known = [*rows.schema.values(), *(v if isinstance(v, Finite) else Finite("hidden", v) for v in unseen)]
+    if estimate is not None and not isinstance(estimate, Mean):
+        raise FitError(
+            "with missing cells learn takes posterior means; call structural_em, then em(run.dag, data, estimate=Mode())"
+        )
+    run = structural_em(rows, hidden, score, method, suitable(prior, known), **asked)
+    note(f"there are missing cells or hidden variables: {run.model.fit_info}")
+    return run.model
 
 
 def suitable(prior: Any, variables: Iterable[Variable]) -> Any:

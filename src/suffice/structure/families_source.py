@@ -167,7 +167,7 @@ class ExpectedSource(FamiliesSource):
                 shape[(v >= child) + (v > child), g] *= self._n_states[v]
         scores = np.empty(len(families))
         table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
-        return scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2])
+        return np.asarray(scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2]))
 
 
 def _alone(variable: Variable) -> Request:

@@ -1,0 +1,364 @@
+"""Expected tables of incomplete rows under a finite network, for any sets of variables, and scores of such tables.
+
+The missing cells of a row fall into components: cells that no observed one separates, by the moral graph. Component d has size[d]
+cells, in the order of their variables, and a list of completions, the t-th with the probability p[at[d] + t] and the states
+digits[digit_at[d] + t * size[d] + position].
+
+In `codes` [variable, row] a state is its number, and a missing cell is ~c, where c is its place in the lists of missing cells.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from suffice.kernels import kernel
+from suffice.kernels.local_scores import rising
+
+_ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
+_codes = nb.int32[:, ::1]
+
+
+ROWS = 4096
+"""Rows whose cells are found at once: short enough for the first-level cache, long enough to vectorise."""
+
+
+@kernel(nb.int64(_ints, _small, nb.uint8[:, ::1], _ints))
+def labelled(first: Any, variables: Any, linked: Any, label: Any) -> int:
+    """Number the components of the missing cells first[i]:first[i+1] of each row; their count is returned."""
+    n = 0
+    waiting = np.empty(linked.shape[0], np.int64)
+    for i in range(len(first) - 1):
+        low, high = first[i], first[i + 1]
+        for c in range(low, high):
+            label[c] = -1
+        for c in range(low, high):
+            if label[c] >= 0:
+                continue
+            label[c] = n
+            waiting[0], left = c, 1
+            while left:
+                left -= 1
+                v = variables[waiting[left]]
+                for other in range(low, high):
+                    if label[other] < 0 and linked[v, variables[other]]:
+                        label[other] = n
+                        waiting[left] = other
+                        left += 1
+            n += 1
+    return n
+
+
+@kernel(nb.void(_ints, _small, _ints, _codes, _ints, _small, nb.uint64[:, ::1]))
+def fingerprints(start: Any, variables: Any, rows: Any, codes: Any, near_first: Any, near: Any, out: Any) -> None:
+    """Two numbers for each component, from its variables and the states that are observed around them."""
+    prime = np.uint64(1099511628211)
+    other = np.uint64(6364136223846793005)
+    for d in range(len(start) - 1):
+        a, b = np.uint64(14695981039346656037), np.uint64(1442695040888963407)
+        for c in range(start[d], start[d + 1]):
+            v = variables[c]
+            for k in range(near_first[v] - 1, near_first[v + 1]):
+                x = np.uint64(v if k < near_first[v] else max(codes[near[k], rows[d]], -1) + 1)
+                a = (a ^ x) * prime
+                a ^= a >> np.uint64(29)
+                b = (b + x) * other
+                b ^= b >> np.uint64(31)
+        out[d, 0], out[d, 1] = a, b
+
+
+@kernel(
+    nb.int64(
+        *(_ints, _small, _ints, _codes, _ints, _ints, _small, _ints, _floats),
+        *(_ints, _small, _ints, _small, _floats),
+    )
+)
+def completed(
+    start: Any,
+    variables: Any,
+    rows: Any,
+    codes: Any,
+    sizes: Any,
+    family_first: Any,
+    family: Any,
+    table_at: Any,
+    logs: Any,
+    child_first: Any,
+    children: Any,
+    count: Any,
+    digits: Any,
+    p: Any,
+) -> int:
+    """List the completions of each component with their probabilities; −1, or the first component that has none.
+
+    Family f is family[family_first[f]:family_first[f+1]], the child last; ln of its table, child fastest, lies at table_at[f].
+    Depth first: a family is multiplied in where its last missing member is set, and what has become 0 is not followed.
+    """
+    n = len(sizes)
+    depth = np.full(n, -1, np.int64)
+    state, prefix = np.empty(n, np.int64), np.zeros(n + 1)
+    end = np.zeros(n + 1, np.int64)
+    base, link_first = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    most = 0
+    for f in range(n):
+        most += family_first[f + 1] - family_first[f]
+    link_depth, link_step = np.empty(most, np.int64), np.empty(most, np.int64)
+    used, digit = 0, 0
+    for d in range(len(start) - 1):
+        low, k = start[d], start[d + 1] - start[d]
+        for j in range(k):
+            depth[variables[low + j]] = j
+        factors, links = 0, 0
+        for j in range(k):
+            v = variables[low + j]
+            for c in range(child_first[v] - 1, child_first[v + 1]):
+                f = v if c < child_first[v] else children[c]
+                deepest = 0
+                for m in range(family_first[f], family_first[f + 1]):
+                    deepest = max(deepest, depth[family[m]])
+                if deepest != j:
+                    continue
+                link_first[factors] = links
+                step, place = 1, table_at[f]
+                for m in range(family_first[f + 1] - 1, family_first[f] - 1, -1):
+                    u = family[m]
+                    if depth[u] >= 0:
+                        link_depth[links], link_step[links] = depth[u], step
+                        links += 1
+                    else:
+                        place += step * codes[u, rows[d]]
+                    step *= sizes[u]
+                base[factors] = place
+                factors += 1
+            end[j + 1] = factors
+        link_first[factors] = links
+        begun, top = used, -np.inf
+        j = 0
+        state[0] = -1
+        while j >= 0:
+            state[j] += 1
+            if state[j] == sizes[variables[low + j]]:
+                j -= 1
+                continue
+            total = prefix[j]
+            for g in range(end[j], end[j + 1]):
+                place = base[g]
+                for m in range(link_first[g], link_first[g + 1]):
+                    place += link_step[m] * state[link_depth[m]]
+                total += logs[place]
+            if total == -np.inf:
+                continue
+            if j < k - 1:
+                j += 1
+                prefix[j] = total
+                state[j] = -1
+                continue
+            for m in range(k):
+                digits[digit + m] = state[m]
+            digit += k
+            p[used] = total
+            used += 1
+            top = max(top, total)
+        for j in range(k):
+            depth[variables[low + j]] = -1
+        count[d] = used - begun
+        if used == begun:
+            return d
+        whole = 0.0
+        for t in range(begun, used):
+            p[t] = math.exp(p[t] - top)
+            whole += p[t]
+        for t in range(begun, used):
+            p[t] /= whole
+    return -1
+
+
+@kernel(nb.void(_ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _floats))
+def pair_tables(at: Any, digit_at: Any, size: Any, p: Any, digits: Any, begin: Any, span: Any, pair_at: Any, out: Any) -> None:
+    """The marginals of all pairs of cells of the components with pair_at[d] >= 0: a matrix over all states of all cells.
+
+    begin[digit] is where the states of the cell of that digit begin in it, span[d] its width.
+    """
+    for d in range(len(size)):
+        if pair_at[d] < 0:
+            continue
+        k, width = size[d], span[d]
+        table = out[pair_at[d] : pair_at[d] + width * width]
+        for t in range(at[d], at[d + 1]):
+            low = digit_at[d] + (t - at[d]) * k
+            for a in range(k):
+                row = (begin[low + a] + digits[low + a]) * width
+                for b in range(k):
+                    table[row + begin[low + b] + digits[low + b]] += p[t]
+
+
+_lists = (_small, _small, _ints, _floats, _ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _floats)
+
+
+@kernel(nb.void(_codes, _floats, *_lists, _ints, _small, _ints, _ints, nb.boolean, _floats))
+def expected_tables(
+    codes: Any,
+    weight: Any,
+    component: Any,
+    position: Any,
+    marginal_at: Any,
+    marginal: Any,
+    at: Any,
+    digit_at: Any,
+    size: Any,
+    p: Any,
+    digits: Any,
+    origin: Any,
+    span: Any,
+    pair_at: Any,
+    pair: Any,
+    first: Any,
+    members: Any,
+    sizes: Any,
+    offsets: Any,
+    complete_only: bool,
+    out: Any,
+) -> None:
+    """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g].
+
+    A row of which a set shows some cells only is spread over the table: the product over the components that the set touches of
+    their marginals. With `complete_only` it is left out.
+    """
+    most = 1
+    for g in range(len(first) - 1):
+        most = max(most, offsets[g + 1] - offsets[g])
+    place, share = np.empty(most, np.int64), np.empty(most)
+    part = np.zeros(most)
+    step = np.empty(codes.shape[0], np.int64)
+    index, sign = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
+    open_, inner = np.empty(codes.shape[0], np.int64), np.empty(codes.shape[0], np.int64)
+    for g in range(len(first) - 1):
+        low, n = first[g], first[g + 1] - first[g]
+        table = out[offsets[g] : offsets[g + 1]]
+        cells = 1
+        for j in range(n - 1, -1, -1):
+            step[j] = cells
+            cells *= sizes[members[low + j]]
+        for i in range(codes.shape[1]):
+            if i % ROWS == 0:
+                stop = min(i + ROWS, codes.shape[1])
+                index[:] = 0
+                sign[:] = 0
+                for j in range(n):
+                    column, apart = codes[members[low + j], i:stop], np.int32(step[j])
+                    for h in range(stop - i):
+                        sign[h] |= column[h]
+                        index[h] += apart * (column[h] & ~(column[h] >> 31))
+            here = index[i % ROWS]
+            if sign[i % ROWS] >= 0:
+                table[here] += weight[i]
+                continue
+            if complete_only:
+                continue
+            missing = 0
+            for j in range(n):
+                if codes[members[low + j], i] < 0:
+                    open_[missing] = j
+                    missing += 1
+            if missing == 1:
+                j = open_[0]
+                begun = marginal_at[~codes[members[low + j], i]]
+                for s in range(sizes[members[low + j]]):
+                    table[here + s * step[j]] += weight[i] * marginal[begun + s]
+                continue
+            place[0], share[0], held = here, weight[i], 1
+            while missing:
+                # The missing members that share a component with the first of them, which are then done.
+                c = ~codes[members[low + open_[0]], i]
+                d = component[c]
+                k, left = 0, 0
+                for j in range(missing):
+                    if component[~codes[members[low + open_[j]], i]] == d:
+                        inner[k] = open_[j]
+                        k += 1
+                    else:
+                        open_[left] = open_[j]
+                        left += 1
+                missing = left
+                if k == 1:
+                    j = inner[0]
+                    r = sizes[members[low + j]]
+                    begun = held
+                    for s in range(r - 1, -1, -1):
+                        q = marginal[marginal_at[c] + s]
+                        if s == 0:
+                            for h in range(begun):
+                                share[h] *= q
+                        elif q > 0.0:
+                            for h in range(begun):
+                                place[held], share[held] = place[h] + s * step[j], share[h] * q
+                                held += 1
+                    continue
+                whole = 1
+                for m in range(k):
+                    whole *= sizes[members[low + inner[m]]]
+                known = k == 2 and pair_at[d] >= 0
+                if known:
+                    a, b = members[low + inner[0]], members[low + inner[1]]
+                    left = pair_at[d] + (marginal_at[~codes[a, i]] - origin[d]) * span[d] + marginal_at[~codes[b, i]] - origin[d]
+                    for s in range(sizes[a]):
+                        for r in range(sizes[b]):
+                            part[s * sizes[b] + r] = pair[left + s * span[d] + r]
+                for t in range(at[d], at[d] if known else at[d + 1]):
+                    where = 0
+                    for m in range(k):
+                        v = members[low + inner[m]]
+                        where = where * sizes[v] + digits[digit_at[d] + (t - at[d]) * size[d] + position[~codes[v, i]]]
+                    part[where] += p[t]
+                begun = held
+                for where in range(whole - 1, -1, -1):
+                    q = part[where]
+                    part[where] = 0.0
+                    if q == 0.0 and where > 0:
+                        continue
+                    rest, move = where, 0
+                    for m in range(k - 1, -1, -1):
+                        r = sizes[members[low + inner[m]]]
+                        move += step[inner[m]] * (rest % r)
+                        rest //= r
+                    for h in range(begun):
+                        if where == 0:
+                            share[h] *= q
+                        else:
+                            place[held], share[held] = place[h] + move, share[h] * q
+                            held += 1
+            for h in range(held):
+                table[place[h]] += share[h]
+
+
+@kernel(nb.void(_floats, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _floats))
+def table_scores(tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, out: Any) -> None:
+    """The log-likelihood or log-evidence of a child from each table [outer, child, inner]; kinds as in `local_scores`."""
+    for g in range(len(out)):
+        table = tables[at[g] :]
+        o, r, n = outer[g], size[g], inner[g]
+        configurations = o * n
+        if kind == 3:
+            configurations = 0
+            for i in range(o):
+                for k in range(n):
+                    some = False
+                    for s in range(r):
+                        some = some or table[(i * r + s) * n + k] > 0.0
+                    configurations += some
+        a = 0.0 if kind == 0 else alpha if kind == 2 else alpha / (max(configurations, 1) * r)
+        total = 0.0
+        for i in range(o):
+            for k in range(n):
+                rows = 0.0
+                for s in range(r):
+                    c = table[(i * r + s) * n + k]
+                    if c > 0.0:
+                        rows += c
+                        total += c * math.log(c) if kind == 0 else rising(a, c)
+                if rows > 0.0:
+                    total -= rows * math.log(rows) if kind == 0 else rising(a * r, rows)
+        out[g] = total

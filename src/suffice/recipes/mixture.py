@@ -1,0 +1,315 @@
+"""Mixtures: networks with a hidden class, learned by EM, and the number of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, listed, note
+from suffice.families.categorical import Table as CpdTable
+from suffice.families.family import Cpd, Estimate, Mean, Mode
+from suffice.families.priors import Prior, as_prior
+from suffice.graphs import Dag
+from suffice.iteration import OutOfTime, Progress
+from suffice.learning.mixture_em import Climb, Mixture, Parameters
+from suffice.learning.mixture_part import Collapsed
+from suffice.learning.mixture_setup import Table, merged
+from suffice.learning.mixture_start import Points
+from suffice.models.bayes_net import BayesNet
+from suffice.recipes.mixture_judges import ICL, HeldOut
+from suffice.recipes.mixture_run import Choice, Choices, MixtureRun, Optimum
+from suffice.recipes.mixture_start import given_start
+from suffice.scores import BIC
+from suffice.statistics import Counts, Statistics
+from suffice.variables import Finite, Real, Variable
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What was asked, checked."""
+
+    families: Any
+    name: str
+    prior: Prior | None
+    how: Estimate
+    starts: int
+    start: Any
+    seed: int
+    tol: float
+    max_iter: int
+    threads: int | None
+    watch: Progress[Any]
+
+
+class _Best(NamedTuple):
+    mixture: Mixture
+    climb: Climb
+    optima: tuple[Optimum, ...]
+    stopped: bool
+
+
+def mixture(
+    data: Any,
+    k: Any,
+    families: Any = None,
+    *,
+    name: str = "class",
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    starts: int = 10,
+    start: Any = None,
+    seed: int = 0,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    choose: Any = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    time_limit: float | None = None,
+) -> MixtureRun:
+    """A mixture of `k` classes: the network of a hidden class that explains the columns of the data, learned by EM.
+
+    Given the class, all real columns together are normal, finite columns have a table each, and counts a Poisson rate each.
+    `families` says how real columns vary within a class: `Full()` (the default), `Tied()`, `Diagonal()` or `Spherical()`, or
+    one of them by column; columns of one kind are together. Missing cells are summed out exactly; no row is left out.
+
+    `k` may be several numbers, `range(1, 6)`: then `choose` takes the best, by `BIC()` (the default), `AIC()`, `ICL()` or
+    `HeldOut(folds=5)`, and `run.choices` tells how they compare.
+
+    EM climbs from `starts` starts, drawn by `seed`, and keeps the best; `run.optima` has the end of each. Or `start` is one:
+    responsibilities (row × class), (weights, means, covariances), or another run. A climb ends when an iteration gains no more
+    than `tol` in log-likelihood; `tol=0` makes all `max_iter` iterations. Without a prior a class may collapse onto a point,
+    where the likelihood has no maximum: that start is given up, and reported. `time_limit` (seconds) or Ctrl-C keeps the best
+    so far. Classes are numbered by falling weight, whatever the start.
+
+    >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9]}, 2)
+    >>> run.weights.round(3), run.means.round(2).tolist()
+    (array([0.571, 0.429]), [[1.05], [5.03]])
+    >>> run.predict({"x": [1.5, 4.5]})
+    array([0, 1])
+    >>> run.model.dag
+    Dag('class -> x')
+    """
+    rows = _rows(data, name)
+    sizes = _sizes(k, rows)
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    _check_numbers(starts, tol, max_iter)
+    judge = BIC() if choose is None else choose
+    if not (isinstance(judge, (ICL, HeldOut)) or hasattr(judge, "price")):
+        raise FitError(f"the number of classes is chosen by BIC(), AIC(), ICL() or HeldOut(folds=5), not {choose!r}")
+    if len(sizes) > 1 and start is not None:
+        raise FitError("a start has a number of classes of its own: give k as that number")
+    watch: Progress[Any] = Progress("mixture", time_limit, progress)
+    task = _Task(families, name, as_prior(prior), how, starts, start, seed, tol, max_iter, threads, watch)
+    try:
+        if isinstance(k, (int, np.integer)):
+            return _learned(_table(rows, start), sizes[0], task)[0]
+        return _chosen(rows, sizes, judge, task)
+    finally:
+        watch.close()
+
+
+def _rows(data: Any, name: str) -> Data:
+    if isinstance(data, Statistics):
+        raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
+    rows = scan(data)
+    if name in rows.columns:
+        raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
+    return rows
+
+
+def _sizes(k: Any, rows: Data) -> list[int]:
+    several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    for size in several:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+            raise FitError(f"the number of classes is a whole number from 1 up, or several of them, range(1, 6); not {size!r}")
+        if size > rows.n_rows:
+            raise FitError(f"a mixture of {size:,} classes needs at least as many rows, and there are {rows.n_rows:,}")
+    if not several:
+        raise FitError("there is no number of classes to choose among")
+    return list(dict.fromkeys(int(s) for s in several))
+
+
+def _check_numbers(starts: Any, tol: Any, max_iter: Any) -> None:
+    for what, value in (("starts", starts), ("max_iter", max_iter)):
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+            raise FitError(f"{what} is a whole number from 1 up, not {value!r}")
+    if not isinstance(tol, (int, float, np.number)) or not (np.isfinite(tol) and tol >= 0):
+        raise FitError(f"tol is a number from 0 up, not {tol!r}")
+
+
+def _table(rows: Data, start: Any = None) -> Table:
+    """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
+    mergeable = not any(isinstance(v, Real) for v in rows.schema.values()) and not isinstance(start, np.ndarray)
+    return Table.of(merged(rows) if mergeable else rows)
+
+
+def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
+    """The best mixture of k classes, and whether it was stopped before its end."""
+    hidden = Finite(task.name, [str(c) for c in range(k)])
+    best = _best(table, table.mixture(hidden, task.families, task.prior, task.how), task)
+    if best.stopped:
+        note(f"stopped in start {len(best.optima)} of {task.starts}: the mixture is the best so far")
+    fallen = [o for o in best.optima if o.collapsed]
+    if fallen:
+        note(f"{len(fallen)} of {len(best.optima)} starts collapsed and were given up: {fallen[0].collapsed}")
+    return _run(best, hidden, table, task), best.stopped
+
+
+def _best(table: Table, mixture: Mixture, task: _Task) -> _Best:
+    """EM from every start; the best climb, its classes in their order."""
+    climbs: list[Climb] = []
+    current: list[Climb] = []
+    stopped = False
+
+    def watch(climb: Climb) -> None:
+        current[:] = [climb]
+        task.watch.check(
+            f"{mixture.n_classes} classes, start {len(climbs) + 1}, iteration {len(climb.trace)}: {climb.objective:,.3f}"
+        )
+
+    try:
+        for begin in _starts(table, mixture, task):
+            climbs.append(_climb(begin, mixture, table, task, watch))
+            current.clear()
+    except (KeyboardInterrupt, OutOfTime) as interrupt:
+        if not climbs and not current:
+            if isinstance(interrupt, KeyboardInterrupt):
+                raise
+            raise FitError("the time was up before the first iteration; give a larger time_limit") from None
+        climbs, stopped = [*climbs, *current], True
+    good = [c for c in climbs if c.collapsed is None]
+    if not good:
+        raise _all_collapsed(climbs, mixture)
+    best = max(good, key=lambda c: c.objective)
+    return _Best(mixture, _ordered(best, mixture), _optima(climbs), stopped)
+
+
+def _climb(begin: Parameters | Collapsed, mixture: Mixture, table: Table, task: _Task, watch: Any) -> Climb:
+    if isinstance(begin, Collapsed):
+        none: Any = None
+        return Climb(none, none, (), False, str(begin))
+    return mixture.climbed(begin, table.data, tol=task.tol, max_iter=task.max_iter, threads=task.threads, watch=watch)
+
+
+def _starts(table: Table, mixture: Mixture, task: _Task) -> Iterable[Parameters | Collapsed]:
+    if task.start is not None:
+        yield given_start(task.start, table, mixture, task.threads)
+        return
+    seeds = np.random.SeedSequence(task.seed).spawn(task.starts + 1)
+    points = Points(table.data, table.variables, np.random.default_rng(seeds[-1]))
+    # One class has one optimum.
+    for i, seed in enumerate(seeds[: task.starts if mixture.n_classes > 1 else 1]):
+        try:
+            yield points.start(mixture, np.random.default_rng(seed), i % 2 == 0, task.threads)
+        except Collapsed as collapse:
+            yield collapse
+
+
+def _optima(climbs: list[Climb]) -> tuple[Optimum, ...]:
+    ends = [Optimum(c.objective, len(c.trace), c.converged, c.collapsed) for c in climbs]
+    return tuple(sorted(ends, key=lambda o: (o.collapsed is not None, -o.objective)))
+
+
+def _all_collapsed(climbs: list[Climb], mixture: Mixture) -> FitError:
+    names = [n for part in mixture.parts for n in part.names]
+    return FitError(
+        f"all {len(climbs)} starts of a mixture of {mixture.n_classes} classes of {listed(names)} collapsed: "
+        f"{climbs[0].collapsed}; use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance "
+        "that all classes share, Tied()"
+    )
+
+
+def _ordered(climb: Climb, mixture: Mixture) -> Climb:
+    """The same with its classes by falling weight, and then by their parameters."""
+    w = climb.parameters.weights
+    keys = [_first_parameters(mixture, climb.parameters, c) for c in range(len(w))]
+    order = sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *keys[c]))
+    return climb._replace(
+        parameters=mixture.permuted(climb.parameters, order), sums=climb.sums._replace(counts=climb.sums.counts[order], parts=())
+    )
+
+
+def _first_parameters(mixture: Mixture, parameters: Parameters, c: int) -> list[float]:
+    found: list[float] = []
+    for part, theta in zip(mixture.parts, parameters.parts, strict=True):
+        moved = part.named(theta)
+        found += [] if moved.means is None else moved.means[c].tolist()
+        found += [x for table in (moved.probs or {}).values() for x in table[c].tolist()]
+        found += [float(rates[c]) for rates in (moved.rates or {}).values()]
+    return found
+
+
+def _run(best: _Best, hidden: Finite, table: Table, task: _Task) -> MixtureRun:
+    model = _network(best, hidden, table, task)
+    return MixtureRun(
+        model,
+        best.climb.trace,
+        best.climb.converged,
+        best.optima,
+        None,
+        table.data.weight,
+        hidden.name,
+        best.mixture,
+        best.climb,
+        dict(table.variables),
+    )
+
+
+def _network(best: _Best, hidden: Finite, table: Table, task: _Task) -> BayesNet:
+    """class → every column, and among columns that are normal together from each to those after it."""
+    variables: dict[str, Variable] = {hidden.name: hidden, **table.variables}
+    parameters, counts = best.climb.parameters, best.climb.sums.counts
+    cpds: dict[str, Cpd] = {hidden.name: CpdTable(hidden, (), parameters.weights, Counts((hidden,), counts))}
+    for part, theta in zip(best.mixture.parts, parameters.parts, strict=True):
+        cpds |= part.cpds(theta, hidden, table.variables, counts)
+    dag = Dag({n: list(cpds[n].parents) for n in variables})
+    by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
+    info = f"a mixture of {hidden.n_states} classes by EM from {table.data.weight:,.10g} rows, {by}"
+    return BayesNet.of(dag, variables, cpds, prior=task.prior, estimate=task.how, fit_info=info, incomplete=True)
+
+
+def _chosen(rows: Data, sizes: list[int], judge: Any, task: _Task) -> MixtureRun:
+    """The best of several numbers of classes; one at which all starts collapse is out."""
+    table, found = _table(rows), dict[int, MixtureRun]()
+    choices: list[Choice] = []
+    for k in sizes:
+        try:
+            run, stopped = _learned(table, k, task)
+            if stopped and found:
+                note(f"stopped at {k} classes: the number of classes is the best of {listed(found)}")
+                break
+            value = _value(judge, run, rows, task)
+            found[k] = run
+            choices.append(Choice(k, value, run.log_likelihood, run.n_parameters, run.bic, run.icl))
+            if stopped:
+                break
+        except FitError as error:
+            choices.append(Choice(k, -np.inf, np.nan, 0, np.nan, np.nan, str(error)))
+    if not found:
+        raise FitError(f"no number of classes could be learned: {choices[0].problem}")
+    best = max((c for c in choices if c.k in found), key=lambda c: c.value)
+    return replace(found[best.k], choices=Choices(choices))
+
+
+def _value(judge: Any, run: MixtureRun, rows: Data, task: _Task) -> float:
+    if isinstance(judge, HeldOut):
+        return _held_out(rows, run.k, judge.folds, task)
+    return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters
+
+
+def _held_out(rows: Data, k: int, folds: int, task: _Task) -> float:
+    """ln p of the rows of each fold under what the other rows teach."""
+    total = 0.0
+    for train, test in rows.split(folds, task.seed):
+        run, _ = _learned(_table(train), k, task)
+        weight = np.concatenate([np.ones(b.n_rows) if b.weight is None else b.weight for b in test.batches()])
+        log_p = run.log_prob(test)
+        total += float(log_p[weight > 0.0] @ weight[weight > 0.0])
+    return total

@@ -1,0 +1,264 @@
+"""What `mixture` returns: the network, its parameters as arrays, and the classes of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, nearest
+from suffice.families.family import Array, frame
+from suffice.iteration import Run
+from suffice.learning.mixture_em import Climb, Mixture, impossible, softmax
+from suffice.learning.mixture_part import IMPOSSIBLE
+from suffice.models.bayes_net import BayesNet
+from suffice.statistics.configurations import frozen
+from suffice.variables import Count, Finite, Variable
+
+
+class Optimum(NamedTuple):
+    """What one start led to: its objective, its iterations, and whether it converged; or why a class of it collapsed."""
+
+    objective: float
+    n_iterations: int
+    converged: bool
+    collapsed: str | None
+
+
+class Choice(NamedTuple):
+    """A number of classes that was tried: the value it was judged by, higher is better, and its facts; or why it failed."""
+
+    k: int
+    value: float
+    log_likelihood: float
+    n_parameters: int
+    bic: float
+    icl: float
+    problem: str | None = None
+
+
+class Choices(tuple[Choice, ...]):
+    """The numbers of classes that were tried. Prints as a table.
+
+    >>> Choices([Choice(2, -10.0, -8.0, 3, -10.0, -11.0)])
+    k  value  log-likelihood  parameters  BIC  ICL
+    ─  ─────  ──────────────  ──────────  ───  ───
+    2  -10    -8              3           -10  -11
+    """
+
+    __slots__ = ()
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header = ["k", "value", "log-likelihood", "parameters", "BIC", "ICL"]
+        rows: list[list[object]] = [[_shown(v) for v in choice[:6]] for choice in self]
+        if any(c.problem for c in self):
+            header, rows = [*header, "problem"], [[*row, c.problem or ""] for row, c in zip(rows, self, strict=True)]
+        return header, rows
+
+    def to_frame(self) -> Any:
+        """The same as a data frame."""
+        return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+
+def _held(values: Array) -> Array:
+    return np.asarray(frozen(np.array(values, dtype=np.float64)), dtype=np.float64)
+
+
+def _shown(value: Any) -> object:
+    return f"{value:.10g}" if isinstance(value, float) else value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixtureRun(Run[BayesNet]):
+    """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
+    parameter, so that their numbers do not depend on the start.
+
+    >>> from suffice.recipes.mixture import mixture
+    >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9], "f": ["u", "u", "v", "u", "v", "v", "v"]}, 2)
+    >>> run.probs["f"].round(2).tolist(), run.n_parameters
+    ([[0.75, 0.25], [0.0, 1.0]], 7)
+    >>> run.responsibilities({"x": [1.0, None], "f": ["u", "v"]}).round(2)
+    array([[1.  , 0.  ],
+           [0.25, 0.75]])
+    """
+
+    optima: tuple[Optimum, ...]
+    """The end of every start, the best first, those that collapsed last."""
+    choices: Choices | None
+    """The numbers of classes that were tried, if there were several."""
+    n_rows: float
+    """The rows that were learned from: their number, or their weight."""
+    name: str
+    """The hidden class."""
+    _mixture: Mixture = field(repr=False)
+    _climb: Climb = field(repr=False)
+    _variables: Mapping[str, Variable] = field(repr=False)
+
+    @property
+    def k(self) -> int:
+        """The number of classes."""
+        return self._mixture.n_classes
+
+    @property
+    def weights(self) -> Array:
+        """p(class)."""
+        return _held(self._climb.parameters.weights)
+
+    @cached_property
+    def _named(self) -> list[Any]:
+        pairs = zip(self._mixture.parts, self._climb.parameters.parts, strict=True)
+        return [(part.names, part.named(theta)) for part, theta in pairs]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The real columns: the axes of `means` and `covariances`."""
+        return tuple(n for n, v in self._variables.items() if not isinstance(v, (Finite, Count)))
+
+    @cached_property
+    def means(self) -> Array:
+        """The mean of each real column in each class: class × column."""
+        result = np.zeros((self.k, len(self.columns)))
+        for names, moved in self._named:
+            if moved.means is not None:
+                result[:, [self.columns.index(n) for n in names]] = moved.means
+        return _held(result)
+
+    @cached_property
+    def covariances(self) -> Array:
+        """The covariance of the real columns in each class, whatever its kind: class × column × column."""
+        result = np.zeros((self.k, len(self.columns), len(self.columns)))
+        for names, moved in self._named:
+            if moved.covariances is not None:
+                at = [self.columns.index(n) for n in names]
+                result[np.ix_(range(self.k), at, at)] = moved.covariances
+        return _held(result)
+
+    @cached_property
+    def probs(self) -> Mapping[str, Array]:
+        """p(state | class) of each finite column: class × state."""
+        found = {n: _held(p) for _, m in self._named for n, p in (m.probs or {}).items()}
+        return MappingProxyType(found)
+
+    @cached_property
+    def rates(self) -> Mapping[str, Array]:
+        """The Poisson rate of each count in each class."""
+        found = {n: _held(p) for _, m in self._named for n, p in (m.rates or {}).items()}
+        return MappingProxyType(found)
+
+    @property
+    def n_parameters(self) -> int:
+        """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
+        return self._mixture.n_parameters
+
+    @property
+    def bic(self) -> float:
+        """log-likelihood − ½ k ln N: higher is better (half of what mclust prints)."""
+        return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.n_rows))
+
+    @property
+    def aic(self) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood - self.n_parameters
+
+    @property
+    def icl(self) -> float:
+        """BIC + Σ ln r, r the responsibility of each row's most probable class: classes that overlap cost (Biernacki, Celeux &
+        Govaert 2000, IEEE PAMI 22, p. 719; half of what mclust prints)."""
+        return self.bic + self._climb.sums.hard
+
+    def responsibilities(self, rows: Any) -> Array:
+        """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
+        return self._posterior(rows)[0]
+
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
+        return self._posterior(rows, refuse=False)[1]
+
+    def predict(self, rows: Any) -> npt.NDArray[np.int64]:
+        """The number of the most probable class of each row, from 0."""
+        return np.asarray(self.responsibilities(rows).argmax(axis=1), dtype=np.int64)
+
+    def _posterior(self, rows: Any, refuse: bool = True) -> tuple[Array, Array]:
+        data = self._read(rows)
+        mixture = self._watchful(data)
+        r, log_p = np.empty((data.n_rows, self.k)), np.empty(data.n_rows)
+        for batch in data.batches():
+            for some, log_probs, _ in mixture.blocks(self._climb.parameters, batch):
+                here = slice(batch.start + some.start, batch.start + some.stop)
+                top, sums = softmax(log_probs)
+                if refuse and top.min() < IMPOSSIBLE:
+                    raise impossible(here.start + int(np.argmin(top)))
+                r[here], log_p[here] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
+            self._less_factorials(batch, log_p[batch.start : batch.start + batch.n_rows])
+        return r, log_p
+
+    def _less_factorials(self, batch: Any, log_p: Array) -> None:
+        """ln x! of the counts, which the classes do not need."""
+        for name, v in self._variables.items():
+            if isinstance(v, Count):
+                from scipy.special import gammaln
+
+                log_p -= np.nan_to_num(gammaln(batch.columns[name] + 1.0), nan=0.0)
+
+    def _read(self, rows: Any) -> Data:
+        data = scan(rows)
+        for name in self._variables:
+            if name not in data.columns:
+                raise DataError(f"the data has no column {name!r}, which the mixture names{nearest(name, data.columns)}")
+        return data.with_variables(dict(self._variables)).select(list(self._variables))
+
+    def _watchful(self, data: Data) -> Mixture:
+        """The mixture, its parts looking for missing cells if these rows have some, though those it was learned from had none."""
+        if not any(data.missing.values()):
+            return self._mixture
+        parts: list[Any] = [replace(part, incomplete=True) for part in self._mixture.parts]  # type: ignore[type-var]
+        return replace(self._mixture, parts=tuple(parts))
+
+    def _headline(self) -> str:
+        end = "converged" if self.converged else "not converged"
+        good = sum(o.collapsed is None for o in self.optima)
+        same = sum(o.collapsed is None and self.objective - o.objective <= 1e-3 for o in self.optima)
+        starts = f"; best of {good} starts, {same} of which reached it" if len(self.optima) > 1 else ""
+        lost = len(self.optima) - good
+        fallen = f", {lost} more collapsed" if lost else ""
+        return (
+            f"mixture of {self.k} classes, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; log-likelihood "
+            f"{self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; {end} in {self.n_iterations} iterations"
+            f"{starts}{fallen}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header, columns = [self.name, "weight"], [self.weights.tolist()]
+        for j, name in enumerate(self.columns[:8]):
+            header += [name, "sd"]
+            columns += [self.means[:, j].tolist(), np.sqrt(self.covariances[:, j, j]).tolist()]
+        for name, rates in list(self.rates.items())[:8]:
+            header, columns = [*header, f"rate of {name}"], [*columns, rates.tolist()]
+        for name, p in list(self.probs.items())[:8]:
+            v = self._variables[name]
+            assert isinstance(v, Finite)
+            header, columns = (
+                [*header, name],
+                [*columns, [f"{v.states[i]} {q[i]:.3g}" for q, i in zip(p, p.argmax(1), strict=True)]],
+            )
+        return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
+
+    def __repr__(self) -> str:
+        return f"MixtureRun: {self._headline()}\n\n{text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), caption=self._headline())

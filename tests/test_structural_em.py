@@ -1,0 +1,396 @@
+"""Structural EM: what is expected against enumeration, objectives that rise, hidden causes that are found, refusals."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice.errors import SufficeNote
+from suffice.learning import row_completions
+from suffice.learning.expectations import AvailableCases, Expectations, ExpectedMoments, IncompleteRows, NumberRows, spread
+from suffice.learning.hybrid_expectations import ExpectedMixed, MixedRows
+from suffice.learning.incomplete import problem_of
+from suffice.learning.row_completions import CodedRows
+from suffice.recipes.structural_em import structural_em
+from suffice.recipes.structural_run import StructuralRun
+from suffice.statistics import Request
+from suffice.structure.local_scores import LocalScores
+from suffice.variables import Finite
+
+
+def random_network(rng: np.random.Generator, n: int = 6, zeros: bool = False) -> Any:
+    names = [f"v{i}" for i in rng.permutation(n)]
+    variables = [Finite(name, [f"s{k}" for k in range(rng.integers(2, 4))]) for name in names]
+    parents = {
+        name: sorted(rng.choice(names[:i], min(i, int(rng.integers(0, 3))), replace=False)) for i, name in enumerate(names)
+    }
+    size = {v.name: v.n_states for v in variables}
+    cpds = {}
+    for name in names:
+        probs = rng.dirichlet(np.ones(size[name]), tuple(size[p] for p in parents[name]))
+        if zeros:
+            probs = np.where(probs < 0.2, 0.0, probs)
+            probs /= probs.sum(axis=-1, keepdims=True)
+        cpds[name] = probs
+    return sf.BayesNet(parents, cpds, variables=variables)
+
+
+def with_gaps(bn: Any, n: int, share: float, rng: np.random.Generator, hidden: Any = ()) -> Any:
+    table = bn.sample(n, seed=int(rng.integers(2**31)))
+    columns = {c: table[c].to_pylist() for c in table.column_names if c not in hidden}
+    gone = {c: rng.random(n) < share for c in columns}
+    rows = {c: [None if g else x for x, g in zip(values, gone[c], strict=True)] for c, values in columns.items()}
+    return sf.scan(rows, variables={c: bn.variables[c] for c in rows})
+
+
+def brute_force(bn: Any, rows: Any, weights: Any, names: list[str]) -> Any:
+    """E[counts] by going through every completion of every row."""
+    every = list(bn.variables)
+    sizes = [bn.variables[v].n_states for v in every]
+    states = np.array(list(product(*map(range, sizes))))
+    log_p = np.zeros(len(states))
+    with np.errstate(divide="ignore"):
+        for v in every:
+            cpd = bn[v]
+            log_p += np.log(cpd.probs[tuple(states[:, every.index(m)] for m in (*cpd.parents, v))])
+    seen = {c: rows.column(c).astype(int) for c in rows.columns}
+    table = np.zeros([bn.variables[v].n_states for v in names])
+    for i, w in enumerate(weights):
+        fits = np.ones(len(states), bool)
+        for c, column in seen.items():
+            if column[i] != 255:
+                fits &= states[:, every.index(c)] == column[i]
+        p = np.exp(log_p) * fits
+        np.add.at(table, tuple(states[:, every.index(v)] for v in names), w * p / p.sum())
+    return table
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_expected_tables_are_those_of_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bn = random_network(rng, zeros=seed % 2 == 1)
+    hidden = ["v0"] if seed % 3 == 0 else []
+    data = with_gaps(bn, 40, 0.3, rng, hidden)
+    rows = CodedRows.of(data, {n: bn.variables[n] for n in sorted(bn.variables)})
+    here = Expectations(bn, rows)
+    requests = [Request(tuple(rng.choice(sorted(bn.variables), k, replace=False))) for k in (1, 2, 2, 3, 3, 4, 5)]
+    answer = here.gather(requests)
+    for request in requests:
+        values = answer.counts(request.finite).values
+        np.testing.assert_allclose(values, brute_force(bn, data, np.ones(40), list(request.finite)), atol=1e-10)
+
+
+def test_weights_threads_and_the_numpy_definition_agree() -> None:
+    rng = np.random.default_rng(5)
+    bn = random_network(rng)
+    weights = rng.random(60)
+    drawn = bn.sample(60, seed=1)
+    columns = {c: [None if rng.random() < 0.3 else x for x in drawn[c].to_pylist()] for c in drawn.column_names}
+    data = sf.scan({**columns, "w": weights}, variables=dict(bn.variables), weights="w")
+    rows = CodedRows.of(data, {n: bn.variables[n] for n in sorted(bn.variables)})
+    here = Expectations(bn, rows)
+    assert here.weight == pytest.approx(weights.sum())
+    sets = [list(rng.choice(sorted(bn.variables), 3, replace=False)) for _ in range(30)]
+    one, at = here.tables(sets, threads=1)
+    assert np.array_equal(one, here.tables(sets, threads=3)[0])
+    number = {v.name: i for i, v in enumerate(rows.variables)}
+    sizes = np.array([v.n_states for v in rows.variables])
+    for s, a, b in zip(sets, at, at[1:], strict=False):
+        keys, share = spread(here.completions, sizes, [number[n] for n in s])
+        np.testing.assert_allclose(np.bincount(keys, share, b - a), one[a:b], atol=1e-12)
+    np.testing.assert_allclose(
+        one[: at[1]].reshape(brute_force(bn, data, weights, sets[0]).shape), brute_force(bn, data, weights, sets[0])
+    )
+
+
+def test_large_components_are_drawn_from_their_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    bn = random_network(rng)
+    data = with_gaps(bn, 30, 0.6, rng)
+    rows = CodedRows.of(data, {n: bn.variables[n] for n in sorted(bn.variables)})
+    monkeypatch.setattr(row_completions, "MOST", 8)
+    with pytest.warns(SufficeNote, match="exact draws stand for the posterior"):
+        drawn = Expectations(bn, rows)
+    for names in (["v1", "v2"], ["v0", "v3", "v4"]):
+        expected = brute_force(bn, data, np.ones(30), names)
+        np.testing.assert_allclose(drawn.gather([Request(tuple(names))]).counts(names).values, expected, atol=0.5)
+
+
+def test_huge_tables_are_lists_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    bn = random_network(rng)
+    data = with_gaps(bn, 50, 0.2, rng)
+    here = Expectations(bn, CodedRows.of(data, dict(bn.variables)))
+    dense = here.gather([Request(("v0", "v1", "v2"))]).counts(("v0", "v1", "v2"))
+    monkeypatch.setattr("suffice.learning.expectations.DENSE", 4)
+    sparse = here.gather([Request(("v0", "v1", "v2"))]).counts(("v0", "v1", "v2"))
+    assert sparse.keys is not None
+    np.testing.assert_allclose(sparse.dense(), dense.values)
+
+
+def test_an_impossible_row_is_named() -> None:
+    x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
+    bn = sf.BayesNet("x -> y", {"x": [1.0, 0.0], "y": [[1.0, 0.0], [0.5, 0.5]]}, variables=[x, y])
+    rows = CodedRows.of(sf.scan({"x": ["a", None], "y": ["a", "b"]}, variables=[x, y]), {"x": x, "y": y})
+    with pytest.raises(sf.SufficeError, match="row 2 is impossible"):
+        Expectations(bn, rows)
+
+
+def test_available_cases_are_scaled_to_all_rows() -> None:
+    x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v"])
+    data = sf.scan({"x": ["a", "b", None, "a"], "y": ["u", "v", "u", None]}, variables=[x, y])
+    here = AvailableCases(CodedRows.of(data, {"x": x, "y": y}))
+    assert here.gather([Request(("x", "y"))]).counts(["x", "y"]).values.tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    never = sf.scan({"x": ["a", "b", None, None], "y": [None, None, "u", "u"]}, variables=[x, y])
+    apart = AvailableCases(CodedRows.of(never, {"x": x, "y": y}))
+    assert apart.gather([Request(("x", "y"))]).counts(["x", "y"]).values.tolist() == [[2.0, 0.0], [2.0, 0.0]]
+
+
+def test_scores_of_expected_tables_are_those_of_their_statistics() -> None:
+    rng = np.random.default_rng(7)
+    bn = random_network(rng)
+    here = Expectations(bn, CodedRows.of(with_gaps(bn, 200, 0.2, rng), {n: bn.variables[n] for n in sorted(bn.variables)}))
+    variables = tuple(bn.variables.values())
+    families = [(0, ()), (1, (0, 2)), (5, (1, 3, 4)), (2, (5,)), (3, (0, 1, 2, 4))]
+    for score in (sf.BIC(), sf.AIC(), sf.LogLikelihood(), sf.Evidence(sf.BDeu(2)), sf.Evidence(sf.K2()), sf.Evidence(sf.BDs(1))):
+        fast = LocalScores(here, variables, score)
+        wanted = [Request(tuple(fast.names[v] for v in sorted((c, *p)))) for c, p in families]
+        slow = LocalScores(here.gather([*wanted, *(Request((n,)) for n in fast.names)]), variables, score)
+        np.testing.assert_allclose(fast.families(families), slow.families(families), rtol=1e-10)
+
+
+def test_expected_moments_are_regressions() -> None:
+    rng = np.random.default_rng(0)
+    mean, root = np.array([1e6, 0.0, -3.0]), rng.normal(size=(3, 3))
+    covariance = root @ root.T
+    x = rng.multivariate_normal(mean, covariance, 50)
+    x[rng.random(x.shape) < 0.3] = np.nan
+    rows = NumberRows(["a", "b", "c"], x, np.ones(50))
+    answer = ExpectedMoments(rows, mean, covariance).gather([]).moments((), ["a", "b", "c"])
+    first, second = np.zeros(3), np.zeros((3, 3))
+    for row in x:
+        m = np.isnan(row)
+        z = np.where(m, 0.0, row - mean)
+        left = np.zeros((3, 3))
+        if m.any():
+            gain = covariance[np.ix_(m, ~m)] @ np.linalg.inv(covariance[np.ix_(~m, ~m)])
+            z[m] = gain @ z[~m]
+            left[np.ix_(m, m)] = covariance[np.ix_(m, m)] - gain @ covariance[np.ix_(~m, m)]
+        first += z
+        second += np.outer(z, z) + left
+    np.testing.assert_allclose(answer.mean[0], mean + first / 50, rtol=1e-12)
+    np.testing.assert_allclose(answer.scatter[0], second - np.outer(first, first) / 50, rtol=1e-6)
+
+
+def mixed_rows(n: int = 300) -> dict[str, Any]:
+    rng = np.random.default_rng(4)
+    g = rng.choice(["a", "b"], n)
+    k = np.where(rng.random(n) < np.where(g == "a", 0.8, 0.2), "u", "v")
+    x = np.where(g == "a", 0.0, 3.0) + rng.normal(1e4, 1, n)
+    y = 2 * (x - 1e4) + np.where(k == "u", 3, -3) + rng.normal(0, 1, n)
+    words = {c: [None if rng.random() < 0.15 else s for s in v.tolist()] for c, v in (("g", g), ("k", k))}
+    return words | {c: np.where(rng.random(n) < 0.15, np.nan, v) for c, v in (("x", x), ("y", y))}
+
+
+def test_mixed_rows_are_expected_as_em_expects_them() -> None:
+    data = sf.scan(mixed_rows(80))
+    dag = sf.Dag("g -> k; g -> x; x -> y; k -> y")
+    problem = problem_of(dag, data)
+    parameters = problem.maximised(problem.expected(problem.first()).statistic)
+    expected = problem.expected(parameters)
+    model = problem.network(parameters, expected.statistic, "")
+    theirs = problem.statistics(expected.statistic)
+    requests = [Request(("g", "k")), Request(("g",), ("x",)), Request(("k",), ("x", "y"))]
+    ours = ExpectedMixed(model, MixedRows.of(data, data.schema)).gather(requests)
+    np.testing.assert_allclose(ours.counts(["g", "k"]).dense(), theirs.counts(["g", "k"]).dense(), rtol=1e-8)
+    for r in requests[1:]:
+        a, b = ours.moments(r.finite, r.real), theirs.moments(r.finite, r.real)
+        np.testing.assert_allclose(a.count, b.count, rtol=1e-8)
+        np.testing.assert_allclose(a.mean, b.mean, rtol=1e-10)
+        np.testing.assert_allclose(a.scatter, b.scatter, rtol=1e-6)
+
+
+def test_states_and_numbers_together() -> None:
+    run = structural_em(mixed_rows())
+    assert set(run.dag.edges) >= {("g", "x"), ("k", "y"), ("x", "y")}
+    assert [r.score for r in run.graphs] == sorted(r.score for r in run.graphs)
+    with pytest.raises(sf.SufficeError, match="'n' holds counts"):
+        structural_em(sf.scan({"n": [1, 2, 3], "x": ["a", "b", None]}, variables={"n": sf.Count}))
+
+
+@pytest.fixture(scope="module")
+def asia() -> Any:
+    bn = sf.load("asia")
+    return bn, with_gaps(bn, 1000, 0.1, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("score", [sf.BIC(), sf.AIC()])
+def test_the_observed_score_rises(asia: Any, score: Any) -> None:
+    bn, data = asia
+    run = structural_em(data, score=score)
+    scores = [r.score for r in run.graphs]
+    assert run.converged
+    assert scores == sorted(scores)
+    assert run.score == scores[-1] == run.objective
+    price = score.price(1000.0) * run.model.n_parameters
+    again = sf.em(run.dag, data, start=run.model, max_iter=1)
+    assert run.score == pytest.approx(again.log_likelihood - price, abs=1e-3)
+    assert set(run.dag.nodes) == set(bn.dag.nodes)
+    assert "converged" in repr(run)
+    facts = json.loads(json.dumps(run.to_dict()))
+    assert facts["edges"] == [list(e) for e in run.dag.edges]
+    assert facts["score"] == run.score
+
+
+def test_the_graph_is_that_of_complete_rows() -> None:
+    bn = sf.load("cancer")
+    complete = bn.sample(4000, seed=0)
+    columns = {c: complete[c].to_pylist() for c in complete.column_names}
+    rng = np.random.default_rng(0)
+    gaps = {c: [None if rng.random() < 0.05 else x for x in v] for c, v in columns.items()}
+    found = sf.search(columns, method=sf.HillClimb())
+    assert sf.shd(structural_em(gaps).dag, found.dag) <= 1
+
+
+@pytest.mark.parametrize("method", [sf.HillClimb(max_parents=2), sf.Tabu(), sf.Orders(), sf.GES(), sf.Exact(max_parents=2)])
+def test_any_method_that_works_on_scores(asia: Any, method: Any) -> None:
+    _, data = asia
+    run = structural_em(data, method=method, rounds=3)
+    assert run.score >= -2350
+    assert [r.score for r in run.graphs] == sorted(r.score for r in run.graphs)
+
+
+def common_cause(n: int = 400) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    h = rng.random(n) < 0.5
+    return {f"x{i}": np.where(rng.random(n) < np.where(h, 0.9, 0.15), "b", "a") for i in range(5)}
+
+
+def test_a_hidden_common_cause_is_found() -> None:
+    rows = common_cause()
+    run = structural_em(rows, hidden=[Finite("h", ["0", "1"])], starts=3)
+    assert {frozenset(e) for e in run.dag.edges} == {frozenset(("h", x)) for x in rows}
+    assert run.score > structural_em(rows).score
+    assert len(run.optima) == 3
+    assert max(run.optima) == pytest.approx(run.score)
+    again = structural_em(rows, hidden=[Finite("h", ["0", "1"])], starts=3)
+    assert [r.score for r in again.graphs] == [r.score for r in run.graphs]
+
+
+def test_a_hidden_variable_that_explains_nothing_is_noted() -> None:
+    rng = np.random.default_rng(0)
+    rows = {n: rng.choice(["a", "b"], 200) for n in "xyz"}
+    with pytest.warns(SufficeNote, match="'h' has no links"):
+        structural_em(rows, hidden={"h": ["0", "1"]}, starts=1)
+
+
+def test_evidence_keeps_the_best_by_cheeseman_and_stutz() -> None:
+    run = structural_em(common_cause(), hidden=[Finite("h", ["0", "1"])], score=sf.Evidence(sf.BDeu(1)), starts=2)
+    assert run.score == max(r.score for r in run.graphs)
+    assert "posterior mean" in run.model.fit_info
+    # Without gaps and hidden variables the approximation is the evidence itself.
+    rows = common_cause()
+    plain = structural_em(rows, score=sf.Evidence(sf.BDeu(1)))
+    assert plain.score == pytest.approx(sf.score(plain.dag, rows, sf.Evidence(sf.BDeu(1))))
+
+
+def test_numbers() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(1e6, 1, 500)
+    b = 2 * (a - 1e6) + rng.normal(0, 1, 500)
+    c = rng.normal(0, 1, 500)
+    d = b + c + rng.normal(0, 0.5, 500)
+    rows = {n: np.where(rng.random(500) < 0.1, np.nan, x) for n, x in zip("abcd", (a, b, c, d), strict=True)}
+    run = structural_em(rows)
+    assert run.cpdag == sf.Dag("a -> b; b -> d; c -> d").cpdag()
+    assert [r.score for r in run.graphs] == sorted(r.score for r in run.graphs)
+
+
+def test_a_run_goes_on_from_another(asia: Any) -> None:
+    _, data = asia
+    short = structural_em(data, rounds=1)
+    full = structural_em(data, start=short)
+    assert full.score >= short.score - 1e-6
+    assert full.graphs[0].dag == short.dag
+    from_graph = structural_em(data, start=short.dag, rounds=1)
+    assert from_graph.graphs[0].score == pytest.approx(short.score, abs=0.1)
+
+
+def test_constraints_and_a_prior_are_kept(asia: Any) -> None:
+    bn, data = asia
+    known = sf.Require(("smoke", "lung")) + sf.Forbid(("bronc", "smoke")) + sf.Adjacent(("asia", "xray"))
+    run = structural_em(data, constraints=known, prior=sf.BDeu(1), rounds=2)
+    assert known.check(run.dag) == []
+    assert run.model.prior == sf.BDeu(1)
+    assert (run.model["asia"].probs > 0).all()
+    assert bn.dag.nodes
+
+
+def test_a_limit_returns_the_best_so_far(asia: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data = asia
+    with pytest.raises(sf.SufficeError, match="before any network was found"):
+        structural_em(data, time_limit=1e-9)
+    taken = IncompleteRows.under
+    calls: list[Any] = []
+
+    def interrupted(self: IncompleteRows, model: Any) -> Any:
+        calls.append(model)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return taken(self, model)
+
+    monkeypatch.setattr(IncompleteRows, "under", interrupted)
+    run = structural_em(data)
+    assert isinstance(run, StructuralRun)
+    assert not run.finished
+    assert not run.converged
+    assert len(run.graphs) == 1
+    assert "best so far" in repr(run)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": sf.PC()}, "PC tests independence in rows"),
+        ({"method": sf.MMHC()}, "MMHC tests independence"),
+        ({"method": sf.HillClimb}, "a method is an object"),
+        ({"score": sf.BIC}, "a score is"),
+        ({"rounds": 0}, "rounds must be a whole number"),
+        ({"starts": 0}, "starts must be a whole number"),
+        ({"tol": -1}, "tol is a number"),
+        ({"time_limit": 0}, "time_limit is a number"),
+        ({"hidden": ["h"]}, "a hidden variable is a Finite"),
+        ({"hidden": [Finite("x", ["a", "b"])]}, "'x' is also a column"),
+        ({"hidden": [Finite("h", [str(i) for i in range(9)])]}, "more than the 4 rows"),
+        ({"start": "x -> q"}, "the start names 'q'"),
+        ({"hidden": 3}, "hidden variables are declared"),
+        ({"constraints": "x -> y"}, "constraints are"),
+    ],
+)
+def test_bad_options_are_refused(options: Any, words: str) -> None:
+    rows = {"x": ["a", "b", None, "a"], "y": ["u", "v", "u", "v"]}
+    with pytest.raises(sf.SufficeError, match=words):
+        structural_em(rows, **options)
+
+
+def test_bad_data_is_refused() -> None:
+    with pytest.raises(sf.SufficeError, match="every cell of 'y' is missing"):
+        structural_em(sf.scan({"x": ["a", "b"], "y": [None, None]}, variables={"y": ["u", "v"]}))
+    with pytest.raises(sf.SufficeError, match="no rows"):
+        structural_em(sf.scan({"x": []}, variables={"x": ["a", "b"]}))
+    with pytest.raises(sf.SufficeError, match="structural EM needs the rows"):
+        structural_em(sf.gather({"x": ["a", "b"]}, sf.Dag("x")))
+    with pytest.raises(sf.SufficeError, match="the same"):
+        structural_em({"x": [1.5, 1.5, None], "y": [1.0, 2.0, 4.0]})
+
+
+def test_rows_without_a_cell_and_weights_are_taken() -> None:
+    rows = {"x": ["a", "b", None, "a", "b"] * 9, "y": ["u", "v", None, "u", "v"] * 9, "w": [1.0, 2.0, 1.0, 0.5, 1.0] * 9}
+    run = structural_em(sf.scan(rows, weights="w"))
+    assert run.converged
+    assert {frozenset(e) for e in run.dag.edges} == {frozenset("xy")}
