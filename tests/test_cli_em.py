@@ -75,3 +75,30 @@ def test_an_interrupt_writes_the_best_so_far(run, visits, monkeypatch) -> None:
     assert "stopped before its end" in err
     assert "did not converge in 3 iterations" in err
     assert len(sf.read("model.json")) == 3
+
+
+def test_learn_with_missing_cells(run, visits) -> None:
+    code, out, err = run("learn", visits, "-o", "learned.json", "--max-parents", 2)
+    assert code == 0, err
+    assert "StructuralRun: 7 variables" in out
+    assert "by EM" in err
+    assert len(sf.read("learned.json")) == 7
+    code, out, err = run("learn", visits, "--json", "--score", "bdeu:1")
+    assert code == 0, err
+    assert out.startswith("{")
+
+
+def test_learn_with_a_hidden_variable(run, visits) -> None:
+    code, out, err = run("learn", visits, "--hidden", "cause=2", "--starts", 2, "-o", "learned.json")
+    assert code == 0, err
+    assert "8 variables" in out
+    assert "cause" in sf.read("learned.json").variables
+
+
+def test_what_learn_refuses_of_incomplete_rows(run, visits) -> None:
+    code, _, err = run("learn", visits, "--explain")
+    assert code == 1
+    assert "--explain needs complete rows" in err
+    code, _, err = run("learn", visits, "--method", "pc")
+    assert code == 1
+    assert "PC" in err

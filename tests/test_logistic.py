@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import suffice as sf
 from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
-from suffice.families.logistic import Logistic, LogisticCpd, _widest, fitted, maximised
+from suffice.families.gaussian import LinearGaussian
+from suffice.families.logistic import Logistic, _widest
+from suffice.families.logistic_cpd import LogisticCpd
+from suffice.learning.irls import fitted, maximised
 from suffice.variables import Finite, Real
 
 STATES = np.array(["a", "b", "c"])
@@ -387,3 +391,137 @@ def test_maximised_takes_any_rows():
     best = maximised(cpd, lambda c: c.family.step(c, columns, weights, newton=True))
     share = [np.average(columns["y"][columns["z"] == k], weights=weights[columns["z"] == k]) for k in (0, 1)]
     np.testing.assert_allclose(best.table().probs[:, 1], share, atol=1e-9)
+
+
+def network(graph: str = "x -> three; z -> three; v", **options: Any) -> sf.BayesNet:
+    """`three` as a regression in a network, the other nodes as usual."""
+    return sf.fit(graph, rows(), families={"three": Logistic(**options)})
+
+
+@pytest.fixture(scope="module")
+def finite() -> tuple[sf.BayesNet, sf.BayesNet]:
+    """A regression on finite parents alone, and the same network with its table written down."""
+    bn = network("z -> three; two -> three; z -> two")
+    cpds = {n: bn["three"].table() if n == "three" else bn[n] for n in bn}
+    return bn, sf.BayesNet(bn.dag, cpds, list(bn.variables.values()))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2.0])
+def test_fit_takes_a_regression_among_other_nodes(ridge):
+    bn, direct = network(ridge=ridge), fit(rows(), "three", "x z", ridge=ridge)
+    cpd = bn["three"]
+    assert isinstance(cpd, LogisticCpd)
+    assert (cpd.family, bn.n_parameters) == (Logistic(ridge), 2 * 4 + 2 + 2 + 2)
+    np.testing.assert_array_equal(cpd.arranged(["x", "z"]).coefficients, direct.coefficients)
+    plain = sf.fit("x; z; v", rows())
+    assert all(bn[n].to_frame().equals(plain[n].to_frame()) for n in plain)
+
+
+def test_log_prob_and_likelihood_of_a_network():
+    bn, table = network(), rows()
+    each = bn.log_prob(table)
+    columns = {"x": table["x"], "z": np.searchsorted(STATES, table["z"]), "three": np.searchsorted(STATES, table["three"])}
+    expected = bn["three"].log_prob(columns) + sf.fit("x; z; v", table).log_prob(table)
+    np.testing.assert_allclose(each, expected, rtol=1e-12)
+    assert bn.log_likelihood(table) == pytest.approx(each.sum(), rel=1e-12)
+    assert bn.bic(table) == pytest.approx(each.sum() - 0.5 * bn.n_parameters * np.log(400), rel=1e-12)
+    with pytest.raises(FitError, match=r"'three' is a logistic regression, .* needs the rows"):
+        bn.log_likelihood()
+
+
+def test_samples_of_a_network_give_it_back():
+    """40,000 rows: the coefficients within four standard errors, which are at most 0.034 (of x: 0.0072)."""
+    bn = network()
+    drawn = bn.sample(40_000, seed=1)
+    assert drawn.equals(bn.sample(40_000, seed=1))
+    again = sf.fit(bn, drawn, families={"three": Logistic()})["three"]
+    np.testing.assert_allclose(again.coefficients, bn["three"].coefficients, atol=0.136)
+    j = again.terms.index("x")
+    np.testing.assert_allclose(again.coefficients[:, j], bn["three"].coefficients[:, j], atol=0.029)
+
+
+@pytest.mark.parametrize("graph", ["x -> three; z -> three; v", "z -> three", "three"])
+def test_json_gives_back_the_same_network(graph, tmp_path):
+    bn = network(graph, ridge=0.5)
+    sf.write(bn, tmp_path / "bn.json")
+    again = sf.read(tmp_path / "bn.json")
+    assert again == bn
+    assert again["three"].family == Logistic(0.5)
+    # the centre is not kept: it changes no probability but for rounding
+    np.testing.assert_allclose(again.log_prob(rows()), bn.log_prob(rows()), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda bn: bn.query("three"),
+        lambda bn: bn.query("z", {"three": "a"}),
+        lambda bn: bn.query("three", {"x": 1.0}),
+        lambda bn: bn.query("x", {"z": "a"}),
+        lambda bn: bn.log_prob(rows() | {"z": [None, *rows()["z"][1:]]}),
+        lambda bn: bn.entropy(),
+        lambda bn: sf.kl(bn, bn),
+    ],
+)
+def test_inference_with_a_real_parent_is_refused(ask):
+    with pytest.raises(
+        ModelError, match=r"^'three' is a logistic regression on the number 'x': there is no exact inference"
+    ) as no:
+        ask(network())
+    assert ". " not in str(no.value)
+
+
+def test_inference_with_finite_parents_is_that_of_the_table(finite):
+    bn, table = finite
+    for targets, known in (("three", {}), ("three", {"z": "b"}), ("z", {"three": "a"}), (["z", "two"], {"three": "c"})):
+        np.testing.assert_allclose(bn.query(targets, known).probs, table.query(targets, known).probs, rtol=1e-12)
+    holes = {"z": ["a", None, "c"], "two": ["a", "b", None], "three": ["c", "a", "b"]}
+    np.testing.assert_allclose(bn.log_prob(holes), table.log_prob(holes), rtol=1e-12)
+
+
+def test_do_on_parents_of_a_regression():
+    """With its numbers set it is a table; with a state set it is what it was."""
+    bn = network("x -> three; v -> three; z -> three; z -> x")
+    cpd = bn["three"]
+    one = bn.do({"x": 9.0})["three"]
+    assert isinstance(one, LogisticCpd)
+    assert set(one.parents) == {"v", "z"}
+    at = {"x": np.full(3, 9.0), "v": np.full(3, 0.5), "z": np.arange(3)}
+    both = bn.do({"x": 9.0, "v": 0.5})
+    np.testing.assert_allclose(both["three"].probs, cpd.probs_of(at), rtol=1e-12)
+    np.testing.assert_allclose(both.query("three").probs, bn["z"].probs @ cpd.probs_of(at), rtol=1e-12)
+    set_state = bn.do({"z": "b"})
+    np.testing.assert_array_equal(set_state["three"].coefficients, cpd.coefficients)
+    assert set(set_state.sample(20, seed=0)["z"].to_pylist()) == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "families", "message"),
+    [
+        ("x -> two", {"two": Logistic}, "the family of 'two' is an object such as Logistic\\(\\), not <class"),
+        ("x -> two", {"two": "logistic"}, "the family of 'two' is an object such as Logistic\\(\\), not 'logistic'"),
+        ("x -> two", {"tow": Logistic()}, "'tow', which is not in the graph; did you mean 'two'"),
+        ("x -> two", {"three": Logistic()}, "'three', which is not in the graph"),
+        ("x -> v", {"v": Logistic()}, "finite.* 'v' is Real"),
+        ("z -> two", {"two": LinearGaussian()}, "numbers.* 'two' is Finite"),
+        ("x -> two", None, "the finite node 'two' has the real parent 'x', .*families={'two': Logistic\\(\\)}"),
+    ],
+)
+def test_families_that_do_not_fit_are_refused(graph, families, message):
+    with pytest.raises(SufficeError, match=message) as refused:
+        sf.fit(graph, rows(), families=families)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.xfail(raises=AttributeError, strict=True, reason="models/divergence.py takes every CPD but a Table for a Gaussian")
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (lambda bn, table: bn.entropy(), lambda table: table.entropy()),
+        (lambda bn, table: sf.kl(bn, table), lambda table: 0.0),
+        (lambda bn, table: sf.kl(table, bn), lambda table: 0.0),
+    ],
+)
+def test_entropy_and_divergence_with_finite_parents(of, expected, finite):
+    bn, table = finite
+    assert of(bn, table) == pytest.approx(expected(table), abs=1e-12)

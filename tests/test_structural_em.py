@@ -387,6 +387,8 @@ def test_bad_data_is_refused() -> None:
         structural_em(sf.gather({"x": ["a", "b"]}, sf.Dag("x")))
     with pytest.raises(sf.SufficeError, match="the same"):
         structural_em({"x": [1.5, 1.5, None], "y": [1.0, 2.0, 4.0]})
+    with pytest.raises(sf.SufficeError, match="the same"):
+        structural_em({"x": [1.5, 1.5, None], "y": ["a", "b", "a"]})
 
 
 def test_rows_without_a_cell_and_weights_are_taken() -> None:

@@ -59,7 +59,7 @@ _HOME = {
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
     "Logistic": "families.logistic",
-    "LogisticCpd": "families.logistic",
+    "LogisticCpd": "families.logistic_cpd",
     "MMHC": "structure.mmhc",
     "Majority": "structure.orientation",
     "Marginals": "models.answers",
@@ -88,6 +88,7 @@ _HOME = {
     "Samples": "models.samples",
     "Squarem": "learning.climb",
     "Statistics": "statistics",
+    "StructuralRun": "recipes.structural_run",
     "SufficeError": "errors",
     "SufficeNote": "errors",
     "TAN": "structure.chow_liu",
@@ -115,6 +116,7 @@ _HOME = {
     "score": "learning.fit",
     "search": "structure.search",
     "shd": "graphs",
+    "structural_em": "recipes.structural_em",
     "write": "formats",
 }
 
@@ -192,6 +194,7 @@ __all__ = [
     "Samples",
     "Squarem",
     "Statistics",
+    "StructuralRun",
     "SufficeError",
     "SufficeNote",
     "Tabu",
@@ -218,6 +221,7 @@ __all__ = [
     "score",
     "search",
     "shd",
+    "structural_em",
     "write",
 ]
 
@@ -228,7 +232,8 @@ if TYPE_CHECKING:
     from suffice.families.conditional_gaussian import Gaussian
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
-    from suffice.families.logistic import Logistic, LogisticCpd
+    from suffice.families.logistic import Logistic
+    from suffice.families.logistic_cpd import LogisticCpd
     from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
     from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
     from suffice.formats import load, read, write
@@ -251,6 +256,8 @@ if TYPE_CHECKING:
     from suffice.recipes.cross_validate import cross_validate
     from suffice.recipes.learn import learn
     from suffice.recipes.missingness import Missingness, missingness
+    from suffice.recipes.structural_em import structural_em
+    from suffice.recipes.structural_run import StructuralRun
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.statistics import Counts, Moments, Request, Statistics
     from suffice.structure.chow_liu import TAN, ChowLiu

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from suffice.engines.scan import scan
-from suffice.families.logistic import LogisticCpd, fitted
+from suffice.families.logistic_cpd import LogisticCpd
+from suffice.learning.irls import fitted
 from suffice.variables import Finite, Real
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
-from suffice.errors import DataError, FitError, TooLarge, listed
+from suffice.errors import FitError, TooLarge, listed
 from suffice.learning.hybrid_expectations import ExpectedMixed, MixedRows
-from suffice.learning.normal_regression import joint_normal, regression
+from suffice.learning.normal_regression import constant, joint_normal, regression
 from suffice.learning.row_completions import CodedRows, Completions
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
@@ -252,7 +252,7 @@ class NumberRows:
         variance = (w * (x - mean) ** 2).sum(axis=0) / total
         for name, v in zip(self.names, variance, strict=True):
             if not v > 0:
-                raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
+                raise constant(name)
         return mean, variance
 
 

@@ -10,10 +10,11 @@ from suffice.errors import DataError, FitError, MissingCells, listed, nearest, n
 from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.gathering import gather
-from suffice.families.logistic import Logistic, fitted
+from suffice.families.logistic import Logistic
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.learning.incomplete import task_of
+from suffice.learning.irls import fitted
 from suffice.models.bayes_net import BayesNet, estimated
 from suffice.scores import BIC
 from suffice.statistics import Statistics

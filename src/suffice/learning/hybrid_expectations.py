@@ -17,7 +17,7 @@ from suffice.engines.encode import missing_code
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.learning.normal_regression import joint_normal, regression
+from suffice.learning.normal_regression import constant, joint_normal, regression
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
@@ -59,6 +59,9 @@ class MixedRows(NamedTuple):
             numbers[part] = np.column_stack([batch.columns[r] for r in reals])
             if batch.weight is not None:
                 weights[part] = batch.weight
+        for name, column in zip(reals, numbers.T, strict=True):
+            if not np.nanmin(column) < np.nanmax(column):
+                raise constant(name)
         centre = np.nanmean(numbers, axis=0)
         return MixedRows(finite, reals, codes, numbers - centre, centre, weights)
 

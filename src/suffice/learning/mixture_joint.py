@@ -37,7 +37,7 @@ SINGULAR = 1e-12
 
 
 SMALL = 2**19
-"""Multiplications of a product of matrices that the BLAS makes in one thread: its threads would wait for each other, and for ours."""
+"""Multiplications of a product that the BLAS makes in one thread; threads of its own would wait for each other, and for ours."""
 
 
 class Normals(NamedTuple):
@@ -97,7 +97,7 @@ class Joint:
         return _Prepared(theta, _pattern(theta, np.ones(len(self.names), dtype=bool)))
 
     def scored(self, prepared: _Prepared, batch: Batch, rows: slice, log_probs: Array) -> _Memory:
-        k, d = self.n_classes, len(self.names)
+        d = len(self.names)
         x = np.ones((d + 1, log_probs.shape[1]))
         for j, name in enumerate(self.names):
             np.subtract(batch.columns[name][rows], self.shift[j], out=x[j])

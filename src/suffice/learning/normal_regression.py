@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed
+from suffice.errors import DataError, FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.models.bayes_net import BayesNet
 
@@ -67,3 +67,8 @@ def regression(covariance: Floats, shown: npt.NDArray[np.bool_], names: Sequence
     out, into = scale[~shown], scale[shown]
     log_scale = float(np.log(np.diag(inverse)).sum() - np.log(into).sum())
     return Fit(unscaled * out[:, None] / into, left * out[:, None] * out, inverse.T / into[:, None], log_scale)
+
+
+def constant(name: str) -> DataError:
+    """Why a column cannot be normal."""
+    return DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")

@@ -1,0 +1,271 @@
+"""The conditional distribution of a logistic regression: log-odds that are linear in the parents, and its columns.
+
+    p(y = k | x) = exp ηₖ / Σⱼ exp ηⱼ        η₀ = 0 and ηₖ = aₖ + bₖ·x
+
+How it is fitted is in `logistic` (one step uphill) and `learning.irls` (to the top, from complete rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import html_table, text_table
+from suffice.errors import DataError, FitError, ModelError
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import split
+from suffice.families.family import Array, Columns, Interval, frame
+from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.families.logistic import Logistic
+
+CELLS = 2**20
+"""Numbers of the design that are held at once: 8 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticCpd:
+    """p(child | parents) by the log-odds of each state against the first: intercept[k] + coefficients[k]·x for state k + 1.
+
+    The columns of the coefficients are `terms`: a number per real parent, an indicator per state but the first of a finite one,
+    in the order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
+
+    >>> from suffice.variables import Real
+    >>> LogisticCpd(Finite("y", ["no", "yes"]), (Real("x"), Finite("z", ["a", "b"])), [0.5], [[2.0, -1.0]])
+    p(y | x, z), logistic, against y=no
+    y    intercept  x  z=b
+    ───  ─────────  ─  ───
+    yes  0.5        2  -1
+    """
+
+    child: Finite
+    parent_variables: tuple[Variable, ...]
+    intercept: Array
+    coefficients: Array
+    centre: Array = field(default_factory=lambda: np.zeros(0))
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        K, p = finite_child(self.child).n_states, len(self.terms)
+        shapes = {"intercept": (K - 1,), "coefficients": (K - 1, p), "centre": (p,)}
+        for name, shape in shapes.items():
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if name == "centre" and not array.size:
+                array = np.zeros(shape)
+            if array.shape != shape:
+                raise ModelError(f"the {name} of {self.child.name!r} needs the shape {shape}, not {array.shape}")
+            if not np.isfinite(array).all():
+                raise ModelError(f"the {name} of {self.child.name!r} must be finite numbers")
+            object.__setattr__(self, name, frozen(array))
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The parents in the order of the graph."""
+        return tuple(p.name for p in self.parent_variables)
+
+    @property
+    def finite_parents(self) -> tuple[Finite, ...]:
+        return split(self.parent_variables)[0]
+
+    @property
+    def real_parents(self) -> tuple[str, ...]:
+        return tuple(p.name for p in split(self.parent_variables)[1])
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the columns of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
+        return terms(self.parent_variables)
+
+    @property
+    def family(self) -> Logistic:
+        from suffice.families.logistic import Logistic
+
+        return Logistic(self.ridge)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.intercept.size + self.coefficients.size
+
+    @property
+    def seen(self) -> None:
+        return None
+
+    @property
+    def imagined(self) -> None:
+        return None
+
+    @property
+    def unsupported(self) -> npt.NDArray[np.bool_]:
+        """Never: one set of coefficients speaks for every configuration of the finite parents."""
+        return np.zeros(sizes(self.finite_parents), dtype=bool)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        raise FitError(
+            f"{self.child.name!r} is a logistic regression without a posterior, and so without credible intervals; those of its "
+            "information matrix are yet to come"
+        )
+
+    def log_likelihood(self, statistic: Any) -> float:
+        raise needs_rows(self.child)
+
+    def probs_of(self, columns: Columns) -> Array:
+        """p(child | parents) of each row: one row per row, one column per state."""
+        n = len(columns[self.parents[0]]) if self.parents else len(next(iter(columns.values())))
+        return np.exp(self._log_probs(columns, n)).T
+
+    def log_prob(self, columns: Columns) -> Array:
+        child = codes_of(columns, self.child)
+        return np.asarray(self._log_probs(columns, len(child))[child, np.arange(len(child))])
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        """Codes of the child for n rows whose parents are in `columns`."""
+        ends = np.cumsum(np.exp(self._log_probs(columns, n)), axis=0)
+        return np.asarray((rng.random(n) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
+
+    def table(self) -> Table:
+        """The same distribution as a table, if no parent is a number."""
+        if self.real_parents:
+            raise ModelError(
+                f"{self.child.name!r} has the real parent {self.real_parents[0]!r}, and no table of its probabilities"
+            )
+        finite = self.finite_parents
+        n = checked_cells((*finite, self.child), f"the table of {self.child.name!r}") // self.child.n_states
+        codes = np.unravel_index(np.arange(n), sizes(finite)) if finite else ()
+        probs = np.exp(self._log_probs({v.name: c for v, c in zip(finite, codes, strict=True)}, n)).T
+        return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
+
+    def columns_of(self, parent: str) -> slice:
+        """Where the coefficients of a parent are."""
+        before = self.parent_variables[: self.parents.index(parent)]
+        start = len(terms(before))
+        return slice(start, start + len(terms(self.parent_variables[len(before) : len(before) + 1])))
+
+    def effects(self, parent: str) -> Array:
+        """The log-odds that each state of a finite parent adds (the first axis), those of its first state being 0."""
+        own = self.coefficients[:, self.columns_of(parent)].T
+        return np.concatenate([np.zeros((1, own.shape[1])), own])
+
+    def arranged(self, parents: Sequence[str]) -> LogisticCpd:
+        """The same distribution, the parents in another order or some of them left out."""
+        columns = [j for p in parents for j in range(len(self.terms))[self.columns_of(p)]]
+        variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
+        return replace(self, parent_variables=variables, coefficients=self.coefficients[:, columns], centre=self.centre[columns])
+
+    def without(self, values: Mapping[str, float]) -> LogisticCpd:
+        """The distribution where some real parents are these numbers, which move into the intercept."""
+        intercept = self.intercept + sum(self.coefficients[:, self.columns_of(p)][:, 0] * x for p, x in values.items())
+        return replace(self, intercept=intercept).arranged([p for p in self.parents if p not in values])
+
+    def to_frame(self) -> Any:
+        """One row per state but the first: its intercept and a column per coefficient."""
+        header, rows = self._rows()
+        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
+
+    def _log_probs(self, columns: Columns, n: int) -> Array:
+        """ln p of each state (the first axis) in each row."""
+        parts = []
+        for start in range(0, n, block := max(1, CELLS // (1 + len(self.terms) + self.child.n_states))):
+            part = {p: columns[p][start : start + block] for p in self.parents}
+            parts.append(softmax(self, design(self, part, min(block, n - start)))[0])
+        return np.concatenate(parts, axis=1) if parts else np.zeros((self.child.n_states, 0))
+
+    def _rows(self) -> tuple[list[str], list[list[object]]]:
+        header = [self.child.name, "intercept", *self.terms]
+        numbers = np.concatenate([self.intercept[:, None], self.coefficients], axis=1).tolist()
+        return header, [[state, *row] for state, row in zip(self.child.states[1:], numbers, strict=True)]
+
+    def _title(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        return f"p({self.child.name}{given}), logistic, against {self.child.name}={self.child.states[0]}"
+
+    def __repr__(self) -> str:
+        header, rows = self._rows()
+        more = len(rows) - 16
+        return f"{self._title()}\n{text_table(header, rows[:16])}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        header, rows = self._rows()
+        return html_table(header, rows[:32], caption=self._title())
+
+
+def needs_rows(child: Variable) -> FitError:
+    return FitError(
+        f"{child.name!r} is a logistic regression, whose likelihood is not a function of counts and moments: it needs the rows"
+    )
+
+
+def terms(parents: Sequence[Variable]) -> tuple[str, ...]:
+    """The names of the columns that parents give a regression.
+
+    >>> from suffice.variables import Real
+    >>> terms([Real("x"), Finite("z", ["a", "b", "c"])])
+    ('x', 'z=b', 'z=c')
+    """
+    return tuple(v.name if state is None else f"{v.name}={state}" for v, state in expanded(parents))
+
+
+def expanded(parents: Sequence[Variable]) -> Iterator[tuple[Variable, str | None]]:
+    """The parent, and its state if it is finite, of each column."""
+    for v in parents:
+        yield from ((v, s) for s in v.states[1:]) if isinstance(v, Finite) else ((v, None),)
+
+
+def are_numbers(parents: Sequence[Variable]) -> npt.NDArray[np.bool_]:
+    """Which of the columns are numbers."""
+    return np.array([state is None for _, state in expanded(parents)], dtype=bool)
+
+
+def design(cpd: LogisticCpd, columns: Columns, n: int) -> Array:
+    """Xᵀ: a row of ones, then one row per column of the regression."""
+    X = np.ones((1 + len(cpd.terms), n))
+    j = 1
+    for v in cpd.parent_variables:
+        if isinstance(v, Finite):
+            codes = codes_of(columns, v)
+            np.equal(codes, np.arange(1, v.n_states)[:, None], out=X[j : j + v.n_states - 1], casting="unsafe")
+            j += v.n_states - 1
+        else:
+            np.subtract(columns[v.name], cpd.centre[j - 1], out=X[j])
+            if not np.isfinite(X[j]).all():
+                raise DataError(
+                    f"{v.name!r} has missing cells, and the logistic regression of {cpd.child.name!r} needs its numbers"
+                )
+            j += 1
+    return X
+
+
+def codes_of(columns: Columns, v: Finite) -> npt.NDArray[np.intp]:
+    codes = np.asarray(columns[v.name], dtype=np.intp)
+    if codes.size and not 0 <= codes.min() <= codes.max() < v.n_states:
+        raise DataError(f"{v.name!r} has missing cells, and a logistic regression needs its states")
+    return codes
+
+
+def softmax(cpd: LogisticCpd, X: Array) -> tuple[Array, Array, Array]:
+    """ln p, p and 1 − p of each state (the first axis) in each row; 1 − p keeps its digits where p is nearly 1."""
+    levels = cpd.intercept + cpd.coefficients @ cpd.centre
+    eta = np.zeros((cpd.child.n_states, X.shape[1]))
+    eta[1:] = np.concatenate([levels[:, None], cpd.coefficients], axis=1) @ X
+    top = eta.argmax(axis=0)[None]
+    eta -= np.take_along_axis(eta, top, axis=0)
+    P = np.exp(eta)
+    np.put_along_axis(P, top, 0.0, axis=0)
+    others = P.sum(axis=0, keepdims=True)
+    np.put_along_axis(P, top, 1.0, axis=0)
+    P /= 1.0 + others
+    rest = 1.0 - P
+    np.put_along_axis(rest, top, others / (1.0 + others), axis=0)
+    return eta - np.log1p(others), P, rest
+
+
+def finite_child(v: Variable) -> Finite:
+    if not isinstance(v, Finite) or v.n_states < 2:
+        raise FitError(f"Logistic is a family of finite nodes of two states or more, and {v.name!r} is {v!r}")
+    return v
