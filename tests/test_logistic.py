@@ -513,7 +513,6 @@ def test_families_that_do_not_fit_are_refused(graph, families, message):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.xfail(raises=AttributeError, strict=True, reason="models/divergence.py takes every CPD but a Table for a Gaussian")
 @pytest.mark.parametrize(
     ("of", "expected"),
     [

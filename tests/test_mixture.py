@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,8 @@ def test_order_of_classes_does_not_depend_on_the_start() -> None:
     again = mixture(rows, 3, seed=0, starts=3, tol=1e-9)
     np.testing.assert_array_equal(runs[0].means, again.means)
     assert runs[0].model == again.model
+    repr(again)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).means, again.means)
 
 
 def test_starts_of_a_user() -> None:

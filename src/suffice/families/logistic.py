@@ -99,7 +99,7 @@ class Logistic:
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         """Counts of the child: what statistics can say before the rows are passed over."""
-        return Request((child.name,))
+        return Request((finite_child(child).name,))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return (finite_child(child).n_states - 1) * (1 + len(terms(parents)))

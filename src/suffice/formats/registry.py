@@ -17,7 +17,9 @@ from suffice.graphs import Dag
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.models.bayes_net import BayesNet
+    from suffice.families.logistic_cpd import LogisticCpd
+from suffice.models.bayes_net import BayesNet
+from suffice.models.compiled import tabled
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -154,4 +156,5 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
         note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
-    return FiniteNetwork(tuple(finite), {v.name: Table(tuple(bn[v.name].parents), bn[v.name].probs) for v in finite})
+    cpds = {v.name: tabled(bn[v.name]) if isinstance(bn[v.name], LogisticCpd) else bn[v.name] for v in finite}
+    return FiniteNetwork(tuple(finite), {name: Table(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})

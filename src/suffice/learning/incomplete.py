@@ -9,6 +9,7 @@ from typing import Any
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
+from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
@@ -97,12 +98,22 @@ def task_of(
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
+    _check_families(families, graph, variables)
+    return Task(graph, rows, variables, tuple(unseen), as_prior(prior), how, dict(families or {}), threads)
+
+
+def _check_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
+    """Refuse families of nodes that are not there, and those that a node cannot have."""
+    if not isinstance(families or {}, Mapping):
+        raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
     for name, family in (families or {}).items():
         if name not in graph:
-            raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(name, graph.nodes)}")
-        if isinstance(family, type) or not hasattr(family, "n_parameters"):
-            raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
-    return Task(graph, rows, variables, tuple(unseen), as_prior(prior), how, dict(families or {}), threads)
+            raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
+        if isinstance(family, type):
+            raise FitError(f"a family is an object: write {family.__name__}(), not the class, for {name!r}")
+        child, parents = variables[name], [variables[p] for p in graph.parents(name)]
+        if not getattr(family, "iterative", False) and family != family_of(child, parents):
+            raise FitError(f"{name!r} cannot have the family {family!r}: only Logistic(), for finite nodes, may be chosen so far")
 
 
 def _hidden(hidden: Any) -> dict[str, Finite]:

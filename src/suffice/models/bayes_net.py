@@ -366,6 +366,7 @@ def estimated(
     for name in dag.nodes:
         if ready and name in ready:
             cpds[name] = ready[name]
+            unspoken += [name] if prior is not None else []
             continue
         child, parents = variables[name], [variables[p] for p in dag.parents(name)]
         family = family_of(child, parents)

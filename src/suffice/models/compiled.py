@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def _tabled(cpd: LogisticCpd) -> Table:
+def tabled(cpd: LogisticCpd) -> Table:
+    """A logistic regression on finite parents as a table."""
     if cpd.real_parents:
         raise ModelError(
             f"{cpd.child.name!r} is a logistic regression on the number {cpd.real_parents[0]!r}: there is no exact inference in "
@@ -50,7 +51,7 @@ class Compiled:
         for i, name in enumerate(self.finite):
             cpd = self._cpds[name]
             if isinstance(cpd, LogisticCpd):
-                cpd = _tabled(cpd)
+                cpd = tabled(cpd)
             assert isinstance(cpd, Table)
             factors.append(((*(self.index[p] for p in cpd.parents), i), i, cpd.probs))
         return Network.of([v.n_states for v in self.variables.values()], factors)

@@ -18,6 +18,7 @@ from suffice.engines.distinct import entropy_of_rows
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
+from suffice.families.logistic_cpd import LogisticCpd
 from suffice.inference.posterior import conditional
 from suffice.models.bayes_net import BayesNet
 from suffice.variables import Count, Finite
@@ -86,6 +87,8 @@ def _expected_log(p: BayesNet, q: BayesNet) -> float:
     total, real = 0.0, []
     for name in q:
         cpd = q[name]
+        if isinstance(cpd, LogisticCpd):
+            cpd = tabled(cpd)
         if isinstance(q.variables[name], Count):
             raise ModelError(f"{name!r} is a count: entropies and divergences of counts have no formula here yet")
         if isinstance(cpd, Table):

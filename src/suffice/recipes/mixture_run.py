@@ -147,13 +147,13 @@ class MixtureRun(Run[BayesNet]):
                 result[np.ix_(range(self.k), at, at)] = moved.covariances
         return _held(result)
 
-    @cached_property
+    @property
     def probs(self) -> Mapping[str, Array]:
         """p(state | class) of each finite column: class × state."""
         found = {n: _held(p) for _, m in self._named for n, p in (m.probs or {}).items()}
         return MappingProxyType(found)
 
-    @cached_property
+    @property
     def rates(self) -> Mapping[str, Array]:
         """The Poisson rate of each count in each class."""
         found = {n: _held(p) for _, m in self._named for n, p in (m.rates or {}).items()}
