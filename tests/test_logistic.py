@@ -503,7 +503,7 @@ def test_do_on_parents_of_a_regression():
         ("x -> two", {"tow": Logistic()}, "'tow', which is not in the graph; did you mean 'two'"),
         ("x -> two", {"three": Logistic()}, "'three', which is not in the graph"),
         ("x -> v", {"v": Logistic()}, "finite.* 'v' is Real"),
-        ("z -> two", {"two": LinearGaussian()}, "numbers.* 'two' is Finite"),
+        ("z -> two", {"two": LinearGaussian()}, "'two' cannot have the family LinearGaussian"),
         ("x -> two", None, "the finite node 'two' has the real parent 'x', .*families={'two': Logistic\\(\\)}"),
     ],
 )

@@ -109,8 +109,8 @@ def _check_families(families: Any, graph: Dag, variables: Mapping[str, Variable]
     for name, family in (families or {}).items():
         if name not in graph:
             raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
-        if isinstance(family, type):
-            raise FitError(f"a family is an object: write {family.__name__}(), not the class, for {name!r}")
+        if isinstance(family, type) or not hasattr(family, "n_parameters"):
+            raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
         child, parents = variables[name], [variables[p] for p in graph.parents(name)]
         if not getattr(family, "iterative", False) and family != family_of(child, parents):
             raise FitError(f"{name!r} cannot have the family {family!r}: only Logistic(), for finite nodes, may be chosen so far")

@@ -118,9 +118,10 @@ class Joint:
         """Rows that miss the same cells go together."""
         k, d = self.n_classes, len(self.names)
         z, left = np.empty((k, d + 1, x.shape[1])), []
-        keys, which = np.unique(np.packbits(seen, axis=0), axis=1, return_inverse=True)
-        for g, key in enumerate(keys.T):
-            rows = np.flatnonzero(which.reshape(-1) == g)
+        packed = np.ascontiguousarray(np.packbits(seen, axis=0).T)
+        keys, which = np.unique(packed.view(np.dtype((np.void, packed.shape[1]))).ravel(), return_inverse=True)
+        groups = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+        for key, rows in zip(keys, groups, strict=True):
             pattern = self._pattern_of(prepared, key.tobytes(), seen[:, rows[0]])
             z[:, :, rows] = pattern.matrix @ x[:, rows]
             log_probs[:, rows] += pattern.constant

@@ -21,6 +21,7 @@ from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.logistic_cpd import LogisticCpd
 from suffice.inference.posterior import conditional
 from suffice.models.bayes_net import BayesNet
+from suffice.models.compiled import tabled
 from suffice.variables import Count, Finite
 
 Array = npt.NDArray[np.float64]
