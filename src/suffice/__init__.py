@@ -28,6 +28,7 @@ _HOME = {
     "Candidates": "structure.constraints",
     "ChiSquared": "structure.independence",
     "ChowLiu": "structure.chow_liu",
+    "Collapsed": "learning.objective",
     "Conservative": "structure.orientation",
     "Constraints": "structure.constraints",
     "Count": "variables",
@@ -35,6 +36,7 @@ _HOME = {
     "Cpdag": "graphs",
     "Dag": "graphs",
     "Data": "engines.data",
+    "Diagonal": "learning.mixture_kinds",
     "Dirichlet": "families.priors",
     "Distribution": "models.answers",
     "EmRun": "learning.em",
@@ -45,13 +47,16 @@ _HOME = {
     "FisherZ": "structure.independence",
     "Forbid": "structure.constraints",
     "Found": "structure.found",
+    "Full": "learning.mixture_kinds",
     "GES": "structure.ges",
     "GSquared": "structure.independence",
     "Gamma": "families.priors",
     "Gaussian": "families.conditional_gaussian",
     "Gibbs": "inference.sampling",
     "Graph": "graphs",
+    "HeldOut": "recipes.mixture_judges",
     "HillClimb": "structure.hill_climb",
+    "ICL": "recipes.mixture_judges",
     "Information": "learning.information",
     "K2": "families.priors",
     "LBFGS": "learning.gradient",
@@ -67,6 +72,7 @@ _HOME = {
     "Mean": "families.family",
     "Missingness": "recipes.missingness",
     "Mixture": "models.mixture",
+    "MixtureRun": "recipes.mixture_run",
     "Mode": "families.family",
     "Moments": "statistics",
     "MostProbable": "models.answers",
@@ -86,6 +92,7 @@ _HOME = {
     "Require": "structure.constraints",
     "Run": "iteration",
     "Samples": "models.samples",
+    "Spherical": "learning.mixture_kinds",
     "Squarem": "learning.climb",
     "Statistics": "statistics",
     "StructuralRun": "recipes.structural_run",
@@ -93,6 +100,7 @@ _HOME = {
     "SufficeNote": "errors",
     "TAN": "structure.chow_liu",
     "Tabu": "structure.tabu",
+    "Tied": "learning.mixture_kinds",
     "Tiers": "structure.constraints",
     "bootstrap": "recipes.bootstrap",
     "compare": "graphs",
@@ -107,6 +115,7 @@ _HOME = {
     "learn": "recipes.learn",
     "load": "formats",
     "missingness": "recipes.missingness",
+    "mixture": "recipes.mixture",
     "n_dags": "graphs",
     "observed_information": "learning.information",
     "order_mcmc": "structure.order_mcmc",
@@ -124,6 +133,7 @@ __all__ = [
     "AIC",
     "BIC",
     "GES",
+    "ICL",
     "K2",
     "LBFGS",
     "MMHC",
@@ -139,6 +149,7 @@ __all__ = [
     "Candidates",
     "ChiSquared",
     "ChowLiu",
+    "Collapsed",
     "Conservative",
     "Constraints",
     "Count",
@@ -146,6 +157,7 @@ __all__ = [
     "Cpdag",
     "Dag",
     "Data",
+    "Diagonal",
     "Dirichlet",
     "Distribution",
     "EmRun",
@@ -156,11 +168,13 @@ __all__ = [
     "FisherZ",
     "Forbid",
     "Found",
+    "Full",
     "GSquared",
     "Gamma",
     "Gaussian",
     "Gibbs",
     "Graph",
+    "HeldOut",
     "HillClimb",
     "Information",
     "LikelihoodWeighting",
@@ -174,6 +188,7 @@ __all__ = [
     "Mean",
     "Missingness",
     "Mixture",
+    "MixtureRun",
     "Mode",
     "Moments",
     "MostProbable",
@@ -192,12 +207,14 @@ __all__ = [
     "Require",
     "Run",
     "Samples",
+    "Spherical",
     "Squarem",
     "Statistics",
     "StructuralRun",
     "SufficeError",
     "SufficeNote",
     "Tabu",
+    "Tied",
     "Tiers",
     "bootstrap",
     "compare",
@@ -212,6 +229,7 @@ __all__ = [
     "learn",
     "load",
     "missingness",
+    "mixture",
     "n_dags",
     "observed_information",
     "order_mcmc",
@@ -245,6 +263,8 @@ if TYPE_CHECKING:
     from suffice.learning.fit import fit, score
     from suffice.learning.gradient import LBFGS, Projected, gradient
     from suffice.learning.information import Information, observed_information
+    from suffice.learning.mixture_kinds import Diagonal, Full, Spherical, Tied
+    from suffice.learning.objective import Collapsed
     from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet
     from suffice.models.bde import BDe
@@ -256,6 +276,9 @@ if TYPE_CHECKING:
     from suffice.recipes.cross_validate import cross_validate
     from suffice.recipes.learn import learn
     from suffice.recipes.missingness import Missingness, missingness
+    from suffice.recipes.mixture import mixture
+    from suffice.recipes.mixture_judges import ICL, HeldOut
+    from suffice.recipes.mixture_run import MixtureRun
     from suffice.recipes.structural_em import structural_em
     from suffice.recipes.structural_run import StructuralRun
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
