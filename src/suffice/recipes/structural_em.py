@@ -22,6 +22,7 @@ from suffice.families.gathering import requests
 from suffice.families.priors import BDs, as_prior
 from suffice.graphs import Dag
 from suffice.iteration import Iteration, OutOfTime, Progress
+from suffice.kernels import together
 from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, problem_of, task_of
 from suffice.learning.problem import Problem as ParameterProblem
@@ -92,6 +93,7 @@ def structural_em(
     if not isinstance(tol, (int, float)) or not tol >= 0:
         raise FitError(f"tol is a number of at least 0, not {tol!r}")
     start = start.model if isinstance(start, StructuralRun) else start
+    together("expectations", "bucket_trees", "components")
     task = _task(data, hidden, start if isinstance(start, BayesNet) else None, threads)
     problem = search_problem(
         _blank(task),
