@@ -429,3 +429,18 @@ def test_a_start_may_lack_parameters_somewhere() -> None:
     theta = problem.parameters(start)
     assert np.isfinite(theta["x"].variance).all()
     assert np.isfinite(problem.expected(theta).log_likelihood)
+
+
+@pytest.mark.parametrize("prior", [None, (sf.Dirichlet(1.5), sf.NormalInverseGamma())])
+def test_incremental_em_reaches_the_same_optimum(prior: Any) -> None:
+    rng = np.random.default_rng(5)
+    group = rng.integers(0, 2, 300)
+    x = rng.normal(3.0 * group, 1.0)
+    rows = {"x": x, "y": np.where(rng.random(300) < 0.1, np.nan, x + rng.normal(0, 0.5, 300))}
+    asked: dict[str, Any] = {"hidden": {"h": ["a", "b"]}, "prior": prior, "starts": 1, "tol": 1e-10, "max_iter": 5000}
+    plain = sf.em("h -> x -> y", rows, **asked)
+    parts = sf.em("h -> x -> y", rows, batches=6, **asked)
+    assert parts.objective == pytest.approx(plain.objective, abs=1e-6)
+    assert parts.n_iterations < plain.n_iterations
+    objective = np.array([t.objective for t in parts.trace])
+    assert (np.diff(objective) >= -1e-9 * (1 + np.abs(objective[1:]))).all()

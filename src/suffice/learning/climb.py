@@ -148,22 +148,16 @@ def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
     it is at most the objective, and the same at the end. One point is one pass over all parts.
     """
     if not hasattr(problem, "parts"):
-        raise FitError("batches= is for finite networks; leave it out, or cut the real columns into intervals")
+        raise FitError("batches= cannot be used with fixed=: leave one of them out")
     parts = problem.parts(batches)
     parameters = begin.parameters
-    known: list[Any] = [None] * len(parts)
-    entropy = np.zeros(len(parts))
-    total = np.zeros(0)
+    known: list[Any] = [part.expected(parameters) for part in parts]
+    entropy = [e.log_likelihood - problem.free_energy(e.statistic, parameters) for e in known]
     while True:
         for i, part in enumerate(parts):
-            expected = part.expected(parameters)
-            total = expected.statistic if known[i] is None and not len(total) else total + expected.statistic
-            if known[i] is not None:
-                total = np.maximum(total - known[i], 0.0)
-            known[i] = expected.statistic
-            entropy[i] = expected.log_likelihood - problem.free_energy(expected.statistic, parameters)
-            if all(k is not None for k in known):
-                total = np.sum(known, axis=0)  # anew, so that rounding does not pile up
-                parameters = problem.maximised(total)
-        bound = float(entropy.sum()) + problem.free_energy(total, parameters)
+            known[i] = part.expected(parameters)
+            entropy[i] = known[i].log_likelihood - problem.free_energy(known[i].statistic, parameters)
+            total = problem.joined([e.statistic for e in known])
+            parameters = problem.maximised(total)
+        bound = float(sum(entropy)) + problem.free_energy(total, parameters)
         yield Point(parameters, total, bound + problem.log_prior(parameters), bound)

@@ -6,7 +6,7 @@ M-step   θ = (N + α − m) / Σ (N + α − m),  α imagined counts, m = 1 for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -114,6 +114,10 @@ class FiniteProblem:
             )
             result.append(replace(self, reduction=part))
         return result
+
+    def joined(self, statistics: Sequence[Array]) -> Array:
+        """The statistics of all parts together."""
+        return np.asarray(np.sum(statistics, axis=0))
 
     def first(self) -> Array:
         return self._shared(self.reduction.counts + self.imagined + 1.0)

@@ -18,7 +18,7 @@ class Held:
         self._problem, self._known = problem, dict(cpds)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("vector", "from_vector", "parts", "free_energy"):
+        if name in ("vector", "from_vector", "parts"):
             raise AttributeError(name)
         return getattr(self._problem, name)
 

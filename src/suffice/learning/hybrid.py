@@ -10,7 +10,7 @@ A prior takes its defaults from the observed cells of each real column; hidden v
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -80,6 +80,8 @@ class HybridProblem:
     gathered: Gathered
     held: bool
     weight: float
+    first_part: bool = True
+    """Whether what the units of the columns add to ln p is counted here: it must be once among the parts of a problem."""
 
     @classmethod
     def of(cls, task: Task) -> HybridProblem:
@@ -155,6 +157,38 @@ class HybridProblem:
             )
         return Expected(Statistic(parameters, total), total.log_likelihood)
 
+    def parts(self, n: int) -> list[HybridProblem]:
+        """The same rows in n parts, for incremental EM: every n-th row of each component; what has moments is in the first."""
+        if not self.held or any(node.iterative for node in self.nodes.values()):
+            why = "a family takes steps of its own" if self.held else "the rows do not fit into memory"
+            raise FitError(f"batches= cannot be used here: {why}; leave it out")
+        nothing = replace(self.gathered, tables={}, moments={}, cases={})
+        result = []
+        for i in range(n):
+            some = {key: rows.take(slice(i, None, n)) for key, rows in self.gathered.rows.items()}
+            gathered = replace(self.gathered if i == 0 else nothing, rows={k: r for k, r in some.items() if len(r.weight)})
+            result.append(replace(self, gathered=gathered, first_part=i == 0))
+        return result
+
+    def joined(self, statistics: Sequence[Statistic]) -> Statistic:
+        """The statistics of all parts together."""
+        total = Sums()
+        for statistic in statistics:
+            total += statistic.sums
+        return Statistic(statistics[-1].parameters, total)
+
+    def free_energy(self, statistic: Statistic, parameters: Parameters) -> float:
+        """What ln p of the completed rows is expected to be, up to what does not change."""
+        total = 0.0
+        for name, node in self.nodes.items():
+            if node.kind is Kind.TABLE:
+                total += _log_likelihood(statistic.sums.tables.get(name, np.zeros(node.n_cells)), parameters[name])
+            elif name in statistic.sums.moments:
+                groups = statistic.sums.moments[name]
+                seen = moments_of(node, groups) if node.kind is Kind.NORMAL else self._named(node, statistic.sums)
+                total += parameters[name].log_likelihood(seen)
+        return total
+
     def _again(self, batch: Batch, *, working: Working) -> Sums:
         """What the rows of a batch add that are read in every iteration."""
         collector = Collector(self.patterns, self.units, hold=False)
@@ -164,7 +198,7 @@ class HybridProblem:
     def _complete(self, parameters: Parameters) -> Sums:
         """The statistics of complete families, and their ln p."""
         names = [n for n, node in self.nodes.items() if node.kind is Kind.NORMAL]
-        total = Sums(-self.units.of_cells(names))
+        total = Sums(-self.units.of_cells(names) if self.first_part else 0.0)
         for name, N in self.gathered.tables.items():
             if self.nodes[name].kind is Kind.TABLE:
                 total.tables[name] = N
