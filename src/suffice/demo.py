@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from suffice.display import text_table
 from suffice.engines.data import Data
@@ -17,9 +19,11 @@ from suffice.families.priors import BDeu
 from suffice.formats import load
 from suffice.graphs import compare
 from suffice.kernels import warm
+from suffice.learning.em import em
 from suffice.learning.fit import fit, score
 from suffice.models.bayes_net import BayesNet
 from suffice.models.divergence import kl
+from suffice.recipes.missingness import missingness
 from suffice.scores import BIC
 from suffice.structure.search import search
 
@@ -48,7 +52,28 @@ def run(n: int, seed: int, working: Working) -> None:
     print(f"KL(truth || fitted) = {kl(truth, bn):.5f} nats per row; BIC of the graph {score(truth.dag, statistics, BIC()):,.2f}.")
     print(f"{unsupported} configurations of parents never occurred; bn[node].unsupported says which.\n")
     _ask(truth, bn)
+    _gaps(truth, rows, seed)
     _graph(truth, data, working)
+
+
+def _gaps(truth: BayesNet, rows: Any, seed: int) -> None:
+    """Lose cells at random, hide a variable, and learn the numbers all the same."""
+    import pyarrow as pa
+
+    rng, columns = np.random.default_rng(seed), {}
+    for name in rows.column_names:
+        cells = rows[name].combine_chunks()
+        codes = pa.array(cells.indices.to_numpy(), mask=rng.random(len(cells)) < 0.1)
+        columns[name] = pa.DictionaryArray.from_arrays(codes, cells.dictionary)
+    hidden = truth.variables["LVEDVOLUME"]
+    del columns["LVEDVOLUME"]
+    print("Lose a tenth of the cells, hide LVEDVOLUME, which no row shows any more, and learn the numbers by EM.\n")
+    data = scan(columns, variables={n: v for n, v in truth.variables.items() if n in columns})
+    run, spent = _timed(lambda: em(truth.dag, data, hidden=[hidden], prior=BDeu(1), starts=3))
+    whole = missingness(data).complete
+    print(f"{run.model.fit_info}.")
+    each = 1e3 * run.trace[-1].seconds / run.n_iterations
+    print(f"{spent:.2f} s for three starts, {each:.2f} ms an iteration; only {whole:,.0f} rows had all other cells.\n")
 
 
 def _ask(truth: BayesNet, bn: BayesNet) -> None:
