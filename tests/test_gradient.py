@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.coordinates import Atlas, Coordinates
+from suffice.learning.coordinates import Atlas
 from suffice.learning.em import em
 from suffice.learning.gradient import LBFGS, Projected, gradient, projected
 from suffice.learning.incomplete import problem_of
@@ -87,10 +87,8 @@ def test_the_gradient_is_that_of_the_objective(make, options, seed):
 @pytest.mark.parametrize(("make", "options"), CASES[:1] + CASES[3:4])
 def test_a_vector_without_origin_is_the_parameters(make, options):
     problem = make(1, **options)
-    coordinates = Coordinates(problem)
-    begin = problem.first()
-    vector = coordinates.vector(begin)
-    again = coordinates.vector(coordinates.from_vector(vector))
+    vector = problem.vector(problem.first())
+    again = problem.vector(problem.from_vector(vector))
     np.testing.assert_allclose(again, vector, rtol=1e-12, atol=1e-12)
 
 

@@ -7,6 +7,7 @@ there is one, the way out. A note is a warning of the category `SufficeNote`; th
 from __future__ import annotations
 
 import difflib
+import operator
 import sys
 import warnings
 from collections.abc import Iterable
@@ -106,6 +107,21 @@ def listed(names: Iterable[object], limit: int = 8, style: Literal["repr", "str"
     """
     items = [repr(n) if style == "repr" else str(n) for n in names]
     return ", ".join(items) if len(items) <= limit else f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def whole(value: object, what: str, least: int) -> int:
+    """A whole number that is not too small, or a refusal that says what it is.
+
+    >>> whole(3, "a seed", 0)
+    3
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise FitError(f"{what} is a whole number of at least {least}, not {value!r}")
+    return number
 
 
 def bytes_in_words(n: float) -> str:

@@ -44,8 +44,6 @@ _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], 
         _keys,
         _ints,
         _ints,
-        _ints,
-        _ints,
     )
 )
 def reduce_rows(
@@ -70,16 +68,13 @@ def reduce_rows(
     multiplicity: Any,
     record_key: Any,
     record_slots: Any,
-    row_at: Any,
-    row_records: Any,
     work: Any,
 ) -> int:
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1.
 
     `shape_at[0]` is the number of shapes and `shape_at[1 + i]` where the i-th begins (one more: where the next would);
-    `record_at` likewise. Slots find them by a hash (−1: empty). If `row_at` is not empty, it and `row_records` get each row's
-    records. `states` counts the observed states of each variable, from `state_start` on. `work` has room for 2 numbers a
-    variable and 2 a family.
+    `record_at` likewise. Slots find them by a hash (−1: empty). `states` counts the observed states of each variable, from
+    `state_start` on. `work` has room for 2 numbers a variable and 2 a family.
     """
     n, n_families = len(touch_start) - 1, len(table_start) - 1
     mark, queue, done, place = work[:n], work[n : 2 * n], work[2 * n :], work[2 * n + n_families :]
@@ -91,11 +86,8 @@ def reduce_rows(
             or record_at[1 + record_at[0]] + n_families > len(records)
             or record_at[0] + n + 3 > len(record_at)
             or 2 * (record_at[0] + n) > len(record_slots)
-            or (len(row_at) > 0 and row_at[r] + n > len(row_records))
         ):
             return r
-        if len(row_at) > 0:
-            row_at[r + 1] = row_at[r]
         w = weight[r]
         if w == 0.0:
             continue
@@ -197,9 +189,6 @@ def reduce_rows(
                 record_at[0] += 1
                 record_at[2 + record] = at + k
             multiplicity[record] += w
-            if len(row_at) > 0:
-                row_records[row_at[r + 1]] = record
-                row_at[r + 1] += 1
     return len(codes)
 
 

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.learning.reduction import Array, Ints, Places, Reduction
+from suffice.learning.component_table import Places
+from suffice.learning.layout import Array, Ints
+from suffice.learning.reduction import Reduction
 
 LIMIT = 2**28
 """Numbers that all programs together may take (1 GiB); beyond that those of some shapes at a time are made again and again,"""
@@ -42,7 +44,8 @@ class _Programs(NamedTuple):
 class Buckets:
     """Expected counts of the components of a reduction.
 
-    >>> from suffice.learning.reduction import Layout, reduction_of
+    >>> from suffice.learning.layout import Layout
+    >>> from suffice.learning.reduction import reduction_of
     >>> from suffice.engines.blocks import Batch
     >>> rows = reduction_of(Layout.of([2], [(0,)]), ["x"], [Batch({"x": np.array([0, 255], np.uint8)}, None, 0)])
     >>> rows.counts, Buckets(rows).expected(np.array([0.25, 0.75]))

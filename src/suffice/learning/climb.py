@@ -100,14 +100,13 @@ def plain(problem: Problem, point: Point) -> Iterator[Point]:
 
 def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
     """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
-    coordinates = _coordinates(problem)
     while True:
         here = [point]
         for _ in range(2):
             here.append(evaluated(problem, problem.maximised(here[-1].statistic)))
             yield here[-1]
         point = here[-1]
-        ahead = _extrapolated(coordinates, [p.parameters for p in here])
+        ahead = _extrapolated(problem, [p.parameters for p in here])
         if ahead is None:
             continue
         try:
@@ -119,8 +118,8 @@ def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
             yield point
 
 
-def _extrapolated(coordinates: Any, parameters: list[Any]) -> Any:
-    a, b, c = (coordinates.vector(p) for p in parameters)
+def _extrapolated(problem: Any, parameters: list[Any]) -> Any:
+    a, b, c = (problem.vector(p) for p in parameters)
     used = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     r = b[used] - a[used]
     v = (c[used] - b[used]) - r
@@ -130,15 +129,7 @@ def _extrapolated(coordinates: Any, parameters: list[Any]) -> Any:
     step = -size / curve
     ahead = np.where(used, 0.0, c)
     ahead[used] = a[used] - 2.0 * step * r + step**2 * v
-    return coordinates.from_vector(ahead)
-
-
-def _coordinates(problem: Any) -> Any:
-    if hasattr(problem, "vector"):
-        return problem
-    from suffice.learning.coordinates import Coordinates
-
-    return Coordinates(problem)
+    return problem.from_vector(ahead)
 
 
 def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:

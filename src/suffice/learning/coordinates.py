@@ -330,56 +330,6 @@ class Atlas:
         return np.concatenate([np.zeros(0), *parts.values()])
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """All parameters as one vector without an origin: ln θ of tables, intercepts, coefficients and ln v of Gaussians.
-
-    Its length does not change, so that points can be extrapolated; what is 0 or not known is not finite in it.
-
-    >>> from suffice.learning.incomplete import problem_of
-    >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
-    >>> coordinates = Coordinates(problem)
-    >>> theta = coordinates.from_vector(np.log([2.0, 6.0]))
-    >>> np.exp(coordinates.vector(theta)).round(6)
-    array([0.25, 0.75])
-    """
-
-    problem: Problem
-
-    def vector(self, parameters: Any) -> Array:
-        return np.concatenate([part.reshape(-1) for cpd in self.problem.cpds(parameters).values() for part in _parts(cpd)])
-
-    def from_vector(self, vector: Array) -> Any:
-        """Back to parameters: the rows of tables are divided by their sums."""
-        cpds: dict[str, Cpd] = {}
-        at = 0
-        for name, cpd in self._shapes.items():
-            parts = []
-            for part in _parts(cpd):
-                parts.append(vector[at : at + part.size].reshape(part.shape))
-                at += part.size
-            cpds[name] = _from_parts(cpd, parts)
-        return self.problem.parameters(cpds)
-
-    @cached_property
-    def _shapes(self) -> dict[str, Cpd]:
-        return self.problem.cpds(self.problem.first())
-
-
-def _parts(cpd: Cpd) -> tuple[Array, ...]:
-    with np.errstate(divide="ignore"):
-        if _kind(cpd) is TableChart:
-            return (np.log(cpd.probs),)  # type: ignore[attr-defined]
-        return cpd.intercept, cpd.coefficients, np.log(cpd.variance)  # type: ignore[attr-defined]
-
-
-def _from_parts(cpd: Any, parts: list[Array]) -> Cpd:
-    if isinstance(cpd, Table):
-        theta = np.exp(parts[0] - parts[0].max(axis=-1, keepdims=True))
-        return Table(cpd.child, cpd.parent_variables, theta / theta.sum(axis=-1, keepdims=True))
-    return ConditionalGaussian(cpd.child, cpd.parent_variables, parts[0], parts[1], np.exp(parts[2]))
-
-
 def _kind(cpd: Cpd) -> Any:
     if isinstance(cpd, Table):
         return TableChart

@@ -8,7 +8,6 @@ What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mea
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.display import text_table
-from suffice.errors import FitError, ModelError, listed, note
+from suffice.errors import FitError, ModelError, listed, note, whole
 from suffice.families.family import Estimate, Mean
 from suffice.iteration import OutOfTime, Progress, Run
 from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
@@ -201,21 +200,11 @@ def checked_numbers(
         raise FitError(f"tol is a number from 0 up (in nats), not {tol!r}")
     return (
         checked,
-        _whole(max_iter, "max_iter", 1),
-        _whole(seed, "a seed", 0),
-        None if starts is None else _whole(starts, "starts", 1),
-        None if batches is None else _whole(batches, "batches", 1),
+        whole(max_iter, "max_iter", 1),
+        whole(seed, "a seed", 0),
+        None if starts is None else whole(starts, "starts", 1),
+        None if batches is None else whole(batches, "batches", 1),
     )
-
-
-def _whole(value: Any, what: str, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise FitError(f"{what} is a whole number of at least {least}, not {value!r}")
-    return number
 
 
 def hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:

@@ -19,8 +19,9 @@ from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.learning.buckets import Buckets, Impossible
 from suffice.learning.incomplete import Task
+from suffice.learning.layout import Array, Layout
 from suffice.learning.problem import Expected
-from suffice.learning.reduction import Array, Layout, Reduction, reduction_of
+from suffice.learning.reduction import Reduction, reduction_of
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, described

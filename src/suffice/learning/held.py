@@ -18,7 +18,7 @@ class Held:
         self._problem, self._known = problem, dict(cpds)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("vector", "from_vector", "parts"):
+        if name == "parts":
             raise AttributeError(name)
         return getattr(self._problem, name)
 
@@ -30,6 +30,10 @@ class Held:
 
     def maximised(self, statistic: Any) -> Any:
         return self._kept(self._problem.maximised(statistic))
+
+    def from_vector(self, vector: Any) -> Any:
+        problem: Any = self._problem
+        return self._kept(problem.from_vector(vector))
 
     def _kept(self, parameters: Any) -> Any:
         return self._problem.parameters({**self._problem.cpds(parameters), **self._known})

@@ -55,6 +55,12 @@ class Problem(Protocol):
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
         Gaussian the logarithm that its estimate maximises (see `suffice.learning.objective`)."""
 
+    def vector(self, parameters: Any) -> Any:
+        """The parameters as one vector of coordinates in which they may be extrapolated."""
+
+    def from_vector(self, vector: Any) -> Any:
+        """Back from such coordinates."""
+
     def cpds(self, parameters: Any) -> dict[str, Cpd]:
         """The parameters as distributions by node."""
 

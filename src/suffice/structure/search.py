@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
@@ -10,7 +9,7 @@ from typing import Any, Literal, overload
 from suffice.engines.data import Data
 from suffice.engines.options import checked_limit
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, note
+from suffice.errors import DataError, FitError, listed, note, whole
 from suffice.iteration import OutOfTime, Progress
 from suffice.scores import BIC
 from suffice.statistics import Statistics
@@ -124,8 +123,8 @@ def problem_of(
     """The problem in numbers; what is wrong with it is said here."""
     if constraints is not None and not isinstance(constraints, Constraints):
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
-    seed = _whole(seed, "a seed", 0)
-    threads = None if threads is None else _whole(threads, "threads", 1)
+    seed = whole(seed, "a seed", 0)
+    threads = None if threads is None else whole(threads, "threads", 1)
     if time_limit is not None and (
         isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0
     ):
@@ -186,16 +185,6 @@ def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
                 f"the constraints name {name!r}, which is left out of the search, as nearly every row has a state of its own; "
                 f"declare its states to keep it: variables={{{name!r}: [...]}}"
             )
-
-
-def _whole(value: Any, what: str, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise FitError(f"{what} is a whole number of at least {least}, not {value!r}")
-    return number
 
 
 def _refuse_missing(data: Data) -> None:
