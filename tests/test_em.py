@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import suffice as sf
@@ -214,3 +219,22 @@ def test_a_start_under_which_rows_are_impossible() -> None:
         sf.em("a -> b", {"a": ["x", None, "y"], "b": ["u", "v", "u"]}, start=start)
     with pytest.raises(sf.SufficeError, match="rows with a='x', b='v' are impossible"):
         sf.em("a -> b", {"a": ["x", None, "y"], "b": ["v", "u", "u"]}, start=start)
+
+
+def test_files_larger_than_the_memory_they_may_take(tmp_path: Path) -> None:
+    """Rows that are spilled to disk give the same, bit for bit."""
+    bn = sf.load("asia")
+    columns = with_gaps(bn.sample(20_000, seed=2), 0.2, 2)
+    pa.csv.write_csv(pa.table(columns), tmp_path / "rows.csv")
+    held = sf.em(bn.dag, sf.scan(tmp_path / "rows.csv", variables=dict(bn.variables)))
+    spilled = sf.em(bn.dag, sf.scan(tmp_path / "rows.csv", variables=dict(bn.variables), memory_limit=1000))
+    assert spilled.model == held.model
+    assert [t.objective for t in spilled.trace] == [t.objective for t in held.trace]
+
+
+def test_a_run_is_pickled_without_its_data() -> None:
+    run = sf.em("a -> b", {"a": ["x", None, "y"], "b": ["u", "v", "u"]})
+    again = pickle.loads(pickle.dumps(run))
+    assert (again.model, again.trace, again.optima) == (run.model, run.trace, run.optima)
+    with pytest.raises(sf.SufficeError, match="left its data behind"):
+        again.information()

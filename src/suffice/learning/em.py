@@ -59,6 +59,7 @@ class EmRun(Run[BayesNet]):
     @property
     def expected(self) -> Statistics:
         """The statistics that the data is expected to have under the model: fractional counts, moments of what is missing."""
+        self._require_rows()
         statistics: Statistics = self.problem.statistics(self.point.statistic)
         return statistics
 
@@ -71,7 +72,15 @@ class EmRun(Run[BayesNet]):
         """
         from suffice.learning.information import observed_information
 
+        self._require_rows()
         return observed_information(self.problem, self.point.parameters)
+
+    def _require_rows(self) -> None:
+        if self.problem is None:
+            raise ModelError("a run that was pickled has left its data behind: ask for information() or expected before")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "problem": None, "point": None}
 
     def __repr__(self) -> str:
         how = "converged" if self.converged else "did not converge"
