@@ -238,3 +238,62 @@ def test_a_run_is_pickled_without_its_data() -> None:
     assert (again.model, again.trace, again.optima) == (run.model, run.trace, run.optima)
     with pytest.raises(sf.SufficeError, match="left its data behind"):
         again.information()
+
+
+def test_variables_of_more_states_than_a_byte_holds() -> None:
+    for n_states in (254, 256, 300, 1000):
+        states = [f"s{i}" for i in range(n_states)]
+        rows = {"a": ["s1", "s2", None, states[-1]], "b": ["u", None, "v", "v"]}
+        run = sf.em("a -> b", sf.scan(rows, {"a": states}), prior=sf.BDeu(1))
+        assert run.expected.counts(["a"]).dense().sum() == pytest.approx(4.0)
+        assert run.expected.counts(["a"]).dense()[-1] >= 1.0
+
+
+def test_rows_whose_probability_is_below_the_smallest_double() -> None:
+    rng = np.random.default_rng(1)
+    h = rng.random(40) < 0.5
+    rows = {f"x{j}": np.where(rng.random(40) < np.where(h, 0.3, 0.7), "a", "b") for j in range(1500)}
+    run = sf.em(sf.Dag({x: ["h"] for x in rows}), rows, hidden=[sf.Finite("h", ["0", "1"])], starts=3)
+    assert run.converged
+    assert run.log_likelihood == pytest.approx(run.model.log_likelihood({**rows, "h": [None] * 40}), rel=1e-10)
+    assert sorted(run.expected.counts(["h"]).dense().round(6).tolist()) == sorted([float(h.sum()), float((~h).sum())])
+
+
+def test_numbers_of_any_size_in_the_tables() -> None:
+    """Children of probability 1e-4 each: products near the smallest double, and below it."""
+    for n in range(70, 90):
+        names = [f"x{i}" for i in range(n)]
+        states = {x: sf.Finite(x, ["rare", "common"]) for x in names}
+        tables = {x: [[1e-4, 1 - 1e-4], [2e-4, 1 - 2e-4]] for x in names}
+        h = sf.Finite("h", ["0", "1"])
+        bn = sf.BayesNet(sf.Dag({x: ["h"] for x in names}), {"h": [0.5, 0.5], **tables}, {**states, "h": h})
+        data = sf.scan({x: ["rare", "common"] for x in names}, states)
+        run = sf.em(bn.dag, data, start=bn, fixed=names, max_iter=1)
+        assert run.model["h"].probs.sum() == pytest.approx(1.0)
+        assert run.model["h"].probs[1] == pytest.approx(0.5 * (1.0 + 1.0 / (1.0 + ((1 - 1e-4) / (1 - 2e-4)) ** n)), abs=1e-6)
+
+
+def test_large_weights_do_not_make_rounding_a_fall() -> None:
+    rows = {"a": ["x"] * 6 + [None], "b": ["u", None, "u", "u", None, "v", "u"]}
+    data = sf.scan(rows, {"a": ["x", "y"], "b": ["u", "v"]}, weights=np.array([1e9] * 5 + [1e-3, 1]))
+    assert sf.em("a -> b", data, prior=sf.Dirichlet(1), tol=0, max_iter=60).n_iterations == 60
+
+
+def test_networks_are_written_after_em(tmp_path: Path) -> None:
+    run = sf.em("a -> b", {"a": ["x", None, "y"], "b": ["u", "v", "u"]})
+    for suffix in (".bif", ".json", ".xmlbif", ".net", ".uai"):
+        sf.write(run.model, tmp_path / f"model{suffix}")
+        assert len(sf.read(tmp_path / f"model{suffix}")) == 2
+
+
+def test_a_network_with_hidden_variables_is_asked_about_rows_without_them(tmp_path: Path) -> None:
+    run = sf.em(COINS, TOSSES, hidden=[COIN], starts=2)
+    assert run.model.hidden == {"coin"}
+    assert run.model.log_likelihood(TOSSES) == pytest.approx(run.log_likelihood)
+    assert run.model.log_prob(TOSSES).sum() == pytest.approx(run.log_likelihood)
+    sf.write(run.model, tmp_path / "coins.json")
+    again = sf.read(tmp_path / "coins.json")
+    assert again.incomplete
+    assert again.log_likelihood(TOSSES) == pytest.approx(run.log_likelihood)
+    with pytest.raises(sf.SufficeError, match="no column 'a'"):
+        again.log_likelihood({n: c for n, c in TOSSES.items() if n != "a"})

@@ -444,3 +444,39 @@ def test_incremental_em_reaches_the_same_optimum(prior: Any) -> None:
     assert parts.n_iterations < plain.n_iterations
     objective = np.array([t.objective for t in parts.trace])
     assert (np.diff(objective) >= -1e-9 * (1 + np.abs(objective[1:]))).all()
+
+
+def test_acceleration_of_collapsing_gaussians_does_not_crash() -> None:
+    """A start that collapses is reported, accelerated or not; an extrapolated point near a collapse is not trusted."""
+    for seed in (11, 18):
+        rng = np.random.default_rng(seed)
+        rows = {k: rng.normal(size=25) for k in "xyz"}
+        for column in rows.values():
+            column[rng.random(25) < 0.2] = np.nan
+        hidden = [sf.Finite("h", ["0", "1", "2"])]
+        try:
+            run = sf.em("h->x; h->y; h->z; x->y; x->z", rows, hidden=hidden, starts=3, accelerate=sf.Squarem())
+        except sf.SufficeError:  # every start collapsed
+            continue
+        assert np.isfinite(run.objective)
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(1e9, 1.0), (1e9, 1e-3), (1e12, 1.0)])
+def test_standard_errors_of_columns_far_from_zero(mean: float, sd: float) -> None:
+    """Shifted and scaled by powers of two the data is the same, and so are fractions of missing information."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=300)
+    y = 2 * x + 1 + 0.3 * rng.normal(size=300)
+    x[rng.random(300) < 0.25], y[rng.random(300) < 0.25] = np.nan, np.nan
+    scale, shift = 2.0 ** np.round(np.log2(sd)), float(2 ** np.round(np.log2(mean)))
+    x, y = (np.round(column * 2**10) / 2**10 for column in (x, y))
+    plain = sf.em("x -> y", {"x": x, "y": y}, tol=1e-9)
+    far = sf.em("x -> y", {"x": x * scale + shift, "y": y * scale + shift}, tol=1e-9)
+    a, b = plain.information(), far.information()
+    np.testing.assert_allclose(b.standard_errors["y"]["coefficients"], a.standard_errors["y"]["coefficients"], rtol=1e-6)
+    np.testing.assert_allclose(b.standard_errors["y"]["variance"] / scale**2, a.standard_errors["y"]["variance"], rtol=1e-6)
+    np.testing.assert_allclose(b.missing_information["y"]["coefficients"], a.missing_information["y"]["coefficients"], atol=1e-6)
+    kept = sf.em("x -> y", {"x": x * scale + shift, "y": y * scale + shift}, start=far.model, fixed=["x"], tol=0, max_iter=20)
+    assert kept.objective >= far.objective - 1e-3 * abs(far.objective)
+    climbed = sf.gradient("x -> y", {"x": x * scale + shift, "y": y * scale + shift})
+    np.testing.assert_allclose(climbed.model["y"].coefficients, plain.model["y"].coefficients, rtol=1e-5)

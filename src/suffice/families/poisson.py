@@ -80,6 +80,7 @@ class Poisson:
         every = np.arange(checked_cells(finite, f"the rates of {child.name!r}"))
         N, S = _rows_and_events((seen if imagined is None else seen + imagined).at(every))
         if imagined is not None and isinstance(how, Mode):
+            S = np.where(np.abs(S - np.rint(S)) < 1e-9 * np.maximum(S, 1.0), np.rint(S), S)  # rounding must not rule out a mode
             if np.any(S < 1.0):
                 where = f" at {described(int(np.argmin(S)), finite)}" if finite else ""
                 raise FitError(

@@ -74,6 +74,7 @@ def _model(bn: BayesNet) -> dict[str, Any]:
         "cpds": {n: _cpd(bn[n]) for n in bn},
         "prior": None if bn.prior is None else _prior(bn.prior),
         "statistics": None if bn.statistics is None else _statistics(bn.statistics),
+        **({"incomplete": True, "hidden": sorted(bn.hidden)} if bn.incomplete else {}),
     }
 
 
@@ -84,7 +85,9 @@ def _network(d: dict[str, Any]) -> BayesNet:
     statistics = None if d["statistics"] is None else _statistics_of(d["statistics"], variables)
     cpds = {n: _cpd_of(d["cpds"][n], n, dag, variables, prior, statistics) for n in variables}
     how = {"mean": Mean(), "mode": Mode()}[d["estimate"]]
-    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=str(d["fit_info"]))
+    fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": str(d["fit_info"])}
+    hidden = [name for name in d.get("hidden", []) if name in variables]
+    return BayesNet.of(dag, variables, cpds, **fitted, incomplete=bool(d.get("incomplete")), hidden=hidden)
 
 
 def _cpd(cpd: Cpd) -> dict[str, Any]:

@@ -17,9 +17,7 @@ from suffice.graphs import Dag
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.families.logistic_cpd import LogisticCpd
-from suffice.models.bayes_net import BayesNet
-from suffice.models.compiled import tabled
+    from suffice.models.bayes_net import BayesNet
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -156,5 +154,8 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
         note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
+    from suffice.families.logistic_cpd import LogisticCpd
+    from suffice.models.compiled import tabled
+
     cpds = {v.name: tabled(bn[v.name]) if isinstance(bn[v.name], LogisticCpd) else bn[v.name] for v in finite}
     return FiniteNetwork(tuple(finite), {name: Table(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})

@@ -22,6 +22,8 @@ _ints, _places, _floats = nb.int64[::1], nb.int32[::1], nb.float64[::1]
 
 SMALL = 32
 """Variables with at most so many joint states are one bucket."""
+FEW, SAFE = 16, 1e-200
+"""Products of more factors than these, or smaller ones, are taken in logs."""
 
 
 @kernel(
@@ -255,7 +257,8 @@ def expect(
     """Add what the records order[first … last−1] are expected to count, and their log-likelihood; the first record that is
     impossible under the tables, or −1.
 
-    Programs begin at `program_at[shape] − base` in the pool. Messages are divided by their sums, so that products do not vanish.
+    Programs begin at `program_at[shape] − base` in the pool. Messages are divided by their sums, and products that would vanish
+    are taken in logs.
     """
     before = np.int64(-1)
     n_buckets, n_cells, n_message, begin = 0, 0, 0, 0
@@ -276,43 +279,48 @@ def expect(
             at = begin + pool[begin + 3 + b]
             cells, n_inputs, out, summed = pool[at], pool[at + 1], pool[at + 2], pool[at + 3]
             at += 4
-            for e in range(n_inputs):
-                source = pool[at]
-                at += 1
-                if source >= 0:
-                    start = records[places + source]
-                    if e == 0:
+            amount, first_input = 0.0, at
+            # A product of few factors; in logs where it vanishes, or is of so many that it may.
+            for logs in range(0 if n_inputs <= FEW else 1, 2):
+                if amount > SAFE:
+                    break
+                at = first_input
+                for c in range(cells):
+                    room[cell + c] = 1.0 - logs
+                for _ in range(n_inputs):
+                    source = pool[at]
+                    at += 1
+                    values = tables if source >= 0 else message
+                    start = records[places + source] if source >= 0 else -1 - source
+                    if logs == 0:
                         for c in range(cells):
-                            room[cell + c] = tables[start + pool[at + c]]
+                            room[cell + c] *= values[start + pool[at + c]]
                     else:
                         for c in range(cells):
-                            room[cell + c] *= tables[start + pool[at + c]]
-                else:
-                    start = -1 - source
-                    if e == 0:
-                        for c in range(cells):
-                            room[cell + c] = message[start + pool[at + c]]
-                    else:
-                        for c in range(cells):
-                            room[cell + c] *= message[start + pool[at + c]]
-                at += cells
+                            room[cell + c] += np.log(values[start + pool[at + c]])
+                    at += cells
+                if logs == 1:
+                    top = -np.inf
+                    for c in range(cells):
+                        top = max(top, room[cell + c])
+                    if top == -np.inf:
+                        return r
+                    log_z += top
+                    for c in range(cells):
+                        room[cell + c] = np.exp(room[cell + c] - top)
+                amount = 0.0
+                for c in range(cells):
+                    amount += room[cell + c]
             for i in range(summed):
                 message[out + i] = 0.0
                 share[out + i] = 0.0
-            amount = 0.0
             if summed == 1:
-                for c in range(cells):
-                    amount += room[cell + c]
                 message[out] = 1.0
             else:
                 for c in range(cells):
-                    amount += room[cell + c]
                     message[out + pool[at + c]] += room[cell + c]
-                if amount > 0.0:
-                    for i in range(summed):
-                        message[out + i] /= amount
-            if not amount > 0.0:
-                return r
+                for i in range(summed):
+                    message[out + i] /= amount
             scale = 1.0 / amount
             for c in range(cells):
                 room[cell + c] *= scale

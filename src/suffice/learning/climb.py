@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError, SufficeError
+from suffice.errors import FitError, ModelError, SufficeError
 from suffice.iteration import Iteration
 from suffice.learning.problem import Problem
 
@@ -58,8 +58,7 @@ class Climb:
         """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
         for point in islice(steps, max_iter):
             gain = point.objective - self.point.objective
-            slack = ROUNDING * (1.0 + abs(point.objective))
-            if gain < -slack or np.isnan(gain):
+            if gain < -slack_of(self.problem, point.objective) or np.isnan(gain):
                 raise FellError(
                     f"the objective of EM fell from {self.point.objective!r} to {point.objective!r} in iteration "
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
@@ -75,6 +74,11 @@ class Climb:
         """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""
         self.point = evaluated(self.problem, self.point.parameters)
         self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, self.clock()))
+
+
+def slack_of(problem: Problem, objective: float) -> float:
+    """By how much the objective may fall by rounding: it is a sum of as many terms as there are rows, of either sign."""
+    return ROUNDING * (1.0 + abs(objective)) + 1e-13 * problem.weight
 
 
 def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
@@ -100,22 +104,37 @@ def plain(problem: Problem, point: Point) -> Iterator[Point]:
 
 def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
     """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
+    after: Point | None = None  # the step of EM from an extrapolated point, which was taken to try it
     while True:
         here = [point]
         for _ in range(2):
-            here.append(evaluated(problem, problem.maximised(here[-1].statistic)))
+            here.append(after or evaluated(problem, problem.maximised(here[-1].statistic)))
+            after = None
             yield here[-1]
         point = here[-1]
-        ahead = _extrapolated(problem, [p.parameters for p in here])
-        if ahead is None:
-            continue
-        try:
-            further = evaluated(problem, ahead, plain=False)
-        except FitError:  # beyond what the model allows: stay
-            continue
-        if further.objective > point.objective:
-            point = further
+        ahead = _further(problem, [p.parameters for p in here], point.objective)
+        if ahead is not None:
+            point, after = ahead
             yield point
+
+
+def _further(problem: Problem, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
+    """An extrapolated point that is better, with the step of EM from it; None if there is none.
+
+    Where a distribution is about to collapse, a likelihood may be no more than rounding: EM must not fall from there.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            ahead = _extrapolated(problem, parameters)
+            if ahead is None:
+                return None
+            point = evaluated(problem, ahead, plain=False)
+            if not point.objective > objective:
+                return None
+            after = evaluated(problem, problem.maximised(point.statistic))
+    except (FitError, ModelError, ArithmeticError, np.linalg.LinAlgError):  # beyond what the model allows: stay
+        return None
+    return (point, after) if after.objective >= point.objective - slack_of(problem, point.objective) else None
 
 
 def _extrapolated(problem: Any, parameters: list[Any]) -> Any:

@@ -257,15 +257,16 @@ class Atlas:
     charts: Mapping[str, Any]
 
     @classmethod
-    def around(cls, problem: Problem, parameters: Any, statistic: Any, boundary: float = 0.0) -> Atlas:
-        """Coordinates near these parameters. Cells of at most `boundary` are fixed at what they are."""
+    def around(cls, problem: Problem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
+        """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
         cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
-        bn = problem.network(parameters, statistic, "")
+        known: Any = problem
+        mode = isinstance(known.task.estimate, Mode)
         charts = {}
         for name, cpd in cpds.items():
-            imagined: Any = None if bn.prior is None else bn.prior.imagine(cpd.child, cpd.parent_variables)
-            answer: Any = seen.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
-            charts[name] = _kind(cpd).of(cpd, answer, imagined, isinstance(bn.estimate, Mode), boundary)
+            if name not in fixed:
+                answer: Any = seen.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
+                charts[name] = _kind(cpd).of(cpd, answer, problem.imagined_of(name), mode, boundary)
         return cls(problem, charts)
 
     @property

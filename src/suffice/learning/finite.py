@@ -6,7 +6,7 @@ M-step   θ = (N + α − m) / Σ (N + α − m),  α imagined counts, m = 1 for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -116,6 +116,22 @@ class FiniteProblem:
             result.append(replace(self, reduction=part))
         return result
 
+    def imagined_of(self, name: str) -> Counts | None:
+        """What the prior imagines of a node."""
+        child, parents = self.variables[name], [self.variables[p] for p in self.task.dag.parents(name)]
+        said = None if self.prior is None else self.prior.imagine(child, parents)
+        assert said is None or isinstance(said, Counts)
+        return said
+
+    def with_nodes(self, parameters: Array, other: Array, names: Iterable[str]) -> Array:
+        """The parameters, those of some nodes taken from others."""
+        result, number = parameters.copy(), list(self.variables)
+        for name in names:
+            i = number.index(name)
+            cells = slice(self.layout.table_start[i], self.layout.table_start[i + 1])
+            result[cells] = other[cells]
+        return result
+
     def joined(self, statistics: Sequence[Array]) -> Array:
         """The statistics of all parts together."""
         return np.asarray(np.sum(statistics, axis=0))
@@ -210,6 +226,7 @@ class FiniteProblem:
             estimate=self.task.estimate,
             fit_info=info,
             incomplete=True,
+            hidden=self.hidden,
         )
 
     def _tables(self, parameters: Array, statistic: Array | None) -> dict[str, Cpd]:

@@ -240,6 +240,7 @@ def gradient(
     if start is not None and hidden == ():
         hidden = hidden_in(dag, data, start)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
+    climbed: Any = getattr(problem, "scaled", problem)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", time_limit, progress)
     ascents: list[Ascent] = []
@@ -248,7 +249,7 @@ def gradient(
         for i, parameters in enumerate(beginnings(problem, start, n, seed)):
             expected = problem.expected(parameters)
             ascents.append(
-                Ascent(problem, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
+                Ascent(climbed, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
             )
             try:
                 with suppress(_Enough):

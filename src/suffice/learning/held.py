@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from suffice.errors import FitError, nearest
-from suffice.families.family import Cpd
 from suffice.learning.problem import Problem
 from suffice.models.bayes_net import BayesNet
 
@@ -14,8 +13,8 @@ from suffice.models.bayes_net import BayesNet
 class Held:
     """The same problem, but for the M-step: it leaves some nodes the distributions that they had at the start."""
 
-    def __init__(self, problem: Problem, cpds: Mapping[str, Cpd]) -> None:
-        self._problem, self._known = problem, dict(cpds)
+    def __init__(self, problem: Problem, start: Any, fixed: Sequence[str]) -> None:
+        self._problem, self._start, self.fixed = problem, start, tuple(fixed)
 
     def __getattr__(self, name: str) -> Any:
         if name == "parts":
@@ -36,7 +35,7 @@ class Held:
         return self._kept(problem.from_vector(vector))
 
     def _kept(self, parameters: Any) -> Any:
-        return self._problem.parameters({**self._problem.cpds(parameters), **self._known})
+        return self._problem.with_nodes(parameters, self._start, self.fixed)
 
 
 def held(problem: Problem, fixed: Sequence[str], start: BayesNet | None) -> Problem:
@@ -49,6 +48,6 @@ def held(problem: Problem, fixed: Sequence[str], start: BayesNet | None) -> Prob
     for name in names:
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
-    kept: Any = Held(problem, {name: start[name] for name in names})
+    kept: Any = Held(problem, problem.parameters({name: start[name] for name in start}), names)
     result: Problem = kept
     return result

@@ -10,7 +10,7 @@ A prior takes its defaults from the observed cells of each real column; hidden v
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -120,6 +120,20 @@ class HybridProblem:
     @property
     def hidden(self) -> tuple[str, ...]:
         return self.task.hidden
+
+    @cached_property
+    def scaled(self) -> Scaled:
+        """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
+        return Scaled(self)
+
+    def imagined_of(self, name: str) -> Any:
+        """What the prior imagines of a node."""
+        node = self.nodes[name]
+        return None if self.prior is None or node.iterative else self.prior.imagine(node.child, node.parents)
+
+    def with_nodes(self, parameters: Parameters, other: Parameters, names: Iterable[str]) -> Parameters:
+        """The parameters, those of some nodes taken from others."""
+        return {**parameters, **{name: other[name] for name in names}}
 
     def first(self) -> Parameters:
         return self._start.first()
@@ -307,7 +321,13 @@ class HybridProblem:
 
     def network(self, parameters: Parameters, statistic: Statistic, info: str) -> BayesNet:
         cpds = {n: self._fitted(self.nodes[n], cpd, statistic.sums) for n, cpd in self.cpds(parameters).items()}
-        fitted = {"prior": self.prior, "estimate": self.task.estimate, "fit_info": info, "incomplete": True}
+        fitted = {
+            "prior": self.prior,
+            "estimate": self.task.estimate,
+            "fit_info": info,
+            "incomplete": True,
+            "hidden": self.hidden,
+        }
         return BayesNet.of(self.dag, self.variables, cpds, **fitted)
 
     def _fitted(self, node: Node, cpd: Cpd, sums: Sums) -> Cpd:
@@ -324,6 +344,32 @@ class HybridProblem:
             return replace(cpd, seen=seen)
         a, v = (np.where(lost, np.nan, part) for part in (cpd.intercept, cpd.variance))
         return replace(cpd, intercept=a, coefficients=np.where(lost[..., None], np.nan, cpd.coefficients), variance=v, seen=seen)
+
+
+class Scaled:
+    """A problem with numbers as one of its scaled columns; its objective is that of the columns as they are."""
+
+    def __init__(self, problem: HybridProblem) -> None:
+        self._problem = problem
+        self._plain = replace(problem, units=problem.units.plain)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._problem, name)
+
+    def cpds(self, parameters: Parameters) -> dict[str, Cpd]:
+        return dict(parameters)
+
+    def parameters(self, cpds: Mapping[str, Cpd]) -> Parameters:
+        return {name: cpds[name] for name in self._problem.nodes}
+
+    def statistics(self, statistic: Statistic) -> Statistics:
+        return self._plain.statistics(statistic)
+
+    def imagined_of(self, name: str) -> Any:
+        return self._problem.imagined[name]
+
+    def outward_map(self, cpd: Cpd) -> Array | None:
+        return self._problem.units.outward_map(cpd) if isinstance(cpd, ConditionalGaussian) else None
 
 
 def _imagined(nodes: Mapping[str, Node], prior: Prior | None, units: Units) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class Information:
     matrix          the observed information, without what is fixed on the boundary
     complete        the information that complete rows would have had
     covariance      the inverse of `matrix`, without the directions that the data does not identify
+    cpds, points    the distributions in the units of the coordinates, and in those of the columns; `outward` leads to these
     shares          the fractions of complete information that are left, one for each direction of incomplete nodes
     lost            the directions that the data does not identify
     posterior       whether a prior is part of it: then it is the curvature of the posterior
@@ -67,6 +68,8 @@ class Information:
 
     atlas: Atlas
     cpds: Mapping[str, Cpd]
+    points: Mapping[str, Cpd]
+    outward: Callable[[Cpd], Array | None]
     matrix: Array
     complete: Array
     covariance: Array
@@ -107,7 +110,7 @@ class Information:
         from scipy.special import expit, ndtri
 
         z = float(ndtri(0.5 + checked_level(level) / 2.0))
-        cpd, error = self.cpds[self._known(name)], self.standard_errors[name]
+        cpd, error = self.points[self._known(name)], self.standard_errors[name]
         if isinstance(cpd, Table):
             assert not isinstance(error, dict)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -141,10 +144,10 @@ class Information:
         """For each configuration and parameter of a node: its variance, and what it would be with complete rows."""
         result = {}
         for name, chart in self.atlas.charts.items():
-            at, rows = self.atlas.places[name].start, []
-            for size, J in zip(chart.sizes, chart.derivatives(self.cpds[name]), strict=True):
+            at, rows, L = self.atlas.places[name].start, [], self.outward(self.cpds[name])
+            for size, inner in zip(chart.sizes, chart.derivatives(self.cpds[name]), strict=True):
                 place = slice(at, at + int(size))
-                at = place.stop
+                at, J = place.stop, inner if L is None or not size else L @ inner
                 rows.append(self._delta(J, place) if size else np.full((2, len(J)), np.nan))
             both = np.stack(rows, axis=1)
             result[name] = both[0], both[1]
@@ -164,6 +167,8 @@ class Information:
     def _known(self, name: str) -> str:
         if name not in self.cpds:
             raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
+        if name not in self.atlas.charts:
+            raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
         return name
 
     def __repr__(self) -> str:
@@ -192,8 +197,10 @@ def observed_information(problem: Problem, parameters: Any, *, progress: bool | 
     >>> information.interval("x").lower.round(3)
     array([0.133, 0.71 ])
     """
+    points, fixed = problem.cpds(parameters), getattr(problem, "fixed", ())
+    problem = getattr(problem, "scaled", problem)
     expected = problem.expected(parameters)
-    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY)
+    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, fixed)
     _check_size(atlas.size)
     cpds = problem.cpds(parameters)
     watch: Progress[Any] = Progress("observed information", None, progress)
@@ -213,7 +220,8 @@ def observed_information(problem: Problem, parameters: Any, *, progress: bool | 
     covariance[own] = (directions[:, known] / shares[known]) @ directions[:, known].T
     lost[moved] = directions[:, ~known]
     posterior = problem.network(parameters, expected.statistic, "").prior is not None
-    result = Information(atlas, cpds, complete - missing, complete, covariance, inverse, shares, lost, posterior)
+    outward = getattr(problem, "outward_map", lambda _: None)
+    result = Information(atlas, cpds, points, outward, complete - missing, complete, covariance, inverse, shares, lost, posterior)
     _say(result, atlas.scores(cpds, expected.statistic))
     return result
 
@@ -248,7 +256,7 @@ def _incomplete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> list[s
     problem = atlas.problem
     noise = np.random.default_rng(0).normal(0.0, 0.3, atlas.size) * atlas.unit
     here = np.concatenate([np.zeros(0), *(chart.vector(cpds[name]) for name, chart in atlas.charts.items())])
-    other = problem.expected(atlas.parameters(here + noise)).statistic
+    other = problem.expected(problem.parameters({**cpds, **atlas.cpds(here + noise)})).statistic
     change = np.abs(atlas.scores(cpds, other) - atlas.scores(cpds, statistic)) * atlas.unit
     return [name for name, place in atlas.places.items() if change[place].max(initial=0.0) > SAME * problem.weight]
 

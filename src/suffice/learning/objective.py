@@ -82,8 +82,9 @@ def normal_of(
         np.array(old.coefficients).reshape(q, k - 1),
         np.array(old.variance).reshape(q),
     )
+    least = VANISHED * min(1.0, float(groups.spread.weight.sum()))
     for key, N, mean, scatter in zip(groups.keys, groups.spread.weight, groups.spread.mean, groups.spread.scatter, strict=True):
-        if N < VANISHED:
+        if least > N:
             continue
         r = _regression(node, int(key), scatter)
         if not r.residual / N > COLLAPSED * variance:

@@ -67,6 +67,12 @@ class Problem(Protocol):
     def parameters(self, cpds: Mapping[str, Cpd]) -> Any:
         """The parameters of these distributions."""
 
+    def with_nodes(self, parameters: Any, other: Any, names: Any) -> Any:
+        """The parameters, those of some nodes taken from others."""
+
+    def imagined_of(self, name: str) -> Any:
+        """What the prior imagines of a node; None if it says nothing."""
+
     def statistics(self, statistic: Any) -> Statistics:
         """An expected statistic under its names."""
 

@@ -120,7 +120,7 @@ def coded(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows:
         if most == 255:
             codes[:, j] = _NARROW[column]
         else:
-            codes[:, j] = np.where(column == most, -1, column)
+            codes[:, j] = np.where(column == most, -1, column.astype(np.int64))  # unsigned ones have no −1
     return codes
 
 

@@ -21,7 +21,7 @@ from suffice.variables import Finite, Variable
 Array = npt.NDArray[np.float64]
 
 ALIKE = 1e-9
-"""Numbers that differ by less are the same, for this."""
+"""Numbers that differ by a smaller share of them are the same, for this."""
 FEW = 0.5
 """A hidden state that expects fewer rows than this has collapsed."""
 
@@ -41,7 +41,12 @@ def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mappin
     if profile is None:
         return []
     pairs = combinations(range(variable.n_states), 2)
-    return [(variable.states[i], variable.states[j]) for i, j in pairs if np.abs(profile[i] - profile[j]).max() < ALIKE]
+    size = np.abs(profile)
+    return [
+        (variable.states[i], variable.states[j])
+        for i, j in pairs
+        if (np.abs(profile[i] - profile[j]) <= ALIKE * np.maximum(size[i], size[j])).all()
+    ]
 
 
 def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:

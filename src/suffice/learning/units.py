@@ -92,6 +92,20 @@ class Units:
         counted = frozenset(n for n in names if isinstance(variables[n], Count))
         return Units(centre, scale, middle, variance, weight, counted)
 
+    @property
+    def plain(self) -> Units:
+        """The units of columns that are scaled already."""
+        zero, one = dict.fromkeys(self.centre, 0.0), dict.fromkeys(self.scale, 1.0)
+        return replace(self, centre=zero, scale=one)
+
+    def outward_map(self, cpd: ConditionalGaussian) -> Array:
+        """∂ (intercept, coefficients, variance) / ∂ (those of scaled columns)."""
+        y = self.scale[cpd.child.name]
+        scale, centre = (np.array([part[p] for p in cpd.real_parents]) for part in (self.scale, self.centre))
+        L = np.diag([y, *(y / scale), y * y])
+        L[0, 1:-1] = -y * centre / scale
+        return L
+
     def counts(self, name: str) -> bool:
         """Whether a column holds counts, which are never scaled."""
         return name in self.counted

@@ -79,10 +79,11 @@ class BayesNet(Answering):
         fit_info: str = "written down",
         intervened: Iterable[str] = (),
         incomplete: bool = False,
+        hidden: Iterable[str] = (),
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._intervened, self._incomplete = frozenset(intervened), incomplete
+        self._intervened, self._incomplete, self._hidden = frozenset(intervened), incomplete, frozenset(hidden)
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> BayesNet:
@@ -125,6 +126,11 @@ class BayesNet(Answering):
         return self._incomplete
 
     @property
+    def hidden(self) -> frozenset[str]:
+        """The variables that no row showed when it was fitted: rows need not have them."""
+        return self._hidden
+
+    @property
     def intervened(self) -> frozenset[str]:
         """The nodes that `do` set from outside: their distributions are known, not estimated."""
         return self._intervened
@@ -164,8 +170,9 @@ class BayesNet(Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        data = self.rows(rows)
-        if any(data.missing.values()):
+        hides = self._hides_columns(rows)
+        data = scan(rows) if hides else self.rows(rows)
+        if hides or any(data.missing.values()):
             from suffice.models.observed import observed_log_prob
 
             return observed_log_prob(self, data)
@@ -181,6 +188,10 @@ class BayesNet(Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
+        if data is not None and self._hides_columns(data):
+            from suffice.models.observed import observed_log_likelihood
+
+            return observed_log_likelihood(self, data)
         if self._regressions and data is not None and not isinstance(data, Statistics):
             return self._log_likelihood_of_rows(self.rows(data))
         try:
@@ -267,6 +278,13 @@ class BayesNet(Answering):
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
         return self._read(data, self._variables)
+
+    def _hides_columns(self, rows: Any) -> bool:
+        """Whether all columns are there but some that no row showed when the network was fitted, either."""
+        if not self._hidden or isinstance(rows, Statistics):
+            return False
+        lacking = set(self._cpds) - set(scan(rows).columns)
+        return bool(lacking) and lacking <= self._hidden
 
     def _read(self, data: Any, variables: Mapping[str, Any]) -> Any:
         opened = scan(data)

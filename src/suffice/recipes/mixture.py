@@ -272,7 +272,9 @@ def _network(best: _Best, hidden: Finite, table: Table, task: _Task) -> BayesNet
     dag = Dag({n: list(cpds[n].parents) for n in variables})
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
     info = f"a mixture of {hidden.n_states} classes by EM from {table.data.weight:,.10g} rows, {by}"
-    return BayesNet.of(dag, variables, cpds, prior=task.prior, estimate=task.how, fit_info=info, incomplete=True)
+    return BayesNet.of(
+        dag, variables, cpds, prior=task.prior, estimate=task.how, fit_info=info, incomplete=True, hidden=[hidden.name]
+    )
 
 
 def _chosen(rows: Data, sizes: list[int], judge: Any, task: _Task) -> MixtureRun:
