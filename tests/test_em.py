@@ -201,6 +201,12 @@ REFUSED = {
         lambda: sf.em("a -> b", {"a": ["x", "y", None], "b": ["u", "v", "u"]}, prior=sf.Dirichlet(0.1), estimate=sf.Mode()),
         "the posterior has no mode",
     ),
+    "time_limit": (lambda: sf.em("a", {"a": ["x", None]}, time_limit=0), "time_limit is a number of seconds above 0"),
+    "threads": (lambda: sf.em("a", {"a": ["x", None]}, threads="a"), "threads is a whole number"),
+    "a constant": (
+        lambda: sf.em("w -> c", {"c": [3.7, 3.7, None, 3.7], "w": [1.0, 2.5, 3.0, None]}),
+        "all values of 'c' are the same",
+    ),
     "fixed": (lambda: sf.em("a", {"a": ["x", None]}, fixed=["a"]), "give it, start=bn"),
 }
 

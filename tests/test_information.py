@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import combinations_with_replacement, product
 from typing import Any
 
@@ -263,3 +264,28 @@ def test_numbers_missing_at_random_lose_their_share():
     assert float(error["intercept"]) == pytest.approx(np.sqrt(v / 100), rel=1e-5)
     assert float(error["variance"]) == pytest.approx(v * np.sqrt(2 / 100), rel=1e-5)
     assert float(information.missing_information["x"]["intercept"]) == pytest.approx(1 / 3, abs=1e-5)
+
+
+def test_a_table_of_all_parameters_and_a_pickle():
+    run = sf.em("g -> y; x -> y", {"x": [0.1, 0.5, 0.9, 1.5] * 5, "y": [1.0, 1.2, None, 2.5] * 5, "g": list("abbaa") * 4})
+    information = run.information()
+    table = information.to_frame()
+    assert len(table) == 2 + 2 + 6
+    row = table[table["parameter"] == "coefficient of 'x' of 'y' at g='a'"].iloc[0]
+    assert row["standard error"] == pytest.approx(information.standard_errors["y"]["coefficients"][0, 0])
+    assert row["lower"] == pytest.approx(information.interval("y")["coefficients"].lower[0, 0])
+    again = pickle.loads(pickle.dumps(information))
+    assert repr(again) == repr(information)
+    assert "<table" in information._repr_html_()
+
+
+def test_fixed_nodes_are_known():
+    """With the class probabilities known, those of the children have smaller errors; the fixed node has none."""
+    rows = sf.load("asia").sample(200, seed=3).select(["smoke", "bronc", "dysp", "lung"])
+    dag, hidden = sf.Dag("h -> smoke; h -> bronc; h -> dysp"), [sf.Finite("h", ["0", "1"])]
+    free = sf.em(dag, rows, hidden=hidden, starts=3, tol=1e-9, max_iter=5000)
+    known = sf.em(dag, rows, start=free.model, fixed=["h"], tol=1e-9, max_iter=5000)
+    a, b = free.information().standard_errors["bronc"], known.information().standard_errors["bronc"]
+    assert (b[np.isfinite(b)] <= a[np.isfinite(b)] * (1 + 1e-6)).all()
+    with pytest.raises(sf.SufficeError, match="was fixed"):
+        known.information().interval("h")

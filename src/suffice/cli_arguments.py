@@ -21,6 +21,6 @@ HiddenWords = Annotated[
     typer.Option("--hidden", metavar="NAME=A,B,C", help="a variable that no row shows, with its states (may be repeated)"),
 ]
 Starts = Annotated[
-    int | None, typer.Option(help="with missing cells: climb from so many starts; 10 with hidden variables, else 1", min=1)
+    int | None, typer.Option(help="with missing cells: so many starts; with hidden variables 10 (learn: 5), else 1", min=1)
 ]
 BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]

@@ -53,7 +53,7 @@ def fit(
 ) -> None:
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM. Ctrl-C takes the best so far."""
     from suffice import cli_words as words
-    from suffice.formats import writable, write
+    from suffice.formats import holds, writable, write
 
     writable(out)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
@@ -69,6 +69,8 @@ def fit(
     known = rows if bn is None else words.as_known(rows, bn, declared)
     climbing: dict[str, Any] = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     unseen = words.hidden_of(hidden or [])
+    columns = known.schema if hasattr(known, "schema") else known.variables
+    holds(out, [v for n, v in columns.items() if n in dag])
     model = _fitted(dag, known, unseen, chosen_prior, how, climbing, statistics)
     write(model, out)
     say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
@@ -154,7 +156,7 @@ def learn(
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far."""
     from suffice import cli_words as words
-    from suffice.formats import writable
+    from suffice.formats import holds, writable
     from suffice.recipes.learn import PRIOR, suitable
     from suffice.structure.search import search
 
@@ -179,6 +181,8 @@ def learn(
         for option, value in options.items():
             if value:
                 raise SufficeError(f"{option} needs complete rows without hidden variables")
+        if out is not None:
+            holds(out, rows.schema.values())
         asked |= {"hidden": unseen, "starts": starts, "time_limit": time_limit, "threads": threads}
         return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, as_json)
     if bootstrap is not None and not hasattr(rows, "resample"):

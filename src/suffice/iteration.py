@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from suffice.errors import FitError
+
 T = TypeVar("T")
 M = TypeVar("M", covariant=True)
 
@@ -58,6 +60,26 @@ class Run(Generic[M]):
     def log_likelihood(self) -> float:
         """The log-likelihood of what was observed, at the end."""
         return self.trace[-1].log_likelihood if self.trace else float("nan")
+
+    def headline(self) -> str:
+        """How it ended, in a line."""
+        how = "converged" if self.converged else "did not converge"
+        seconds = self.trace[-1].seconds if self.trace else 0.0
+        n = f"{self.n_iterations:,} iteration{'' if self.n_iterations == 1 else 's'}"
+        return f"{how} in {n}, {seconds:.2f} s: log-likelihood {self.log_likelihood:,.4f}, objective {self.objective:,.4f}"
+
+    def __repr__(self) -> str:
+        about = self.model._headline() if hasattr(self.model, "_headline") else repr(self.model)
+        return f"Run {self.headline()}\n{about}"
+
+
+def checked_seconds(limit: Any) -> float | None:
+    """A time limit: a number of seconds above 0, or None."""
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
+        raise FitError(f"time_limit is a number of seconds above 0, not {limit!r}")
+    return float(limit)
 
 
 class OutOfTime(Exception):

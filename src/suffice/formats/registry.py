@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from suffice.formats.files import text_of, write_bytes
 from suffice.formats.finite_network import FiniteNetwork, Table
 from suffice.formats.tokens import shown
 from suffice.graphs import Dag
-from suffice.variables import Finite
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -112,6 +112,18 @@ def writable(path: str | PathLike[str]) -> None:
         raise FormatError(f"there is no directory {str(place.parent)!r}", path=place)
 
 
+def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
+    """Refuse a format that has no room for variables of these kinds, before work is done for it.
+
+    >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
+    """
+    place = Path(path)
+    suffix = _suffix(place)[0]
+    other = [v.name for v in variables if not isinstance(v, Finite)]
+    if other and suffix != ".json":
+        raise FormatError(f"{suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead", path=place)
+
+
 def _suffix(path: Path) -> tuple[str, bool]:
     """The suffix in lower case without `.gz`, and whether that was there."""
     name = path.name.lower()
@@ -148,8 +160,7 @@ def _model(network: FiniteNetwork) -> tuple[BayesNet, tuple[str, ...]]:
 def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
     """The tables of a network whose variables are all finite; cut points are dropped, and that is said."""
     finite = [v for v in bn.variables.values() if isinstance(v, Finite)]
-    if other := [v.name for v in bn.variables.values() if not isinstance(v, Finite)]:
-        raise FormatError(f"{suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead")
+    holds(f"model{suffix}", bn.variables.values())
     if bn.statistics is not None:
         note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:

@@ -280,36 +280,52 @@ def expect(
             cells, n_inputs, out, summed = pool[at], pool[at + 1], pool[at + 2], pool[at + 3]
             at += 4
             amount, first_input = 0.0, at
-            # A product of few factors; in logs where it vanishes, or is of so many that it may.
-            for logs in range(0 if n_inputs <= FEW else 1, 2):
-                if amount > SAFE:
-                    break
+            for e in range(n_inputs if n_inputs <= FEW else 0):
+                source = pool[at]
+                at += 1
+                if source >= 0:
+                    start = records[places + source]
+                    if e == 0:
+                        for c in range(cells):
+                            room[cell + c] = tables[start + pool[at + c]]
+                    else:
+                        for c in range(cells):
+                            room[cell + c] *= tables[start + pool[at + c]]
+                else:
+                    start = -1 - source
+                    if e == 0:
+                        for c in range(cells):
+                            room[cell + c] = message[start + pool[at + c]]
+                    else:
+                        for c in range(cells):
+                            room[cell + c] *= message[start + pool[at + c]]
+                at += cells
+            for c in range(cells if n_inputs <= FEW else 0):
+                amount += room[cell + c]
+            if amount < SAFE:  # the product has vanished, or is of so many that it may: in logs
                 at = first_input
                 for c in range(cells):
-                    room[cell + c] = 1.0 - logs
+                    room[cell + c] = 0.0
                 for _ in range(n_inputs):
                     source = pool[at]
                     at += 1
-                    values = tables if source >= 0 else message
-                    start = records[places + source] if source >= 0 else -1 - source
-                    if logs == 0:
-                        for c in range(cells):
-                            room[cell + c] *= values[start + pool[at + c]]
-                    else:
-                        for c in range(cells):
-                            room[cell + c] += np.log(values[start + pool[at + c]])
+                    for c in range(cells):
+                        value = (
+                            tables[records[places + source] + pool[at + c]]
+                            if source >= 0
+                            else message[-1 - source + pool[at + c]]
+                        )
+                        room[cell + c] += np.log(value)
                     at += cells
-                if logs == 1:
-                    top = -np.inf
-                    for c in range(cells):
-                        top = max(top, room[cell + c])
-                    if top == -np.inf:
-                        return r
-                    log_z += top
-                    for c in range(cells):
-                        room[cell + c] = np.exp(room[cell + c] - top)
+                top = -np.inf
+                for c in range(cells):
+                    top = max(top, room[cell + c])
+                if top == -np.inf:
+                    return r
+                log_z += top
                 amount = 0.0
                 for c in range(cells):
+                    room[cell + c] = np.exp(room[cell + c] - top)
                     amount += room[cell + c]
             for i in range(summed):
                 message[out + i] = 0.0

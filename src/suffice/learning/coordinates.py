@@ -42,6 +42,10 @@ class Weighed(NamedTuple):
     rows: Array
 
 
+ROWS = 1e4
+"""A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableChart:
     """The coordinates of a table around `cpd`: log-odds against the reference state of each row; those in `free` move."""
@@ -62,7 +66,9 @@ class TableChart:
         extra = 0.0 if imagined is None else imagined.dense().reshape(theta.shape) - (1.0 if mode else 0.0)
         chart = cls(cpd, _log_odds(theta, reference), free, reference, extra)
         if boundary > 0.0:
-            free[chart.weighed(seen).sum(axis=1) <= boundary] = False
+            weighed = chart.weighed(seen)
+            free[weighed.sum(axis=1) <= boundary] = False
+            free[weighed <= ROWS * boundary] = False  # a cell on its way to 0 that EM has not followed to the end
         return chart
 
     @property

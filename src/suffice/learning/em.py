@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.display import text_table
+from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, listed, note, whole
 from suffice.families.family import Estimate, Mean
-from suffice.iteration import OutOfTime, Progress, Run
+from suffice.iteration import OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
 from suffice.learning.held import held
 from suffice.learning.incomplete import problem_of
@@ -83,19 +83,20 @@ class EmRun(Run[BayesNet]):
         return {**self.__dict__, "problem": None, "point": None}
 
     def __repr__(self) -> str:
-        how = "converged" if self.converged else "did not converge"
-        seconds = self.trace[-1].seconds if self.trace else 0.0
-        lines = [
-            f"EM {how} in {self.n_iterations:,} iterations, {seconds:.2f} s: log-likelihood {self.log_likelihood:,.4f}, "
-            f"objective {self.objective:,.4f}"
-        ]
+        lines = [f"EM {self.headline()}"]
         if len(self.optima) > 1:
-            rows = [
-                [o.start + 1, f"{o.objective:,.4f}", o.iterations, "yes" if o.converged else o.stopped or "no", _labels(o)]
-                for o in self.optima
-            ]
-            lines += [spread(self.optima), text_table(["start", "objective", "iterations", "converged", "labels"], rows)]
+            lines += [spread(self.optima), text_table(*self._table())]
         return "\n".join([*lines, self.model._headline()])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), caption=f"EM {self.headline()}") + self.model._repr_html_()
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = [
+            [o.start + 1, f"{o.objective:,.4f}", o.iterations, "yes" if o.converged else o.stopped or "no", _labels(o)]
+            for o in self.optima
+        ]
+        return ["start", "objective", "iterations", "converged", "labels"], rows
 
 
 def _labels(optimum: Optimum) -> str:
@@ -164,9 +165,10 @@ def em(
         raise ModelError(f"a start is a network, not {type(start).__name__}")
     if start is not None and hidden == ():
         hidden = hidden_in(dag, data, start)
+    threads = None if threads is None else whole(threads, "threads", 1)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, families=families, threads=threads)
     problem = held(problem, fixed, start)
-    shown: Progress[Climb] = Progress("EM", time_limit, progress)
+    shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     climbs: list[Climb] = []
     stopped = False
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
@@ -191,7 +193,7 @@ def em(
         stopped = True
     finally:
         shown.close()
-    return _finished(problem, climbs, n, stopped)
+    return _finished(problem, climbs, n, stopped, tol)
 
 
 def _since(start: float) -> float:
@@ -277,7 +279,7 @@ def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
     return left * climb.trace[-1].seconds / len(climb.trace)
 
 
-def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool) -> EmRun:
+def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
     """The best climb as a run; what the user should know of it is noted."""
     ended = [c for c in climbs if c.trace and not c.stopped]
     if not ended:
@@ -297,7 +299,7 @@ def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool) -> E
             note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
     if stopped:
         note("EM was stopped before its end; this is the best so far")
-    elif not best.converged and best.trace:
+    elif not best.converged and tol > 0:
         note(f"EM did not converge in {len(best.trace):,} iterations; allow more with max_iter=, or accelerate=Squarem()")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
     return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)

@@ -17,7 +17,7 @@ from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
-from suffice.iteration import Iteration, OutOfTime, Progress, Run
+from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import beginnings, checked_numbers, hidden_in
 from suffice.learning.incomplete import problem_of
@@ -242,7 +242,7 @@ def gradient(
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
     climbed: Any = getattr(problem, "scaled", problem)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
-    watch: Progress[Any] = Progress("gradient ascent", time_limit, progress)
+    watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
     ascents: list[Ascent] = []
     stopped = False
     try:

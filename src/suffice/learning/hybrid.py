@@ -102,12 +102,14 @@ class HybridProblem:
         spread, weight = available(task.rows, reals, task.threads), task.rows.weight
         units = Units.of(spread, seen)
         prior = None if task.prior is None else task.prior.bind(task.variables, seen_of(spread, seen, weight))
+        imagined = _imagined(nodes, prior, units)
+        _refuse_constants(nodes, units, spread, imagined)
         patterns = Patterns(nodes, task.rows.columns)
         held = 16.0 * task.rows.n_rows * (len(reals) + 2) <= HELD
         gathered = task.rows.fold(Collector(patterns, units, held).gathered, threads=task.threads)
         if gathered.empty:
             note(f"{gathered.empty:,} rows have no observed cell: they say nothing, and are kept")
-        return cls(task, nodes, units, prior, _imagined(nodes, prior, units), patterns, gathered, held, weight)
+        return cls(task, nodes, units, prior, imagined, patterns, gathered, held, weight)
 
     @property
     def dag(self) -> Dag:
@@ -370,6 +372,18 @@ class Scaled:
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         return self._problem.units.outward_map(cpd) if isinstance(cpd, ConditionalGaussian) else None
+
+
+def _refuse_constants(nodes: Mapping[str, Node], units: Units, spread: Any, imagined: Mapping[str, Any]) -> None:
+    """A column of equal numbers has no density, unless a prior gives it one."""
+    for i, name in enumerate(units.centre):
+        square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
+        same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
+        if same and nodes[name].kind is Kind.NORMAL and imagined[name] is None:
+            raise FitError(
+                f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
+                "such as NormalInverseGamma()"
+            )
 
 
 def _imagined(nodes: Mapping[str, Node], prior: Prior | None, units: Units) -> dict[str, Any]:

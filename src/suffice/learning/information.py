@@ -14,16 +14,17 @@ the posterior.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.categorical import Table
-from suffice.families.family import Cpd, Interval, checked_level
+from suffice.families.family import Cpd, Interval, checked_level, frame
 from suffice.iteration import Progress
 from suffice.learning.coordinates import Array, Atlas, Chart, Natural
 from suffice.learning.problem import Problem
@@ -69,7 +70,7 @@ class Information:
     atlas: Atlas
     cpds: Mapping[str, Cpd]
     points: Mapping[str, Cpd]
-    outward: Callable[[Cpd], Array | None]
+    outward: Mapping[str, Array | None]
     matrix: Array
     complete: Array
     covariance: Array
@@ -144,7 +145,7 @@ class Information:
         """For each configuration and parameter of a node: its variance, and what it would be with complete rows."""
         result = {}
         for name, chart in self.atlas.charts.items():
-            at, rows, L = self.atlas.places[name].start, [], self.outward(self.cpds[name])
+            at, rows, L = self.atlas.places[name].start, [], self.outward[name]
             for size, inner in zip(chart.sizes, chart.derivatives(self.cpds[name]), strict=True):
                 place = slice(at, at + int(size))
                 at, J = place.stop, inner if L is None or not size else L @ inner
@@ -171,14 +172,44 @@ class Information:
             raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
         return name
 
+    def to_frame(self, level: float = 0.95) -> Any:
+        """One row per free parameter: its node and name, estimate, standard error, interval, fraction of missing information."""
+        header, rows = self._table(level)
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(header)})
+
+    def _table(self, level: float = 0.95) -> tuple[list[str], list[list[Any]]]:
+        header = ["node", "parameter", "estimate", "standard error", "lower", "upper", "missing information"]
+        rows: list[list[Any]] = []
+        for name, chart in self.atlas.charts.items():
+            ends, cpd = self.interval(name, level), self.points[name]
+            columns: list[Any] = [cpd.probs if isinstance(cpd, Table) else {k: getattr(cpd, k) for k in ends}]
+            columns += [self.standard_errors[name], *_ends(ends), self.missing_information[name]]
+            flat = [_lines(column, chart.moving.shape) for column in columns]
+            for u, i in zip(*np.nonzero(chart.moving), strict=True):
+                rows.append([name, _label(chart, u, i), *(float(part[u, i]) for part in flat)])
+        return header, rows
+
+    def _repr_html_(self) -> str:
+        header, rows = self._table()
+        return html_table(header[1:], [row[1:] for row in rows[:40]], caption=repr(self).partition("\n")[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "atlas": replace(self.atlas, problem=None)}  # type: ignore[arg-type] # the data stays behind
+
     def __repr__(self) -> str:
         kind = "Posterior curvature" if self.posterior else "Observed information"
         without = f"; {len(self.fixed):,} numbers fixed or on the boundary" if self.fixed else ""
         unknown = f"; not identified: {listed(self.not_identified, style='str')}" if self.not_identified else ""
         return (
             f"{kind} of {self.n_parameters:,} free parameters{without}{unknown}\n"
-            f"largest fraction of missing information {self.largest_missing:.3g}"
+            f"largest fraction of missing information {self.largest_missing:.3g}\n{self._shown()}"
         )
+
+    def _shown(self, limit: int = 20) -> str:
+        """The first parameters in a table."""
+        header, rows = self._table()
+        more = f"\n… and {len(rows) - limit:,} more" if len(rows) > limit else ""
+        return text_table(header[1:], [row[1:] for row in rows[:limit]]) + more
 
 
 def observed_information(problem: Problem, parameters: Any, *, progress: bool | None = None) -> Information:
@@ -220,7 +251,8 @@ def observed_information(problem: Problem, parameters: Any, *, progress: bool | 
     covariance[own] = (directions[:, known] / shares[known]) @ directions[:, known].T
     lost[moved] = directions[:, ~known]
     posterior = problem.network(parameters, expected.statistic, "").prior is not None
-    outward = getattr(problem, "outward_map", lambda _: None)
+    leading = getattr(problem, "outward_map", lambda _: None)
+    outward = {name: leading(cpds[name]) for name in atlas.charts}
     result = Information(atlas, cpds, points, outward, complete - missing, complete, covariance, inverse, shares, lost, posterior)
     _say(result, atlas.scores(cpds, expected.statistic))
     return result
@@ -301,6 +333,21 @@ def _check_size(n: int) -> None:
             f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
             f"the limit is {MOST:,} parameters"
         )
+
+
+def _ends(ends: Any) -> tuple[Any, Any]:
+    """The lower and the upper ends of the intervals of a node."""
+    if isinstance(ends, Interval):
+        return ends.lower, ends.upper
+    return {k: e.lower for k, e in ends.items()}, {k: e.upper for k, e in ends.items()}
+
+
+def _lines(values: Any, shape: tuple[int, ...]) -> Array:
+    """Numbers of a node as one line for each configuration of its parents."""
+    if isinstance(values, dict):
+        parts = [values["intercept"].reshape(shape[0], 1), values["coefficients"].reshape(shape[0], -1)]
+        return np.hstack([*parts, values["variance"].reshape(shape[0], 1)])
+    return np.asarray(values).reshape(shape)
 
 
 def _label(chart: Chart, u: int, i: int) -> str:

@@ -50,7 +50,8 @@ class Collapsed(FitError):
         self.node, self.configuration, self.why = node, configuration, why
         where = f" at {configuration}" if configuration else ""
         super().__init__(
-            f"{node!r}{where} has collapsed: {why}; use a prior such as NormalInverseGamma(), fewer states, or another start"
+            f"{node!r}{where} has collapsed: {why}; use a prior such as NormalInverseGamma(), leave out columns that determine "
+            "it, or, with hidden variables, take fewer states or another start"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ def learn(
     prior: Any = PRIOR,
     *,
     hidden: Any = (),
+    starts: int | None = None,
     constraints: Constraints | None = None,
     estimate: Estimate | None = None,
     seed: int = 0,
@@ -55,10 +56,9 @@ def learn(
     if not isinstance(rows, Statistics) and (hidden or any(rows.missing.values())):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows; leave it out")
-        limits = {"time_limit": time_limit, "threads": threads, "progress": progress}
-        return _from_incomplete(
-            rows, hidden, score, method, prior, constraints=constraints, seed=seed, estimate=estimate, **limits
-        )
+        asked: dict[str, Any] = {"constraints": constraints, "starts": starts, "seed": seed, "time_limit": time_limit}
+        asked |= {"threads": threads, "progress": progress}
+        return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, **asked)
     found = search(
         rows,
         score,

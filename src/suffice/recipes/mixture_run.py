@@ -184,6 +184,8 @@ class MixtureRun(Run[BayesNet]):
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
         return self._posterior(rows)[0]
 
+    predict_proba = responsibilities
+
     def log_prob(self, rows: Any) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
         return self._posterior(rows, refuse=False)[1]
@@ -258,7 +260,8 @@ class MixtureRun(Run[BayesNet]):
         return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
 
     def __repr__(self) -> str:
-        return f"MixtureRun: {self._headline()}\n\n{text_table(*self._table())}"
+        choices = f"\n\n{self.choices!r}" if self.choices else ""
+        return f"MixtureRun: {self._headline()}\n\n{text_table(*self._table())}{choices}"
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), caption=self._headline())

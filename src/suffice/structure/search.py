@@ -10,7 +10,7 @@ from suffice.engines.data import Data
 from suffice.engines.options import checked_limit
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note, whole
-from suffice.iteration import OutOfTime, Progress
+from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
@@ -125,10 +125,7 @@ def problem_of(
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
     seed = whole(seed, "a seed", 0)
     threads = None if threads is None else whole(threads, "threads", 1)
-    if time_limit is not None and (
-        isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0
-    ):
-        raise FitError(f"time_limit is a number of seconds above 0, not {time_limit!r}")
+    checked_seconds(time_limit)
     rows = data if isinstance(data, Statistics) else scan(data)
     variables = _variables(rows)
     if constraints is not None:
