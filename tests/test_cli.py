@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
+from suffice.cli import in_options
 
 
 @pytest.fixture
@@ -114,6 +115,81 @@ def test_refusals_are_one_sentence_and_touch_nothing(run, asia, words: list[str]
     assert len(err.strip().splitlines()) == 1
     assert Path("out.json").read_text("utf-8") == "old"
     assert sorted(p.name for p in Path().iterdir()) == before
+
+
+def test_scores_of_incomplete_rows(run, asia) -> None:
+    frame = asia.sample(300, seed=1).to_pandas().astype(object)
+    frame.loc[:40, "smoke"] = None
+    frame.to_csv("gaps.csv", index=False)
+    code, out, err = run("score", "asia.bif", "gaps.csv", "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    expected = asia.log_likelihood(frame)
+    assert (facts["rows"], facts["parameters"], facts["missing cells"]) == (300, asia.n_parameters, 41)
+    assert facts["network: log-likelihood"] == pytest.approx(expected)
+    assert facts["network: nats per row"] == pytest.approx(-expected / 300)
+    assert facts["network: AIC"] == pytest.approx(asia.aic(frame))
+    assert facts["network: BIC"] == pytest.approx(asia.bic(frame))
+    assert not any("K2" in name for name in facts)
+    assert "its scores need complete rows" in run("score", "asia.bif", "gaps.csv")[1]
+
+
+def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
+    frame = asia.sample(300, seed=1).to_pandas()
+    words = ["-o", "h.json", "--hidden", "class=2", "--starts", "1", "--max-iter", "5"]
+    code, _, err = run("fit", "class -> smoke; class -> bronc; class -> lung", "rows.csv", *words)
+    assert code == 0, err
+    frame.to_csv("shown.csv", index=False)
+    code, out, err = run("score", "h.json", "shown.csv", "--json")
+    if sf.read("h.json").hidden:
+        assert code == 0, err
+        assert json.loads(out)["network: log-likelihood"] == pytest.approx(sf.read("h.json").log_likelihood(frame))
+    else:
+        assert (code, "'class'" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("python", "options"),
+    [
+        (
+            "declare its states: hidden=[Finite('b', [...])], or leave it out",
+            "declare its states: --hidden b=a,b, or leave it out",
+        ),
+        ("its states: em(dag, data, hidden=[Finite('b', [...])]), or --hidden b=a,b", "its states: --hidden b=a,b"),
+        ("declared: hidden=[Finite('class', ['a', 'b'])], not 3", "declared: --hidden class=a,b, not 3"),
+        ("use a prior such as NormalInverseGamma(), leave", "use a prior such as --prior nig, leave"),
+        ("give a prior, NormalInverseGamma()", "give a prior, --prior nig"),
+        ("for instance prior=BDeu(1) or prior=NormalInverseGamma()", "for instance --prior bdeu:1 or --prior nig"),
+        ("which needs a GLM: name it, families={'y': Logistic()}, turn", "which needs a GLM, and those only Python takes; turn"),
+        ("intervals: variables={'Wind': Bins(5)}", "intervals: --bins Wind=5"),
+        ("intervals (variables={name: Bins(5)}), or", "intervals (--bins NAME=5), or"),
+        ("one of them: variables={'x': Real}", "one of them: --real x"),
+        ("to keep it: variables={'x': [...]}", "to keep it: --finite x=a,b"),
+        ("cut it with Bins(...)", "cut it with --bins NAME=5"),
+        ("fill them, or cut 'x' into Bins(...)", "fill them, or cut 'x' with --bins NAME=5"),
+        ('say so: missing=["NA"]', "say so: --missing NA"),
+        ('missing=["NA", "?"], or --missing NA --missing \'?\' on the command line', "--missing NA --missing '?'"),
+        ("say so with missing=", "say so with --missing"),
+        ("integers=Finite or variables=, or --finite on the command line", "--integers finite, or --finite NAME"),
+        ("or integers=Finite", "or --integers finite"),
+    ],
+)
+def test_hints_are_options(python: str, options: str) -> None:
+    assert in_options(python) == options
+
+
+def test_hints_of_real_messages(run) -> None:
+    Path("rows.csv").write_text("age,ill,n\n" + "".join(f"{i}.5,{'ab'[i % 2]},NA\n{i},b,{i}\n" for i in range(30)), "utf-8")
+    code, _, err = run("fit", "age -> ill", "rows.csv", "-o", "m.json")
+    assert code == 1
+    assert err.splitlines() == [
+        "note: 'n': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: --missing NA",
+        "error: the finite node 'ill' has the real parent 'age', which needs a GLM, and those only Python takes; turn the edge "
+        "round, or cut the parent into intervals: --bins age=5",
+    ]
+    _, _, err = run("fit", "age -> b", "rows.csv", "-o", "m.json", "--missing", "NA")
+    assert "if no row shows it, declare its states: --hidden b=a,b\n" in err
+    assert "note: 'n'" not in err
 
 
 def test_usage_errors_are_2(run) -> None:

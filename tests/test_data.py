@@ -6,7 +6,9 @@ import contextlib
 import datetime
 import decimal
 import gzip
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.engines import Data, delimited, encode, scan
-from suffice.errors import DataError, SchemaError, SufficeNote
+from suffice.errors import DataError, SchemaError, SufficeNote, note
 from suffice.statistics import Request
 from suffice.variables import Bins, Count, Finite, Real
 
@@ -641,3 +643,66 @@ def test_hostile_csv_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory
     path.write_bytes(b"a,b\n" + data)
     with contextlib.suppress(DataError):
         scan(path).schema  # noqa: B018
+
+
+def _noted(path: object, **options: Any) -> list[str]:
+    """The notes on words that may mean missing cells, and on separators."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SufficeNote)
+        data = scan(path, **options)
+        for names in (data.columns[:1], data.columns):
+            assert data.select(names).missing is not None
+        assert data.with_variables({}).n_rows
+    messages = [str(w.message) for w in caught]
+    assert len(messages) == len(set(messages))
+    return [m for m in messages if "whole numbers" not in m and "nearly as many" not in m]
+
+
+def test_words_among_numbers_are_noted_once(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.5,{i},{i % 2},{'ab'[i % 2]}\n" for i in range(30))
+    (tmp_path / "rows.csv").write_text("x,y,n,s\n" + rows + "NA,gone,?,-\n1.5,2,1,.\n", "utf-8")
+    assert _noted(tmp_path / "rows.csv") == [
+        "'x': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: "
+        'missing=["NA"], or --missing NA on the command line',
+        "'y', 'n': numbers but for 'gone', '?', and so taken for states; if that means a missing cell, say so: "
+        'missing=["gone", "?"], or --missing gone --missing \'?\' on the command line',
+        "'s': '-', '.' is taken for a state, as only an empty cell is missing; if it means that, say so: "
+        'missing=["-", "."], or --missing - --missing . on the command line',
+    ]
+    assert not _noted(tmp_path / "rows.csv", missing=["NA", "gone", "?", "-", "."])
+    declared = {"x": Finite, "y": Finite, "s": Finite}
+    assert [m.split(":")[0] for m in _noted(tmp_path / "rows.csv", variables=declared)] == ["'n'"]
+    assert ["'n', 's'" in m for m in _noted(tmp_path / "rows.csv", integers=Finite, missing=["NA", "gone"])] == [True]
+    assert not scan(tmp_path / "rows.csv").missing["x"]
+
+
+def test_ordinary_words_are_not_noted(tmp_path: Path) -> None:
+    columns = ["2,None,+,80+", "3,one,-,1", "more,two,+,2", "2,None,-,3"]
+    (tmp_path / "rows.csv").write_text("doors,state,class,age\n" + "\n".join(columns * 3), "utf-8")
+    assert not _noted(tmp_path / "rows.csv")
+    assert not _noted({"x": ["1", "2", "other"], "y": ["a", None, "b"]})
+    assert "'x': 'NA' is taken for a state" in _noted({"x": ["1.5", "2", "NA"]})[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("rows.csv", "a;b\n1;2\n3;4\n", "here ';' seems to separate them: write it with commas, or give the frame that pandas"),
+        ("rows.csv", "a\tb\n1\t2\n", "here a tab seems to separate them: name it .tsv"),
+        ("rows.tsv", "a,b\n1,2\n", "here a comma seems to separate them: name it .csv"),
+        ("rows.csv", "a;b\n1\n3;4\n", None),
+        ("rows.csv", "a\n1;2\n3;4\n", None),
+        ("rows.csv", "a;b,c\n1;2,3\n", None),
+    ],
+)
+def test_other_separators_are_noted(tmp_path: Path, name: str, text: str, expected: str | None) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    notes = _noted(tmp_path / name)
+    assert len(notes) == (expected is not None)
+    assert expected is None or expected in notes[0]
+
+
+def test_notes_come_from_the_line_of_the_user() -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.warns(SufficeNote, match="from a thread") as caught:
+        pool.submit(note, "from a thread").result()
+    assert Path(caught[0].filename).name == "test_data.py"

@@ -17,6 +17,7 @@ import suffice as sf
 from suffice.cli_missing import missing_command
 from suffice.engines.blocks import ROWS
 from suffice.errors import DataError, SufficeNote
+from suffice.recipes import mcar as mcar_module
 from suffice.recipes import missing_cells as cells_module
 from suffice.recipes.mcar import normal_by_em
 from suffice.recipes.missing_cells import Normal, Ranks
@@ -130,7 +131,8 @@ def test_the_warning_of_the_chain() -> None:
     with pytest.warns(SufficeNote, match=r"depends on observed values \(A on C, A on B\).*biased.*\(fit, em\).*MNAR"):
         report = missingness(rows, warn=True)
     assert report.warning is not None
-    assert report.warning in repr(report)
+    assert report.warning in " ".join(repr(report).split())
+    assert max(map(len, repr(report).splitlines())) <= 120
     assert "depends on" in report._repr_html_()
 
 
@@ -149,6 +151,23 @@ def test_pairs_against_scipy() -> None:
     assert corrected == pytest.approx([2 * low[0], max(2 * low[0], high[0])][: len(corrected)], rel=1e-6)
     strength = {d.on: d.strength for d in report.depends}
     assert strength["state"] == pytest.approx(stats.contingency.association(pd.crosstab(gap, state)), rel=1e-6)
+
+
+def test_a_side_that_does_not_vary() -> None:
+    """A column that is nearly always 0 is 0 in the few rows with a gap: that is no sign of anything."""
+    number = np.zeros(1000)
+    number[:150] = 1.0
+    gap = np.zeros(1000, bool)
+    gap[-20:] = True
+    report = missingness({"g": pd.array(np.where(gap, None, "yes")), "number": number})
+    t = stats.ttest_ind(number[gap], number[~gap])
+    assert report.mcar[:3] == pytest.approx((t.statistic, t.df, t.pvalue), rel=1e-6)
+    assert report.mcar.p_value is not None
+    assert report.mcar.p_value > 0.05
+    gap[:1000] = number > 0
+    assert missingness({"g": pd.array(np.where(gap, None, "yes")), "number": number}).depends[0].strength == pytest.approx(1.0)
+    few = {"g": pd.array(np.where(np.arange(1000) < 6, None, "yes")), "number": number}
+    assert missingness(few).mcar.what.startswith("no two columns could be compared")
 
 
 def test_ranks() -> None:
@@ -209,6 +228,41 @@ def test_little_falls_back_to_pairs() -> None:
     assert "Little's test of 4" in missingness({**rows, "constant": np.ones(200)}).mcar.what
 
 
+def test_little_within_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = numbers(300, 17)
+    whole = missingness(rows).mcar
+    patterns = int(np.unique(np.isnan(np.stack(list(rows.values()))), axis=1).shape[1])
+    per_iteration = mcar_module.BUDGET // mcar_module.affordable(patterns, 4)
+    monkeypatch.setattr(mcar_module, "BUDGET", 99 * per_iteration)
+    report = missingness(rows)
+    assert f"Little's test of 4 columns of numbers in {patterns} patterns would take too long; 12 pairs" in report.mcar.what
+    monkeypatch.setattr(mcar_module, "FEWEST_ITERATIONS", 2)
+    monkeypatch.setattr(mcar_module, "BUDGET", 30 * per_iteration)
+    cut = missingness(rows).mcar
+    assert cut.what == whole.what
+    assert cut[:3] == pytest.approx(whole[:3], rel=0.01)
+    monkeypatch.setattr(mcar_module, "BUDGET", 2 * per_iteration)
+    monkeypatch.setattr(mcar_module, "SETTLED", 0.0)
+    assert "EM for Little's test of 4 columns of numbers would take too long; 12 pairs" in missingness(rows).mcar.what
+
+
+def test_control_c_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    rows = {**chain(500, 18, at_random=True), **numbers(500, 19)}
+    whole = missingness(rows)
+    monkeypatch.setattr(mcar_module, "little", interrupted)
+    report = missingness(rows)
+    assert report.mcar.what.startswith("Little's test of the numbers was interrupted; ")
+    assert report.depends == whole.depends
+    monkeypatch.setattr(mcar_module, "_finite_pairs", interrupted)
+    report = missingness(rows)
+    assert report.columns == whole.columns
+    assert report.patterns == whole.patterns
+    assert "MCAR: not tested: it was interrupted" in repr(report)
+
+
 def test_mixed_columns_have_both_tests() -> None:
     report = missingness({**chain(500, 13, at_random=True), **numbers(500, 14)})
     assert report.mcar.what.startswith("the more telling of two tests, p doubled")
@@ -224,7 +278,9 @@ def test_nothing_to_test() -> None:
         {"x": [None, "a"], "y": [1.0, 2.0]},
     ):
         report = missingness(rows)
-        assert report.mcar.p_value == 1.0
+        assert report.mcar[:3] == (None, None, None)
+        assert f"MCAR: not tested: {report.mcar.what}" in " ".join(repr(report).split())
+        assert json.loads(json.dumps(report.to_dict()))["mcar"]["p_value"] is None
         assert report.warning is None
         assert repr(report).startswith("Missingness: 2 rows")
     assert missingness({"x": ["a", "b"]}).complete == 2

@@ -349,7 +349,7 @@ def test_a_limit_returns_the_best_so_far(asia: Any, monkeypatch: pytest.MonkeyPa
     assert isinstance(run, StructuralRun)
     assert not run.finished
     assert not run.converged
-    assert len(run.graphs) == 1
+    assert len(run.graphs) == 2
     assert "best so far" in repr(run)
 
 

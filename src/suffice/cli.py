@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import re
 import sys
 import time
 import warnings
@@ -15,9 +17,31 @@ import typer
 
 from suffice import __version__, cli_learn, cli_missing, cli_predict, cli_query
 from suffice.cli_arguments import AsJson, DataFile, Missing, Model, Weights
-from suffice.errors import SufficeError, SufficeNote
+from suffice.errors import MissingCells, SufficeError, SufficeNote
 from suffice.kernels import announce
 from suffice.terminal import console, print_facts, say, working
+
+HINTS: tuple[tuple[str, str], ...] = (
+    (r"(?:em\(dag, data, )?hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\]\)?(?:, or --hidden [^ ]+=a,b)?", r"--hidden \1=a,b"),
+    (r"leave it out of hidden=", "leave it out of --hidden"),
+    (r"integers=Finite or variables=, or --finite on the command line", "--integers finite, or --finite NAME"),
+    (r"integers=Finite", "--integers finite"),
+    (r"missing=\[[^\]]*\], or (--missing [^;]*) on the command line", r"\1"),
+    (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
+    (r"say so with missing=", "say so with --missing"),
+    (r"which needs a GLM: name it, families=\{[^}]*\}, turn", "which needs a GLM, and those only Python takes; turn"),
+    (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
+    (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),
+    (r"variables=\{'([^']*)': Real\}", r"--real \1"),
+    (r"variables=\{'([^']*)': \[\.\.\.\]\}", r"--finite \1=a,b"),
+    (r"variables=\[Finite\('([^']*)', \[\.\.\.\]\), \.\.\.\]", r"--finite \1=a,b"),
+    (r"cut (it|'[^']*') (?:with|into) Bins\(\.\.\.\)", r"cut \1 with --bins NAME=5"),
+    (r"prior=BDeu\((\d+)\) or prior=NormalInverseGamma\(\)", r"--prior bdeu:\1 or --prior nig"),
+    (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),
+    (r"; after EM, em\(\.\.\.\)\.information\(\) has intervals from the observed information", ""),
+    (r", or give the frame that pandas\.read_csv\(path, sep='.'\) reads", ""),
+)
+"""Ways out as Python has them, and as the command line has them; the first that match come first."""
 
 app = typer.Typer(
     add_completion=False,
@@ -30,7 +54,7 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point: refusals become one sentence and exit 1."""
-    warnings.showwarning = _show
+    warnings.showwarning = partial(_show, set())
     warnings.simplefilter("always", SufficeNote)
     announce(say)
     for stream in (sys.stdout, sys.stderr):
@@ -40,7 +64,7 @@ def main() -> None:
         app()
         sys.stdout.flush()
     except SufficeError as error:
-        say(f"error: {error}")
+        say(f"error: {in_options(str(error))}")
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         say("interrupted")
@@ -98,7 +122,14 @@ def score(model: Model, data: DataFile, weights: Weights = None, missing: Missin
     from suffice import cli_words as words
 
     bn = words.model_of(model)
-    statistics = bn.summary(words.data_of(data, weights=weights, missing=tuple(missing or ())))
+    rows = words.data_of(data, weights=weights, missing=tuple(missing or ()))
+    try:
+        statistics = None if bn.hidden - set(getattr(rows, "columns", bn.hidden)) else bn.summary(rows)
+    except MissingCells:
+        statistics = None
+    if statistics is None:
+        print_facts(_observed_scores(bn, words.as_known(rows, bn, {}).select([n for n in bn if n in rows.columns])), as_json)
+        return
     facts = {
         "rows": statistics.weight,
         "parameters": bn.n_parameters,
@@ -107,6 +138,22 @@ def score(model: Model, data: DataFile, weights: Weights = None, missing: Missin
         **_graph_scores(bn, statistics),
     }
     print_facts(facts, as_json)
+
+
+def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
+    """How well a network accounts for what is observed of incomplete rows."""
+    with working("summing over missing cells"):
+        log_likelihood = bn.log_likelihood(rows)
+    return {
+        "rows": rows.weight,
+        "parameters": bn.n_parameters,
+        "missing cells": sum(rows.missing.values()),
+        "network: log-likelihood": log_likelihood,
+        "network: nats per row": -log_likelihood / rows.weight,
+        "network: AIC": log_likelihood - bn.n_parameters,
+        "network: BIC": log_likelihood - 0.5 * bn.n_parameters * math.log(rows.weight),
+        "graph": "its scores need complete rows; the log-likelihood is that of the cells that are there",
+    }
 
 
 def _graph_scores(bn: Any, statistics: Any) -> dict[str, float]:
@@ -211,8 +258,29 @@ def demo(
     run(rows, seed, working)
 
 
-def _show(message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:
-    if issubclass(category, SufficeNote):
-        say(f"note: {message}")
-    else:
+def in_options(message: str) -> str:
+    """A message with its ways out in options of the command line, not in Python.
+
+    >>> in_options("cut the parent into intervals: variables={'Wind': Bins(5)}")
+    'cut the parent into intervals: --bins Wind=5'
+    """
+    for python, option in HINTS:
+        message = re.sub(python, option, message)
+    return message
+
+
+def _show(
+    shown: set[str],
+    message: Any,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Print a note, the same one only once, or a warning."""
+    if not issubclass(category, SufficeNote):
         say(f"warning: {message} ({Path(filename).name}:{lineno})")
+    elif str(message) not in shown:
+        shown.add(str(message))
+        say(f"note: {in_options(str(message))}")

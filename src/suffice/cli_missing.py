@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from suffice.cli_arguments import AsJson, BinWords, FiniteWords, Integers, Missing, RealWords, Weights
-from suffice.terminal import working
 
 
 def missing_command(
@@ -31,6 +30,5 @@ def missing_command(
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
     if without:
         rows = words.left_out(rows, without)
-    with working("looking at missing cells"):
-        report = missingness(rows)
+    report = missingness(rows)
     print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)

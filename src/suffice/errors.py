@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import operator
 import sys
+import threading
 import warnings
 from collections.abc import Iterable
 from typing import Literal
@@ -80,11 +81,16 @@ class SufficeNote(UserWarning):
 
 def note(message: str) -> None:
     """Tell the user something that is not an error, as from the user's own line."""
-    frame, level = sys._getframe(1), 2
-    ours = ("suffice", "contextlib", "functools", "numba")
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in ours:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, SufficeNote, stacklevel=level)
+    ours = ("suffice", "contextlib", "functools", "numba", "concurrent", "threading", "multiprocessing")
+    # A thread of a pool was not started by the user's line, but the main thread waits there for its results.
+    for frame in (sys._getframe(1), sys._current_frames().get(threading.main_thread().ident or 0)):
+        while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in ours:
+            frame = frame.f_back
+        if frame is not None:
+            registry, module = frame.f_globals.setdefault("__warningregistry__", {}), frame.f_globals.get("__name__")
+            warnings.warn_explicit(message, SufficeNote, frame.f_code.co_filename, frame.f_lineno, module, registry)
+            return
+    warnings.warn(message, SufficeNote, stacklevel=2)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

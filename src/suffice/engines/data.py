@@ -225,10 +225,11 @@ class Data:
         self._store.require(self.columns)
         return (self._batch(start, stop) for start, stop in ranges(self.n_rows, block_rows))
 
-    def fold(self, step: Callable[[Batch], T], *, threads: int | None = None) -> T:
+    def fold(self, step: Callable[[Batch], T], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of `step(batch)` over fixed blocks of rows: arrays, or tuples or dicts of them.
 
-        The blocks are added in a fixed tree, so the sum does not depend on the number of threads.
+        The blocks are added in a fixed tree, so the sum does not depend on the number of threads. `what` is done is said by a
+        bar where it takes long, if it is given.
 
         >>> from suffice.engines import scan
         >>> data = scan({"y": [1.0, 2.0]})
@@ -237,7 +238,8 @@ class Data:
         """
         self._store.require(self.columns)
         tasks = ((lambda a=a, b=b: step(self._batch(a, b))) for a, b in ranges(self.n_rows))
-        total = tree_sum(in_order(tasks, threads), added)
+        results = in_order(tasks, threads)
+        total = tree_sum(watched(results, what, -(-self.n_rows // ROWS)) if what else results, added)
         if total is None:
             raise DataError("there are no rows")
         return total

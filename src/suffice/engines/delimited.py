@@ -41,9 +41,10 @@ class Delimited:
         self._separators = tuple(separators)
         self._lengths: list[int] = []
         heads = [self._head(p, s) for p, s in zip(self.paths, self._separators, strict=True)]
-        self.names, self._wordy = heads[0]
+        self.names, self._wordy, mark = heads[0]
         self.n_rows: int | None = None
-        for path, (names, _) in zip(self.paths, heads, strict=True):
+        self.notes = () if mark is None else (_about_separator(self.paths[0], self._separators[0], mark),)
+        for path, (names, *_) in zip(self.paths, heads, strict=True):
             same_columns(path, names, self.paths[0], self.names)
 
     def kind(self, name: str) -> Kind:
@@ -113,8 +114,8 @@ class Delimited:
                 raise DataError(f"{path}, line {line}: found {found} where the header has {expected}")
 
     @staticmethod
-    def _head(path: Path, separator: str) -> tuple[tuple[str, ...], frozenset[str]]:
-        """The columns of a file, and those whose first cells are not all numbers."""
+    def _head(path: Path, separator: str) -> tuple[tuple[str, ...], frozenset[str], str | None]:
+        """The columns of a file, those whose first cells are not all numbers, and what seems to be the separator, if another."""
         rows = []
         for _, record in _records(path, separator):
             rows.append(record)
@@ -124,9 +125,8 @@ class Delimited:
             raise DataError(f"{path}: the file is empty")
         names = checked_names(rows[0], f"{path}, line 1")
         cells = zip(*(r for r in rows[1:] if len(r) == len(names)), strict=True)
-        return names, frozenset(
-            n for n, column in zip(names, cells, strict=False) if any(c and number(c) is None for c in column)
-        )
+        wordy = (n for n, column in zip(names, cells, strict=False) if any(c and number(c) is None for c in column))
+        return names, frozenset(wordy), _other_separator([separator.join(r) for r in rows]) if len(names) == 1 else None
 
 
 class Watched(io.RawIOBase):
@@ -204,6 +204,26 @@ class Watched(io.RawIOBase):
 
     def _refuse(self, what: str, offset: int) -> None:
         raise DataError(f"{self._path}, line {_line_at(self._path, self._mark + offset)}: {what}")
+
+
+def _other_separator(lines: Sequence[str]) -> str | None:
+    """What seems to separate fields in lines that were read as one: it is in the header, and in every line as often.
+
+    >>> _other_separator(["age;smoke", "17;no"]), _other_separator(["age", "17"])
+    (';', None)
+    """
+    header, *rows = lines
+    marks = (m for m in ";\t,|" if m in header and rows and all(r.count(m) >= header.count(m) for r in rows if r))
+    return next(marks, None)
+
+
+def _about_separator(path: Path, separator: str, mark: str) -> str:
+    shown = {"\t": "a tab", ",": "a comma"}
+    remedy = {"\t": "name it .tsv", ",": "name it .csv"}.get(
+        mark, f"write it with commas, or give the frame that pandas.read_csv(path, sep={mark!r}) reads"
+    )
+    seems, taken = shown.get(mark, repr(mark)), shown.get(separator, repr(separator))
+    return f"{path}: read as one column, as {taken} separates columns; here {seems} seems to separate them: {remedy}"
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:

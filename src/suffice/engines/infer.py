@@ -21,6 +21,39 @@ PEEK = 1000
 """Rows by which a column is first taken for numbers or for states."""
 
 
+MARKS = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "-", "."})
+"""Words that often mean a missing cell. Only the empty cell does, unless the user says so; these are noted."""
+
+NUMBERS = 10
+"""Different numbers beside which a word or two are noted, even if they are none of the marks."""
+
+
+def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
+    """The one or two words in a column that would hold numbers without them; nothing if it is no such column.
+
+    Words with digits are values of their own, such as '80+'.
+
+    >>> words_among_numbers(["1.5", "2", "NA"]), words_among_numbers(["2", "4", "more"]), words_among_numbers(["2", "5+"])
+    (('NA',), (), ())
+    """
+    words: list[str] = []
+    for state in states:
+        if number(state) is None:
+            words.append(state)
+            if len(words) > 2 or any(c.isdigit() for c in state):
+                return ()
+    return tuple(words) if len(states) - len(words) >= (2 if MARKS.issuperset(words) else NUMBERS) else ()
+
+
+def marks_among(states: Collection[str]) -> tuple[str, ...]:
+    """The states that look like marks for a missing cell; a minus beside a plus does not.
+
+    >>> marks_among(["?", "no", "yes"]), marks_among(["+", "-"])
+    (('?',), ())
+    """
+    return tuple(s for s in states if s in MARKS and not (s == "-" and "+" in states))
+
+
 class Few:
     """Whether the numbers of a column are whole, and its different values while they are few."""
 

@@ -6,7 +6,9 @@ are larger than the memory they may take.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +17,13 @@ import numpy as np
 from suffice.engines.bins import cut_points
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array, Column, Sink
-from suffice.engines.encode import Wrong, binned, code_type
-from suffice.engines.infer import FEW, Guess, Integers, Weights
+from suffice.engines.encode import Wrong, binned, code_type, is_integer_text
+from suffice.engines.infer import FEW, Guess, Integers, Weights, marks_among, words_among_numbers
 from suffice.engines.memory import Held, Memory
 from suffice.engines.options import Options, checked_variables
 from suffice.engines.parallel import tree_sum
 from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
-from suffice.engines.sources import Source, readable
+from suffice.engines.sources import Kind, Source, readable
 from suffice.errors import DataError, listed, nearest, note
 from suffice.variables import Bins, Finite, Real, Variable
 
@@ -32,7 +34,7 @@ SAMPLE = 2**22
 class Store:
     """What is known of the rows of a source so far."""
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
         self.source, self.options = source, options
         self.read: dict[str, Read] = {}
         self.weight: Column | None = None
@@ -42,6 +44,9 @@ class Store:
         self._names = frozenset(source.names)
         self._total: float | None = None
         self._bytes = 0
+        self._told = set() if told is None else told
+        for message in getattr(source, "notes", ()):
+            self._tell("source", [message], "".join)
 
     def check(self, name: str) -> None:
         """Refuse a column that the source does not have, or that is not one of the variables."""
@@ -240,7 +245,7 @@ class Store:
     def redeclared(self, variables: Any) -> Store:
         """A store of the same rows with some columns declared otherwise."""
         declared = {**self.options.declared, **checked_variables(variables, self.source)}
-        store = Store(self.source, replace(self.options, declared=declared))
+        store = Store(self.source, replace(self.options, declared=declared), self._told)
         if self.options.weights is None:
             store.weight = self.weight
         return store
@@ -253,14 +258,27 @@ class Store:
     def _note(self, names: Sequence[str], encoders: Mapping[str, Encoder]) -> None:
         undeclared = [n for n in names if n not in self.options.declared]
         few = [n for n in undeclared if isinstance(self.read[n].variable, Real) and _few(encoders[n])]
-        if few:
-            self._say(
-                f"{listed(few)}: whole numbers with at most {FEW} different values, taken for real numbers; "
-                "if they are codes of states, say so: integers=Finite or variables=, or --finite on the command line"
-            )
-        same = [n for n in undeclared if self.identifies(n)]
-        if same:
-            self._say(f"{listed(same)}: nearly as many states as rows, as in an identifier; searches leave such columns out")
+        self._tell("few", few, _about_few)
+        self._tell("same", [n for n in undeclared if self.identifies(n)], _about_identifiers)
+        states = {n: v.states for n in undeclared if isinstance(v := self.read[n].variable, Finite) and v.inferred}
+        text = [n for n in states if self.source.kind(n) is Kind.CELLS]
+        spoiled = {n: words for n in text if (words := words_among_numbers(states[n])) and not self._codes(states[n], words)}
+        self._tell("numbers", list(spoiled), lambda names: _about_numbers(names, [spoiled[n] for n in names]))
+        marked = {n: marks for n in states if n not in spoiled and (marks := marks_among(states[n]))}
+        self._tell("marks", list(marked), lambda names: _about_marks(names, [marked[n] for n in names]))
+
+    def _codes(self, states: Sequence[str], words: Sequence[str]) -> bool:
+        """Whether what is left without the words would be states all the same."""
+        return self.options.integers is Finite and all(is_integer_text(s) for s in states if s not in words)
+
+    def _tell(self, kind: str, names: Sequence[str], sentence: Callable[[Sequence[str]], str]) -> None:
+        """Note something of columns; the user is told it of each of them once."""
+        if names and sentence(names) not in self.notes:
+            self.notes.append(sentence(names))
+        untold = [n for n in names if (kind, n) not in self._told]
+        self._told.update((kind, n) for n in untold)
+        if untold:
+            note(sentence(untold))
 
     def _say(self, message: str) -> None:
         self.notes.append(message)
@@ -269,3 +287,31 @@ class Store:
 
 def _few(encoder: Encoder) -> bool:
     return isinstance(encoder, (Integers, Guess)) and encoder.few.alive and bool(encoder.few.values)
+
+
+def _about_few(names: Sequence[str]) -> str:
+    return (
+        f"{listed(names)}: whole numbers with at most {FEW} different values, taken for real numbers; "
+        "if they are codes of states, say so: integers=Finite or variables=, or --finite on the command line"
+    )
+
+
+def _about_identifiers(names: Sequence[str]) -> str:
+    return f"{listed(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out"
+
+
+def _about_numbers(names: Sequence[str], words: Sequence[Sequence[str]]) -> str:
+    found, remedy = _as_missing(words)
+    return f"{listed(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
+
+
+def _about_marks(names: Sequence[str], words: Sequence[Sequence[str]]) -> str:
+    found, remedy = _as_missing(words)
+    return f"{listed(names)}: {found} is taken for a state, as only an empty cell is missing; if it means that, say so: {remedy}"
+
+
+def _as_missing(words: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """Words for a sentence, and how to say that they mean a missing cell."""
+    every = list(dict.fromkeys(w for some in words for w in some))
+    options = " ".join(f"--missing {shlex.quote(w)}" for w in every)
+    return listed(every), f"missing={json.dumps(every, ensure_ascii=False)}, or {options} on the command line"

@@ -23,7 +23,7 @@ from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.learning.hybrid_expectations import ExpectedMixed, MixedRows
 from suffice.learning.normal_regression import constant, joint_normal, regression
-from suffice.learning.row_completions import CodedRows, Completions
+from suffice.learning.row_completions import CodedRows, Completions, Watch, unwatched
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Real, Variable
@@ -33,6 +33,10 @@ Ints = npt.NDArray[np.int64]
 
 DENSE = 2**22
 """Cells up to which a table is dense."""
+
+
+VISITS = 2**20
+"""Rows, times tables that they are added to, between two looks at the clock."""
 
 
 class Expectations:
@@ -47,14 +51,14 @@ class Expectations:
            [0.   , 0.889]])
     """
 
-    def __init__(self, model: BayesNet, rows: CodedRows, seed: int = 0) -> None:
-        self.rows, self.weight = rows, rows.weight
+    def __init__(self, model: BayesNet, rows: CodedRows, seed: int = 0, watch: Watch = unwatched) -> None:
+        self.rows, self.weight, self._watch = rows, rows.weight, watch
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
         self._sizes = np.array([v.n_states for v in rows.variables], np.int64)
         self.completions = self._completed(model, seed)
 
     def _completed(self, model: Any, seed: int) -> Completions:
-        return Completions.of(model, self.rows, seed)
+        return Completions.of(model, self.rows, seed, self._watch)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables that are asked for."""
@@ -81,9 +85,10 @@ class Expectations:
                 *self.completions, first, members, self._sizes, at[low : high + 1] - at[low], self._complete_only, part
             )
 
-        ends = np.unique(np.linspace(0, len(sets), 4 * n_threads(threads) + 1).astype(int))
-        for _ in in_order((partial(job, a, b) for a, b in pairwise(ends.tolist())), threads):
-            pass
+        parts = max(4 * n_threads(threads), len(sets) * self.rows.codes.shape[1] // VISITS)
+        ends = np.unique(np.linspace(0, len(sets), parts + 1).astype(int)).tolist()
+        for done, _ in zip(ends[1:], in_order((partial(job, a, b) for a, b in pairwise(ends)), threads), strict=True):
+            self._watch(f"expected tables, {done:,} of {len(sets):,}")
         return flat, at
 
     _complete_only = False
@@ -118,8 +123,8 @@ class AvailableCases(Expectations):
     Where no row shows a whole set, its variables are taken to be independent.
     """
 
-    def __init__(self, rows: CodedRows) -> None:
-        super().__init__(None, rows)  # type: ignore[arg-type]
+    def __init__(self, rows: CodedRows, watch: Watch = unwatched) -> None:
+        super().__init__(None, rows, watch=watch)  # type: ignore[arg-type]
 
     _complete_only = True
 
@@ -190,11 +195,12 @@ class ExpectedMoments:
         return ExpectedMoments(rows, *joint_normal(model, rows.names))
 
     @staticmethod
-    def saturated(rows: NumberRows, iterations: int = 30) -> ExpectedMoments:
+    def saturated(rows: NumberRows, iterations: int = 30, watch: Watch = unwatched) -> ExpectedMoments:
         """Under the normal distribution that the rows support, all variables depending on all: some iterations of EM."""
         mean, variance = rows.marginals()
         here = ExpectedMoments(rows, mean, np.diag(variance))
-        for _ in range(iterations):
+        for i in range(iterations):
+            watch(f"moments of all numbers, iteration {i + 1} of EM")
             m = here.moments
             covariance = m.scatter[0] / m.count[0]
             here = ExpectedMoments(rows, m.mean[0], covariance + 1e-6 * np.diag(np.diag(covariance)))
@@ -271,18 +277,19 @@ class IncompleteRows:
         self._numbers = None if finite else NumberRows.of(rows, list(variables))
         self._mixed = MixedRows.of(rows, variables) if 0 < len(finite) < len(variables) else None
         self._seed = seed
+        self.watch: Watch = unwatched
 
     def under(self, model: BayesNet) -> Any:
         """What is expected under a network."""
         if self._finite is not None:
-            return Expectations(model, self._finite, self._seed)
+            return Expectations(model, self._finite, self._seed, self.watch)
         if self._numbers is not None:
             return ExpectedMoments.under(model, self._numbers)
         assert self._mixed is not None
-        return ExpectedMixed(model, self._mixed)
+        return ExpectedMixed(model, self._mixed, self._seed, self.watch)
 
     def first(self) -> Any:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
         if self._finite is not None:
-            return AvailableCases(self._finite)
-        return None if self._numbers is None else ExpectedMoments.saturated(self._numbers)
+            return AvailableCases(self._finite, self.watch)
+        return None if self._numbers is None else ExpectedMoments.saturated(self._numbers, watch=self.watch)

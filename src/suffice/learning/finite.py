@@ -12,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from suffice.engines.blocks import ROWS
+from suffice.engines.progress import watched
 from suffice.errors import FitError, ModelError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd, Mode
@@ -42,7 +44,8 @@ class FiniteProblem:
     def of(cls, task: Task) -> FiniteProblem:
         layout = layout_of(task)
         names = list(task.variables)
-        return cls.from_reduction(task, reduction_of(layout, names, task.rows.batches()))
+        batches = watched(task.rows.batches(), "reducing rows", -(-task.rows.n_rows // ROWS))
+        return cls.from_reduction(task, reduction_of(layout, names, batches))
 
     @classmethod
     def from_reduction(cls, task: Task, reduction: Reduction) -> FiniteProblem:

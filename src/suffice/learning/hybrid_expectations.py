@@ -2,6 +2,9 @@
 
 Each combination of states of a row's missing finite cells is a row of its own, with its posterior probability; in it the missing
 numbers have their regression on the observed ones, and the covariance that is left. These rows answer every request.
+
+Where that would be too many rows, draws stand for the combinations of a row: from the tables and the observed normal nodes whose
+real parents are observed, too, weighted by what the other observed numbers say (importance sampling).
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.encode import missing_code
-from suffice.errors import FitError, TooLarge, listed
+from suffice.errors import FitError, TooLarge, listed, note
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.learning.normal_regression import constant, joint_normal, regression
+from suffice.learning.row_completions import Factor, Network, Watch, joint_draws, unwatched
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
@@ -29,8 +33,20 @@ Ints = npt.NDArray[np.int64]
 MOST = 2**24
 """Completed rows that are held."""
 
+DRAWN = 2**20
+"""Completed rows where draws stand for some of them, about."""
+
+FEWEST, DRAWS = 20, 2_000
+"""Draws for a row, between these."""
+
 DENSE = 2**16
 """Cells up to which a table is dense."""
+
+VANISHED = 1e-8
+"""A configuration with less expected weight than this, in rows, has no moments."""
+
+NEGLIGIBLE = 1e-14
+"""The share of a row below which a completion is left out: it is less than rounding."""
 
 
 class MixedRows(NamedTuple):
@@ -78,14 +94,15 @@ class ExpectedMixed:
     array([1., 1.])
     """
 
-    def __init__(self, model: BayesNet, rows: MixedRows) -> None:
-        self.rows, self.weight = rows, float(rows.weights.sum())
-        self.owner, self.codes = _combined(rows)
+    def __init__(self, model: BayesNet, rows: MixedRows, seed: int = 0, watch: Watch = unwatched) -> None:
+        self.rows, self.weight, self._watch = rows, float(rows.weights.sum()), watch
+        self.owner, self.codes, log_weight = _completed(model, rows, seed, watch)
         self.numbers = rows.numbers[self.owner]
-        log_p = _log_tables(model, rows.finite, self.codes)
+        log_p = _log_tables(model, rows.finite, self.codes) + log_weight
         self.left = [np.zeros((len(rows.reals),) * 2)]
         self.which = np.zeros(len(self.owner), np.int64)
         for group, shown, at in self._groups(model):
+            watch("regressions of missing numbers")
             log_p[group] += self._regressed(model, group, shown, at)
         self._weigh(log_p)
 
@@ -129,13 +146,18 @@ class ExpectedMixed:
             raise FitError(f"row {row + 1:,} is impossible under the current network: its observed cells have probability 0")
         p = np.exp(log_p - top[self.owner])
         self.p = p / np.bincount(self.owner, p, n)[self.owner] * self.rows.weights[self.owner]
-        kept = self.p > 0
+        kept = self.p > NEGLIGIBLE * self.rows.weights[self.owner]
         self.codes, self.numbers = np.ascontiguousarray(self.codes[:, kept]), self.numbers[kept]
         self.p, self.which, self._left = self.p[kept], self.which[kept], np.array(self.left)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables and moments that are asked for."""
-        return Statistics([self._moments(r) if r.real else self._counts(r) for r in requests], self.weight)
+        entries: list[Counts | Moments] = []
+        for i, r in enumerate(requests):
+            if i % 16 == 15:
+                self._watch(f"expected statistics, {i + 1:,} families")
+            entries.append(self._moments(r) if r.real else self._counts(r))
+        return Statistics(entries, self.weight)
 
     def _keys(self, names: Iterable[str]) -> tuple[tuple[Finite, ...], Ints]:
         number = {v.name: i for i, v in enumerate(self.rows.finite)}
@@ -161,15 +183,17 @@ class ExpectedMixed:
         groups, inverse = np.unique(keys, return_inverse=True)
         n, k = len(groups), len(columns)
         count = _summed(inverse, self.p, n)
+        some = count >= VANISHED * min(1.0, self.weight)
         away = self.numbers[:, columns].copy()
-        mean = np.column_stack([_summed(inverse, self.p * x, n) for x in away.T]) / count[:, None]
+        mean = np.column_stack([_summed(inverse, self.p * x, n) for x in away.T]) / np.where(some, count, 1.0)[:, None]
         away -= mean[inverse]
         scatter = np.empty((n, k, k))
         for a in range(k):
             for b in range(a + 1):
                 both = away[:, a] * away[:, b] + self._left[self.which, columns[a], columns[b]]
                 scatter[:, a, b] = scatter[:, b, a] = _summed(inverse, self.p * both, n)
-        return Moments(members, request.real, groups, count, mean + self.rows.centre[columns], scatter)
+        mean += self.rows.centre[columns]
+        return Moments(members, request.real, groups[some], count[some], mean[some], scatter[some])
 
 
 def _summed(place: Any, values: Floats, n: int) -> Floats:
@@ -177,26 +201,92 @@ def _summed(place: Any, values: Floats, n: int) -> Floats:
     return np.bincount(place, values, n).astype(np.float64)
 
 
-def _combined(rows: MixedRows) -> tuple[Ints, Ints]:
-    """Each row with every combination of states of its missing finite cells: whose it is, and its states."""
+def _completed(model: BayesNet, rows: MixedRows, seed: int, watch: Watch) -> tuple[Ints, Ints, Floats]:
+    """Completed rows: whose each is, its states, and ln of the weight by which its probability is multiplied.
+
+    Rows with too many combinations of states are drawn; the weight then takes back what the draws were made by.
+    """
     n = rows.codes.shape[1]
-    size = np.array(sizes(rows.finite), np.int64)
-    ways = np.where(rows.codes < 0, size[:, None], 1).astype(float).prod(axis=0)
-    if ways.sum() > MOST:
-        row = int(np.argmax(ways))
+    ways = np.where(rows.codes < 0, np.array(sizes(rows.finite), np.int64)[:, None], 1).astype(float).prod(axis=0)
+    if ways.sum() <= MOST:
+        owner, codes = _combined(rows, np.arange(n), ways)
+        return owner, codes, np.zeros(len(owner))
+    draws = int(np.clip(DRAWN // n, FEWEST, DRAWS))
+    large = np.flatnonzero(ways > draws)
+    if np.minimum(ways, draws).sum() > MOST:
+        gaps = (rows.codes < 0).mean(axis=1)
+        worst = [f"{rows.finite[i].name!r} {gaps[i]:.0%}" for i in np.argsort(-gaps, kind="stable")[:5]]
         raise TooLarge(
-            f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states (row {row + 1:,} alone "
-            f"{ways[row]:.3g}), and may have {MOST:,} where there are numbers, too; leave out what is often missing"
+            f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states, and may have {MOST:,} where "
+            f"there are numbers, too; leave out what is most often missing: {listed(worst, style='str')}"
         )
+    note(
+        f"{len(large):,} rows have more than {draws:,} combinations of states of their missing finite cells: "
+        f"for each {draws:,} draws stand for them, and what is expected is approximate"
+    )
+    parts = [(*_combined(rows, small := np.flatnonzero(ways <= draws), ways[small]), np.zeros(int(ways[small].sum())))]
+    drawing = _Drawing(model, rows, draws, seed)
+    for done, i in enumerate(large.tolist()):
+        watch(f"drawing missing cells, {done:,} of {len(large):,} rows")
+        parts.append(drawing.row(i))
+    return np.concatenate([p[0] for p in parts]), np.hstack([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
+
+
+def _combined(rows: MixedRows, which: Ints, ways: Floats) -> tuple[Ints, Ints]:
+    """Each of these rows with every combination of states of its missing finite cells: whose it is, and its states."""
     times = ways.astype(np.int64)
-    owner = np.repeat(np.arange(n), times)
+    owner = np.repeat(which, times)
     turn = np.arange(len(owner)) - np.repeat(np.cumsum(times) - times, times)
     codes = rows.codes[:, owner]
-    for i in range(len(codes)):
+    for i, v in enumerate(rows.finite):
         missing = codes[i] < 0
-        codes[i, missing] = turn[missing] % size[i]
-        turn[missing] //= size[i]
+        codes[i, missing] = turn[missing] % v.n_states
+        turn[missing] //= v.n_states
     return owner, codes
+
+
+class _Drawing:
+    """Draws of the missing finite cells of single rows."""
+
+    def __init__(self, model: BayesNet, rows: MixedRows, draws: int, seed: int) -> None:
+        self.rows, self.draws, self.seed = rows, draws, seed
+        self.network = Network.of(model, rows.finite)
+        self.number = {v.name: i for i, v in enumerate(rows.finite)}
+        self.normal = [c for n in rows.reals if isinstance(c := model[n], ConditionalGaussian) and c.finite_parents]
+        self.place = {n: i for i, n in enumerate(rows.reals)}
+
+    def row(self, i: int) -> tuple[Ints, Ints, Floats]:
+        """The distinct draws for a row; ln weight = ln times drawn − ln what they were drawn by."""
+        row = self.rows.codes[:, i]
+        members = np.flatnonzero(row < 0).tolist()
+        factors = [*self.network.factors(set(members), row), *self._normal_factors(i, set(members))]
+        rng = np.random.default_rng([self.seed, i])
+        drawn = joint_draws(self.network.sizes, members, factors, self.draws, rng, self.rows.finite)
+        if drawn is None:
+            raise FitError(f"row {i + 1:,} is impossible under the current network: its observed cells have probability 0")
+        states, times = np.unique(drawn, axis=0, return_counts=True)
+        column = {v: states[:, k] for k, v in enumerate(members)}
+        by = sum((table[tuple(column[v] for v in scope)] for scope, table in factors), np.zeros(len(states)))
+        codes = np.repeat(row[:, None], len(states), axis=1)
+        codes[members] = states.T
+        return np.full(len(states), i), codes, np.log(times) - by
+
+    def _normal_factors(self, i: int, members: set[int]) -> list[Factor]:
+        """What observed numbers whose real parents are observed say of missing states; states without an estimate are out."""
+        result: list[Factor] = []
+        numbers, row = self.rows.numbers[i] + self.rows.centre, self.rows.codes[:, i]
+        for cpd in self.normal:
+            above = [self.number[p.name] for p in cpd.finite_parents]
+            if not members & set(above):
+                continue
+            at = tuple(slice(None) if v in members else int(row[v]) for v in above)
+            a, b, variance = cpd.intercept[at], cpd.coefficients[at], cpd.variance[at]
+            x, y = numbers[[self.place[p] for p in cpd.real_parents]], numbers[self.place[cpd.child.name]]
+            log_p = np.zeros(variance.shape)
+            if not np.isnan(y) and not np.isnan(x).any():
+                log_p = -0.5 * (LOG_2PI + np.log(variance) + (y - a - b @ x) ** 2 / variance)
+            result.append(([v for v in above if v in members], np.where(np.isnan(variance), -np.inf, log_p)))
+        return result
 
 
 def _log_tables(model: BayesNet, finite: tuple[Finite, ...], codes: Ints) -> Floats:

@@ -8,7 +8,7 @@ possible, up to `MOST` combinations of states; of larger components `DRAWS` exac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
+Factor = tuple[list[int], Floats]
+"""Variables, and the logarithm of a table over them."""
+
 MOST = 2**14
 """Combinations of states up to which a component is enumerated."""
 
@@ -35,11 +38,19 @@ DRAWS = 2_000
 MANY = 32
 """Completions above which the marginals of pairs are held."""
 
-ROOM = 2**22
+ROOM = 2**21
 """Combinations whose room is taken at once."""
 
 LARGEST = 2**24
 """Cells of the largest table on the way to a draw."""
+
+
+Watch = Callable[[str], None]
+"""Called between parts of long work with what is being done; it may raise to stop it."""
+
+
+def unwatched(what: str) -> None:
+    """Nobody is told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +115,12 @@ class Completions(NamedTuple):
     pair: Floats
 
     @staticmethod
-    def of(model: BayesNet, rows: CodedRows, seed: int = 0) -> Completions:
-        """What the rows may have been under the model."""
-        return _completions(_Network.of(model, rows.variables), rows, seed)
+    def of(model: BayesNet, rows: CodedRows, seed: int = 0, watch: Watch = unwatched) -> Completions:
+        """What the rows may have been under the model; `watch` is called on the way."""
+        return _completions(Network.of(model, rows.variables), rows, seed, watch)
 
 
-class _Network(NamedTuple):
+class Network(NamedTuple):
     """A finite network in numbers, over variables in a given order."""
 
     sizes: Ints
@@ -118,7 +129,7 @@ class _Network(NamedTuple):
     logs: list[Floats]
 
     @staticmethod
-    def of(model: BayesNet, variables: Sequence[Finite]) -> _Network:
+    def of(model: BayesNet, variables: Sequence[Finite]) -> Network:
         number = {v.name: i for i, v in enumerate(variables)}
         families, logs = [], []
         for v in variables:
@@ -127,7 +138,16 @@ class _Network(NamedTuple):
             families.append([*(number[p] for p in cpd.parents), number[v.name]])
             with np.errstate(divide="ignore"):
                 logs.append(np.log(cpd.probs))
-        return _Network(np.array([v.n_states for v in variables], np.int64), families, logs)
+        return Network(np.array([v.n_states for v in variables], np.int64), families, logs)
+
+    def factors(self, members: set[int], row: Small | Ints) -> list[Factor]:
+        """The families that touch these variables, at what the row shows of the others."""
+        result = []
+        for family, table in zip(self.families, self.logs, strict=True):
+            if members & set(family):
+                observed = tuple(slice(None) if v in members else int(row[v]) for v in family)
+                result.append(([v for v in family if v in members], table[observed]))
+        return result
 
     def linked(self) -> npt.NDArray[np.uint8]:
         """Which variables are in a family together."""
@@ -147,7 +167,7 @@ class _Components(NamedTuple):
     rows: Ints
 
 
-def _completions(network: _Network, rows: CodedRows, seed: int) -> Completions:
+def _completions(network: Network, rows: CodedRows, seed: int, watch: Watch) -> Completions:
     owner, variables = (a.astype(np.int32) for a in np.nonzero(rows.codes.T < 0))
     codes = rows.codes.copy()
     linked = network.linked()
@@ -160,7 +180,7 @@ def _completions(network: _Network, rows: CodedRows, seed: int) -> Completions:
     codes[variables, owner] = ~np.arange(len(variables), dtype=np.int32)
     which, inverse = _distinct(every, rows.codes, linked)
     some = _chosen(every, which)
-    count, p, digits = _listed(network, some, rows, seed)
+    count, p, digits = _listed(network, some, rows, seed, watch)
     size = np.diff(some.start)
     at = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     digit_at = np.concatenate([[0], np.cumsum(count * size)]).astype(np.int64)
@@ -203,7 +223,7 @@ def _chosen(every: _Components, which: Ints) -> _Components:
     return _Components(start, every.variables[cells], every.rows[which])
 
 
-def _listed(network: _Network, some: _Components, rows: CodedRows, seed: int) -> tuple[Ints, Floats, Small]:
+def _listed(network: Network, some: _Components, rows: CodedRows, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
     """The number of completions of each component, their probabilities, and their states."""
     n = len(some.rows)
     ways = np.exp2(_summed(np.log2(network.sizes[some.variables]), some.start)) if n else np.zeros(0)
@@ -217,6 +237,7 @@ def _listed(network: _Network, some: _Components, rows: CodedRows, seed: int) ->
     block = np.cumsum(np.where(large, 0, ways)) // ROOM
     edges = np.flatnonzero(np.diff(np.where(large, -1 - np.arange(n), block))) + 1
     for low, high in zip([0, *edges], [*edges, n], strict=True):
+        watch(f"completing missing cells, {low:,} of {n:,} groups")
         if high > low and large[low]:
             states, times = np.unique(_draws(network, some, low, rows, seed), axis=0, return_counts=True)
             parts.append((np.array([len(times)]), times / DRAWS, states.reshape(-1)))
@@ -233,7 +254,7 @@ def _summed(values: Floats, start: Ints) -> Floats:
     return np.asarray(total[start[1:]] - total[start[:-1]])
 
 
-def _enumerated(network: _Network, some: _Components, which: slice, ways: Ints, rows: CodedRows) -> tuple[Ints, Floats, Small]:
+def _enumerated(network: Network, some: _Components, which: slice, ways: Ints, rows: CodedRows) -> tuple[Ints, Floats, Small]:
     from suffice.kernels.expectations import completed
 
     start = some.start[which.start : which.stop + 1]
@@ -255,7 +276,7 @@ def _enumerated(network: _Network, some: _Components, which: slice, ways: Ints, 
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
 
 
-def _flat(network: _Network) -> tuple[Ints, Small, Ints, Floats, Ints, Small]:
+def _flat(network: Network) -> tuple[Ints, Small, Ints, Floats, Ints, Small]:
     """Families, tables and children end to end."""
     n = len(network.sizes)
     first = np.concatenate([[0], np.cumsum([len(f) for f in network.families])]).astype(np.int64)
@@ -288,55 +309,53 @@ def _marginals(sizes: Ints, start: Ints, count: Ints, lists: Any) -> tuple[Float
     return marginal, ends[:-1], (origin, span, pair_at, pair)
 
 
-def _draws(network: _Network, some: _Components, d: int, rows: CodedRows, seed: int) -> Small:
-    """Exact draws from the posterior of a large component, [draw, cell].
-
-    Its variables are summed out one by one, and then drawn in the other order: each from the product of the factors that were
-    joined when it was summed out.
-    """
+def _draws(network: Network, some: _Components, d: int, rows: CodedRows, seed: int) -> Small:
+    """Exact draws from the posterior of a large component, [draw, cell]."""
     members = some.variables[some.start[d] : some.start[d + 1]].tolist()
     row = rows.codes[:, some.rows[d]]
-    factors = _factors(network, set(members), row)
+    rng = np.random.default_rng([seed, *row.clip(-1) + 1])
+    drawn = joint_draws(network.sizes, members, network.factors(set(members), row), DRAWS, rng, rows.variables)
+    if drawn is None:
+        raise _impossible(rows, int(some.rows[d]))
+    return drawn.astype(np.int32)
+
+
+def joint_draws(
+    sizes: Ints, members: Sequence[int], factors: Iterable[Factor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
+) -> Ints | None:
+    """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere.
+
+    The members are summed out one by one, and then drawn in the other order: each from the product of the factors that were
+    joined when it was summed out.
+    """
+    factors = list(factors)
     eliminated: list[tuple[int, list[int], Floats]] = []
-    left = set(members)
-    while left:
-        v = min(left, key=lambda u: (_cost(network, factors, u), u))
-        left.discard(v)
+    cost = {v: _cost(sizes, factors, v) for v in members}
+    while cost:
+        v = min(cost, key=lambda u: (cost[u], u))
+        del cost[v]
         joined = [f for f in factors if v in f[0]]
         scope = [*sorted({u for f in joined for u in f[0]} - {v}), v]
-        _refuse_large(network, scope, rows)
-        table = sum((_aligned(f, scope) for f in joined), np.zeros(network.sizes[scope]))
+        _refuse_large(sizes, scope, variables)
+        table = sum((_aligned(f, scope) for f in joined), np.zeros(sizes[scope]))
         eliminated.append((v, scope[:-1], table))
         factors = [f for f in factors if v not in f[0]]
         with np.errstate(divide="ignore"):
             factors.append((scope[:-1], np.logaddexp.reduce(table, axis=-1)))
+        cost.update({u: _cost(sizes, factors, u) for u in scope[:-1]})
     if not np.all(np.isfinite([f[1] for f in factors if not f[0]])):
-        raise _impossible(rows, int(some.rows[d]))
-    rng = np.random.default_rng([seed, *row.clip(-1) + 1])
+        return None
     drawn: dict[int, Any] = {}
     for v, scope, table in reversed(eliminated):
-        given = table[tuple(drawn[u] for u in scope)] if scope else np.broadcast_to(table, (DRAWS, len(table)))
+        given = table[tuple(drawn[u] for u in scope)] if scope else np.broadcast_to(table, (n, len(table)))
         weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
-        drawn[v] = np.minimum((rng.random((DRAWS, 1)) * weight[:, -1:] >= weight).sum(axis=1), table.shape[-1] - 1)
-    return np.column_stack([drawn[v] for v in members]).astype(np.int32)
+        drawn[v] = np.minimum((rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1), table.shape[-1] - 1)
+    return np.column_stack([drawn[v] for v in members])
 
 
-Factor = tuple[list[int], Floats]
-
-
-def _factors(network: _Network, members: set[int], row: Small) -> list[Factor]:
-    """The families that touch the component, at what the row shows."""
-    result = []
-    for family, table in zip(network.families, network.logs, strict=True):
-        if members & set(family):
-            observed = tuple(slice(None) if v in members else int(row[v]) for v in family)
-            result.append(([v for v in family if v in members], table[observed]))
-    return result
-
-
-def _cost(network: _Network, factors: list[Factor], v: int) -> float:
+def _cost(sizes: Ints, factors: list[Factor], v: int) -> float:
     scope = {u for f in factors if v in f[0] for u in f[0]}
-    return float(np.prod(network.sizes[list(scope)].astype(float)))
+    return float(np.prod(sizes[list(scope)].astype(float)))
 
 
 def _aligned(factor: Factor, scope: list[int]) -> Floats:
@@ -347,10 +366,10 @@ def _aligned(factor: Factor, scope: list[int]) -> Floats:
     return table.transpose(order).reshape(shape)
 
 
-def _refuse_large(network: _Network, scope: list[int], rows: CodedRows) -> None:
-    cells = float(np.prod(network.sizes[scope].astype(float)))
+def _refuse_large(sizes: Ints, scope: list[int], variables: Sequence[Finite]) -> None:
+    cells = float(np.prod(sizes[scope].astype(float)))
     if cells > LARGEST:
-        names = listed([rows.variables[v].name for v in scope])
+        names = listed([variables[v].name for v in scope])
         raise TooLarge(
             f"a row lacks cells that hang together through {names}: their table would have {cells:.3g} cells "
             f"({bytes_in_words(8 * cells)}), and may have {LARGEST:,}; allow fewer parents (max_parents)"

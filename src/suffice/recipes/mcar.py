@@ -7,17 +7,20 @@ that is observed, expects of it:
 
 over the pⱼ columns that pattern j observes (Little 1988, J. Am. Stat. Assoc. 83, p. 1198). Pairs of columns are compared one by
 one: the values of one column in rows where another is missing with those in rows where it is not, states by the likelihood
-ratio G², numbers by Welch's t of their ranks, which needs no normal ones; p-values are Holm's, for all pairs together.
+ratio G², numbers by Welch's t of their ranks, which needs no normal ones; p-values are Holm's, for all pairs together. Where one
+side varies much less than the other, as a few rows of a column do in which most numbers are equal, Student's t takes the
+variance of both together, which is the same if cells are missing completely at random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.progress import watched
 from suffice.recipes.missing_cells import Columns, MissingCells, Normal, PatternMoments
 
 Array = npt.NDArray[np.float64]
@@ -26,18 +29,36 @@ LEVEL = 0.01
 """Pairs whose p-value, corrected for all of them, is at most this are reported as dependent."""
 FEWEST = 5.0
 """Rows on either side that a mean is taken from, and that a state must be expected to have; rarer states are pooled."""
+ALIKE = 0.25
+"""The ratio of the variances of both sides from which on each side is taken by its own."""
 SINGULAR = 1e-9
 """The smallest eigenvalue that a correlation matrix may have."""
-MAX_ITER, TOL = 2000, 1e-9
+TOL = 1e-9
+"""The change of every mean and covariance that ends EM."""
+BUDGET, FEWEST_ITERATIONS = 2 * 10**9, 100
+"""What Little's test may cost, about three seconds, and the iterations below which EM is not even begun."""
+SETTLED = 0.01
+"""Where EM was stopped by the budget: the change of d² in its second half, in standard deviations of the chi-square."""
 
 
 class McarTest(NamedTuple):
-    """A test of data being missing completely at random. A small p-value speaks against it; `what` says how it was tested."""
+    """A test of data being missing completely at random. A small p-value speaks against it; `what` says how it was tested.
 
-    statistic: float
-    df: float
-    p_value: float
+    Where nothing could be tested, the numbers are None, and `what` says why.
+
+    >>> print(McarTest(None, None, None, "there are too few rows"))
+    not tested: there are too few rows
+    """
+
+    statistic: float | None
+    df: float | None
+    p_value: float | None
     what: str
+
+    def __str__(self) -> str:
+        if self.p_value is None:
+            return f"not tested: {self.what}"
+        return f"statistic {self.statistic:.4g}, df {self.df:.4g}, p = {self.p_value:.4g} ({self.what})"
 
 
 class Pair(NamedTuple):
@@ -52,16 +73,31 @@ class Pair(NamedTuple):
 
 
 def mcar_test(columns: Columns, found: MissingCells) -> tuple[McarTest, tuple[Pair, ...]]:
-    """The test that fits the columns, and all pairs, the most telling first."""
-    pairs = [*_finite_pairs(columns, found.tables), *_real_pairs(columns, found.ranks)]
-    corrected = holm(pairs)
+    """The test that fits the columns, and all pairs, the most telling first. Ctrl-C leaves out what is not done yet."""
     if not columns.gappy:
-        return McarTest(0.0, 0, 1.0, "there is nothing to test: no column is missing in some rows and observed in others"), ()
-    joint = little(found.moments, len(columns.reals))
+        return untested("no column is missing in some rows and observed in others"), ()
+    try:
+        pairs = [*_finite_pairs(columns, found.tables), *_real_pairs(columns, found.ranks)]
+    except KeyboardInterrupt:
+        return untested("it was interrupted"), ()
+    corrected = holm(pairs)
+    try:
+        joint = little(found.moments, len(columns.reals))
+    except KeyboardInterrupt:
+        joint = "Little's test of the numbers was interrupted"
     if isinstance(joint, str):
         return _of_pairs(corrected, joint), corrected
     rest = holm([p for p in pairs if not {p.column, p.on} <= set(columns.reals)])
     return _both(joint, _of_pairs(rest, "")) if rest else joint, corrected
+
+
+def untested(why: str) -> McarTest:
+    """No test, and why there is none.
+
+    >>> untested("there are too few rows").p_value is None
+    True
+    """
+    return McarTest(None, None, None, why)
 
 
 def holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
@@ -80,7 +116,7 @@ def holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 def _of_pairs(pairs: Sequence[Pair], why: str) -> McarTest:
     if not pairs:
-        return McarTest(0.0, 0, 1.0, f"{why and why + '; '}no two columns could be compared: too few rows, or too many columns")
+        return untested(f"{why and why + '; '}no two columns could be compared: too few rows, or too many columns")
     first = pairs[0]
     n_pairs = "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
     what = (
@@ -94,9 +130,9 @@ def _of_pairs(pairs: Sequence[Pair], why: str) -> McarTest:
 
 def _both(joint: McarTest, pairs: McarTest) -> McarTest:
     """Two tests as one, the smaller of the p-values doubled (Bonferroni)."""
-    first, second = (joint, pairs) if joint.p_value <= pairs.p_value else (pairs, joint)
-    what = f"the more telling of two tests, p doubled: {first.what}; the other (p = {second.p_value:.4g}): {second.what}"
-    return McarTest(first.statistic, first.df, min(1.0, 2.0 * first.p_value), what)
+    (p, first), (other, second) = sorted([(joint.p_value or 0.0, joint), (pairs.p_value or 0.0, pairs)], key=lambda x: x[0])
+    what = f"the more telling of two tests, p doubled: {first.what}; the other (p = {other:.4g}): {second.what}"
+    return McarTest(first.statistic, first.df, min(1.0, 2.0 * p), what)
 
 
 def little(moments: PatternMoments, width: int) -> McarTest | str:
@@ -108,20 +144,38 @@ def little(moments: PatternMoments, width: int) -> McarTest | str:
     seen, normals = _observed(moments.parts, width)
     if len(normals) < 2 or seen.shape[1] < 2:
         return ""
-    fitted = normal_by_em(seen, normals)
+    max_iter = affordable(*seen.shape)
+    if max_iter < FEWEST_ITERATIONS:
+        return f"Little's test of {seen.shape[1]} columns of numbers in {len(normals)} patterns would take too long"
+    fitted = normal_by_em(seen, normals, max_iter)
     if fitted is None:
         return "columns of numbers are collinear, or their rows too few, so Little's test of them was not made"
-    mean, covariance = fitted
-    statistic = 0.0
-    for flags, part in zip(seen, normals, strict=True):
-        off = part.mean[flags] - mean[flags]
-        statistic += part.weight * float(off @ np.linalg.solve(covariance[np.ix_(flags, flags)], off))
-    df = int(seen.sum()) - seen.shape[1]
+    if not fitted.settled:
+        return f"EM for Little's test of {seen.shape[1]} columns of numbers would take too long"
+    statistic, df = _distance(seen, normals, fitted.mean, fitted.covariance), int(seen.sum()) - seen.shape[1]
     what = (
         f"Little's test of {seen.shape[1]} columns of numbers in {len(normals)} patterns: the mean of each pattern against a "
         "joint normal distribution fitted by EM; assumes normal columns, or patterns of many rows"
     )
     return McarTest(statistic, df, float(chdtrc(df, statistic)), what)
+
+
+def affordable(patterns: int, columns: int) -> int:
+    """The iterations of EM that the budget pays. One costs about a matrix product for each pattern, and some calls of numpy.
+
+    >>> affordable(4, 6), affordable(551, 124)
+    (14198, 1)
+    """
+    return BUDGET // (patterns * (columns**3 + 10_000) + 100_000)
+
+
+def _distance(seen: npt.NDArray[np.bool_], normals: Sequence[Normal], mean: Array, covariance: Array) -> float:
+    """d² of all patterns."""
+    total = 0.0
+    for flags, part in zip(seen, normals, strict=True):
+        off = part.mean[flags] - mean[flags]
+        total += part.weight * float(off @ np.linalg.solve(covariance[np.ix_(flags, flags)], off))
+    return total
 
 
 def _observed(parts: Mapping[bytes, Normal], width: int) -> tuple[npt.NDArray[np.bool_], list[Normal]]:
@@ -151,8 +205,38 @@ def _observed(parts: Mapping[bytes, Normal], width: int) -> tuple[npt.NDArray[np
     return seen[np.ix_(kept, varies)], normals
 
 
-def normal_by_em(seen: npt.NDArray[np.bool_], normals: Sequence[Normal]) -> tuple[Array, Array] | None:
-    """Mean and covariance of the joint normal that makes the observed cells most probable, by EM; None where it is singular.
+class Joint(NamedTuple):
+    """A joint normal, and whether d² would not change any more."""
+
+    mean: Array
+    covariance: Array
+    settled: bool
+
+
+def normal_by_em(seen: npt.NDArray[np.bool_], normals: Sequence[Normal], max_iter: int = 2000) -> Joint | None:
+    """The joint normal that makes the observed cells most probable, by EM; None where it is singular."""
+    step = _em_step(seen, normals)
+    mean, covariance = np.zeros(seen.shape[1]), np.eye(seen.shape[1])
+    change, halfway = np.inf, np.inf
+    for i in watched(range(max_iter), "fitting a joint normal", max_iter):
+        if np.linalg.eigvalsh(covariance)[0] < SINGULAR:
+            return None
+        before = mean, covariance
+        mean, covariance = step(mean, covariance)
+        change = max(np.abs(mean - before[0]).max(), np.abs(covariance - before[1]).max())
+        if change < TOL:
+            break
+        if i == max_iter // 2:
+            halfway = _distance(seen, normals, mean, covariance)
+    if np.linalg.eigvalsh(covariance)[0] < SINGULAR:
+        return None
+    deviation = np.sqrt(2.0 * max(int(seen.sum()) - seen.shape[1], 1))
+    settled = change < TOL or abs(_distance(seen, normals, mean, covariance) - halfway) < SETTLED * deviation
+    return Joint(mean, covariance, bool(settled))
+
+
+def _em_step(seen: npt.NDArray[np.bool_], normals: Sequence[Normal]) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """One iteration of EM, from a mean and a covariance to the next.
 
     All patterns at once: with A the inverse of the covariance of what pattern j observes, zero elsewhere, K = ΣA is the
     regression of all columns on the observed ones, which it leaves as they are. Little & Rubin 2002, Statistical Analysis with
@@ -162,10 +246,8 @@ def normal_by_em(seen: npt.NDArray[np.bool_], normals: Sequence[Normal]) -> tupl
     means, scatters = np.array([n.mean for n in normals]), np.array([n.scatter for n in normals])
     both, hidden = seen[:, :, None] & seen[:, None, :], ~seen[:, :, None] & ~seen[:, None, :]
     rest = np.einsum("jp,pq->jpq", ~seen, np.eye(seen.shape[1]))
-    mean, covariance = np.zeros(seen.shape[1]), np.eye(seen.shape[1])
-    for _ in range(MAX_ITER):
-        if np.linalg.eigvalsh(covariance)[0] < SINGULAR:
-            return None
+
+    def step(mean: Array, covariance: Array) -> tuple[Array, Array]:
         K = covariance @ (np.linalg.inv(covariance * both + rest) * both)
         expected = mean + np.einsum("jpq,jq->jp", K, (means - mean) * seen)
         left = (covariance - K @ covariance) * hidden
@@ -173,65 +255,87 @@ def normal_by_em(seen: npt.NDArray[np.bool_], normals: Sequence[Normal]) -> tupl
         off = expected - new_mean
         scatter = K @ scatters @ K.transpose(0, 2, 1) + weight[:, None, None] * left
         new_covariance = (scatter.sum(axis=0) + (off * weight[:, None]).T @ off) / weight.sum()
-        change = max(np.abs(new_mean - mean).max(), np.abs(new_covariance - covariance).max())
-        mean, covariance = new_mean, (new_covariance + new_covariance.T) / 2.0
-        if change < TOL:
-            break
-    return None if np.linalg.eigvalsh(covariance)[0] < SINGULAR else (mean, covariance)
+        return new_mean, (new_covariance + new_covariance.T) / 2.0
+
+    return step
 
 
 def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Pair]:
-    """G² of the states of each finite column and whether each other column is missing."""
+    """G² of the states of each finite column and whether each other column is missing, all of those at once."""
     from scipy.special import chdtrc
 
-    for on, table in tables.items():
-        total, missing = table[0], table[1:]
-        share = missing.sum(axis=1) / max(float(total.sum()), 1e-300)
-        for j, column in enumerate(columns.gappy):
-            if column == on or not 0.0 < share[j] < 1.0:
-                continue
-            states = _pooled(total, missing[j], FEWEST / min(share[j], 1.0 - share[j]))
-            if states is None:
-                continue
-            cells = np.stack([states[0] - states[1], states[1]])
-            expected = np.outer([1.0 - share[j], share[j]], states[0])
-            logs = np.log(np.maximum(cells, 1e-300) / expected)
-            statistic, df = max(0.0, 2.0 * float((cells * logs).sum())), len(states[0]) - 1
-            strength = float(np.sqrt(((cells - expected) ** 2 / expected).sum() / total.sum()))
-            yield Pair(column, on, float(chdtrc(df, statistic)), min(1.0, strength), statistic, df)
+    for on, table in watched(tables.items(), "comparing columns", len(tables)):
+        ordered = table[:, np.argsort(-table[0], kind="stable")]
+        share = table[1:].sum(axis=1) / max(float(table[0].sum()), 1e-300)
+        rarer = np.minimum(share, 1.0 - share)
+        pools = _pools(ordered[0], FEWEST / np.maximum(rarer, 1e-300))
+        used = np.flatnonzero((pools > 1) & (rarer > 0.0) & (np.array(columns.gappy) != on))
+        share, pools = share[used, None], pools[used]
+        total, missing = _pooled(ordered[:1], pools), _pooled(ordered[1 + used], pools)
+        cells = np.stack([total - missing, missing])
+        expected = np.where(total > 0.0, np.stack([(1.0 - share) * total, share * total]), 1.0)
+        logs = np.log(np.maximum(cells, 1e-300) / expected)
+        statistic, df = np.maximum(0.0, 2.0 * (cells * logs).sum(axis=(0, 2))), pools - 1
+        off = np.where(total > 0.0, (cells - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
+        strength = np.minimum(1.0, np.sqrt(off / max(float(table[0].sum()), 1e-300)))
+        numbers = zip(chdtrc(df, statistic).tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
+        yield from (Pair(columns.gappy[j], on, *four) for j, four in zip(used.tolist(), numbers, strict=True))
 
 
-def _pooled(total: Array, missing: Array, fewest: float) -> tuple[Array, Array] | None:
-    """Weights by state, those of rare states together; None where fewer than two are left."""
-    order = np.argsort(-total, kind="stable")
-    common = order[total[order] >= fewest]
-    rare = np.setdiff1d(order, common)
-    pools = [[i] for i in common.tolist()]
-    if total[rare].sum() >= fewest:
-        pools.append(rare.tolist())
-    elif pools:
-        pools[-1] += rare.tolist()
-    if len(pools) < 2:
-        return None
-    return np.array([total[p].sum() for p in pools]), np.array([missing[p].sum() for p in pools])
+def _pools(total: Array, fewest: Array) -> npt.NDArray[np.int64]:
+    """Into how many pools states go, the most frequent first, if each must have so much weight at least.
+
+    A common state is a pool of its own; the rare ones are a pool together, or go with the last of the others.
+
+    >>> _pools(np.array([30.0, 20.0, 4.0, 3.0]), np.array([3.0, 5.0, 10.0, 50.0]))
+    array([4, 3, 2, 1])
+    """
+    common = np.searchsorted(-total, -fewest, side="right")
+    rare = np.append(total[::-1].cumsum()[::-1], 0.0)[common]
+    return np.asarray(common + (rare >= fewest), np.int64)
+
+
+def _pooled(weights: Array, pools: npt.NDArray[np.int64]) -> Array:
+    """Weights by state, all from the last pool on together, for each number of pools.
+
+    >>> _pooled(np.array([[30.0, 20.0, 4.0, 3.0]]), np.array([3, 2]))
+    array([[30., 20.,  7.,  0.],
+           [30., 27.,  0.,  0.]])
+    """
+    place, last = np.arange(weights.shape[1]), pools[:, None] - 1
+    onwards = weights[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return np.where(place < last, weights, np.where(place == last, onwards, 0.0))
 
 
 def _real_pairs(columns: Columns, sums: Array) -> Iterator[Pair]:
-    """Welch's t of the ranks of each column of numbers where each other column is missing and where it is not."""
+    """The t of the ranks of each column of numbers where each other column is missing and where it is not.
+
+    Twelve times the variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less.
+    """
     from scipy.special import stdtr
 
-    for j, column in enumerate(columns.gappy):
+    names = np.array(list(columns.reals))
+    for j, column in watched(enumerate(columns.gappy), "comparing columns", len(columns.gappy)):
         n, first, second = np.stack([sums[0] - sums[1 + j], sums[1 + j]]).transpose(1, 0, 2)
-        mean = first / np.maximum(n, 1e-300)
-        scatter = np.maximum(second - first * mean, 0.0)
-        for k, on in enumerate(columns.reals):
-            weight, spread = n[:, k], scatter[:, k]
-            if column == on or weight.min() < FEWEST or not spread.sum() > 1e-12 * weight.sum():
-                continue
-            error = spread / (weight * (weight - 1.0))
-            step = float(mean[1, k] - mean[0, k])
-            statistic = step / float(np.sqrt(error.sum()))
-            df = float(error.sum() ** 2 / (error**2 / (weight - 1.0)).sum())
-            between = step * step * float(weight[0] * weight[1] / weight.sum())
-            strength = float(np.sqrt(between / (between + spread.sum())))
-            yield Pair(column, on, float(2.0 * stdtr(df, -abs(statistic))), strength, statistic, df)
+        every, mean = np.maximum(n.sum(axis=0), 1e-300), first / np.maximum(n, 1e-300)
+        step, spread = mean[1] - mean[0], np.maximum(second - first * mean, 0.0)
+        between, within = step * step * n[0] * n[1] / every, np.maximum(spread.sum(axis=0), 1e-12 * every)
+        untied = np.minimum(1.0, 12.0 * (between + within) / every)
+        used = np.flatnonzero((names != column) & (n.min(axis=0) * untied >= FEWEST))
+        error, df = _error(n[:, used], spread[:, used], within[used])
+        statistic = step[used] / np.sqrt(error)
+        p, strength = 2.0 * stdtr(df, -np.abs(statistic)), np.sqrt(between / (between + within))[used]
+        numbers = zip(p.tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
+        yield from (Pair(column, str(names[k]), *four) for k, four in zip(used.tolist(), numbers, strict=True))
+
+
+def _error(n: Array, spread: Array, within: Array) -> tuple[Array, Array]:
+    """The variance of the difference of two means, and its degrees of freedom: Welch's, or Student's where one side varies
+    much less than the other.
+    """
+    each = np.maximum(spread, 1e-12) / (n * (n - 1.0))
+    welch = each.sum(axis=0), each.sum(axis=0) ** 2 / (each**2 / (n - 1.0)).sum(axis=0)
+    student = within / (n.sum(axis=0) - 2.0) * (1.0 / n).sum(axis=0), n.sum(axis=0) - 2.0
+    variance = spread / (n - 1.0)
+    alike = variance.min(axis=0) > ALIKE * variance.max(axis=0)
+    return np.where(alike, welch[0], student[0]), np.where(alike, welch[1], student[1])

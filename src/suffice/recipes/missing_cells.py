@@ -200,7 +200,7 @@ class MissingCells(NamedTuple):
 
 def missing_cells(data: Data, columns: Columns) -> MissingCells:
     """One pass over the rows."""
-    return data.fold(lambda batch: _of_batch(batch, columns))
+    return data.fold(lambda batch: _of_batch(batch, columns), what="looking at missing cells")
 
 
 def _of_batch(batch: Batch, columns: Columns) -> MissingCells:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from suffice.display import html_table, text_table
@@ -18,6 +19,8 @@ from suffice.variables import Finite, Real
 SHOWN = 10
 """Patterns and dependences that are printed; all are kept."""
 MANY_COLUMNS = 40
+WIDTH = 120
+"""Sentences are printed in lines of at most so many characters."""
 
 
 class ColumnGaps(NamedTuple):
@@ -140,9 +143,10 @@ class Missingness:
     @property
     def warning(self) -> str | None:
         """What follows if which cells are missing depends on observed values; None if it does not seem to."""
-        if not self.depends and self.mcar.p_value > LEVEL:
+        p_value = self.mcar.p_value
+        if not self.depends and (p_value is None or p_value > LEVEL):
             return None
-        pairs = listed([f"{d.column} on {d.on}" for d in self.depends], 3, "str") or f"p = {self.mcar.p_value:.2g}"
+        pairs = listed([f"{d.column} on {d.on}" for d in self.depends], 3, "str") or f"p = {p_value:.2g}"
         return (
             f"which cells are missing depends on observed values ({pairs}): complete-case analysis would in general be biased; "
             "methods for cells missing at random (fit, em) are right if what it depends on is in the model; whether it depends "
@@ -186,20 +190,16 @@ class Missingness:
         )
         return [(h, rows[:n], f"… and {len(rows) - n:,} more" if len(rows) > n else "") for h, rows, n in tables]
 
-    def _test(self) -> str:
-        t = self.mcar
-        return f"MCAR: statistic {t.statistic:.4g}, df {t.df:.4g}, p = {t.p_value:.4g} ({t.what})"
-
     def __repr__(self) -> str:
         head = "\n".join([f"Missingness: {self._headline()}", *self._facts()])
         gaps, together, depends = (f"{text_table(h, rows)}\n{cut}".rstrip() if rows else "" for h, rows, cut in self._tables())
-        warning = f"warning: {self.warning}" if self.warning else ""
-        return "\n\n".join(part for part in (head, gaps, together, self._test(), depends, warning) if part)
+        test, warning = _wrapped(f"MCAR: {self.mcar}"), _wrapped(f"warning: {self.warning}") if self.warning else ""
+        return "\n\n".join(part for part in (head, gaps, together, test, depends, warning) if part)
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self._facts(), self._test(), self.warning or ""] if line)
+        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self._facts(), f"MCAR: {self.mcar}", self.warning or ""] if line)
         tables = "".join(html_table(h, rows) + (f"<p>{cut}</p>" if cut else "") for h, rows, cut in self._tables() if rows)
         return f"<p><b>{escape(self._headline())}</b></p>{lines}{tables}"
 
@@ -246,6 +246,10 @@ def _plain(x: Any) -> Any:
     if hasattr(x, "_asdict"):
         return {name: _plain(value) for name, value in x._asdict().items()}
     return [_plain(value) for value in x] if isinstance(x, tuple) else x
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _count(weight: float) -> str:

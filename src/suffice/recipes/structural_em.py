@@ -9,13 +9,16 @@ Friedman 1997 (ICML, pp. 125–133) for penalised likelihoods, and 1998 (UAI, pp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, note
+from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.kernels import together
@@ -60,7 +63,11 @@ def structural_em(
     In each round the statistics that the rows are expected to have under the current network feed the score, and the method
     searches the graph that scores best on them; then EM finds the parameters of that graph (`tol`, `max_iter`). It ends when the
     graph stays, when the observed score no longer rises, or after `rounds` rounds. `hidden` declares variables that no row shows,
-    with their states, as in `em`. Any method that works on scores may be given.
+    with their states, as in `em`. Any method that works on scores may be given; those with a shape of their own, `ChowLiu` and
+    `TAN`, give graphs of that shape, as in `search`, also where the score would rather have fewer edges.
+
+    A family whose variance falls to zero in EM (a number that is constant, or a combination of others, once the missing cells are
+    filled in) has no estimate: it is left out, with all that add parents to it, and the round is searched again; a note names it.
 
     With BIC, AIC and LogLikelihood the observed score is ln p(observed | parameters) less the penalty, and no round lowers it:
     one that would (draws stand for a large posterior, or EM came to another optimum) is not taken, and ends the run. With
@@ -101,7 +108,33 @@ def structural_em(
     options = Options(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
-    return StructuralSearch(task, rows, problem, options).run()
+    with said_once():
+        return StructuralSearch(task, rows, problem, options).run()
+
+
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Notes that differ in numbers or examples only are given once in here: rounds and starts would repeat them.
+
+    >>> with warnings.catch_warnings(record=True) as notes, said_once():
+    ...     warnings.simplefilter("always")
+    ...     for what in ("2 rows are empty", "3 rows are empty", "no rows are weighted"):
+    ...         note(what)
+    >>> [str(n.message) for n in notes]
+    ['2 rows are empty', 'no rows are weighted']
+    """
+    said: set[str] = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def once(message: Any, category: Any, *where: Any) -> None:
+            what = re.sub(r"[\d,.]+", "", str(message).split(":")[0])
+            if not issubclass(category, SufficeNote) or what not in said:
+                said.add(what)
+                show(message, category, *where)
+
+        warnings.showwarning = once  # type: ignore[assignment]
+        yield
 
 
 def _blank(task: Task) -> Statistics:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import html
+import textwrap
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from suffice.display import text_table
+from suffice.display import html_table, text_table
 from suffice.graphs import Cpdag, Dag
 from suffice.iteration import Run
 from suffice.models.bayes_net import BayesNet
+
+WIDTH = 120
+"""Characters of a line of edges."""
+
+UNBROKEN = "\0"
+"""Stands for a space at which no line ends."""
+
+HEADER = ["round", "edges", "score", "log-likelihood", "seconds"]
 
 
 class Round(NamedTuple):
@@ -25,7 +35,8 @@ class Round(NamedTuple):
 class StructuralRun(Run[BayesNet]):
     """The result of `structural_em`: a `Run` with one record for each round that gained, and the graphs on the way.
 
-    It prints as a table of rounds. As `start=` of another run it is where that run goes on.
+    It prints as its edges, those that may lead either way as a - b, and a table of rounds. As `start=` of another run it is where
+    that run goes on.
 
     >>> from suffice.recipes.structural_em import structural_em
     >>> run = structural_em({"x": ["a", "b", None, "b"] * 9, "y": ["u", "v", "u", "v"] * 9})
@@ -70,15 +81,29 @@ class StructuralRun(Run[BayesNet]):
         }
 
     def __repr__(self) -> str:
+        whole = self._edges().replace(" ", UNBROKEN).replace(f";{UNBROKEN}", "; ")
+        edges = textwrap.fill(whole, WIDTH, break_long_words=False, break_on_hyphens=False).replace(UNBROKEN, " ")
+        return f"{self._headline()}\n{edges}\n\n{text_table(HEADER, self._rows())}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self._headline())}<br>{html.escape(self._edges())}</p>{html_table(HEADER, self._rows())}"
+
+    def _headline(self) -> str:
         end = (
             "converged" if self.converged else "stopped before its end: the best so far" if not self.finished else "not converged"
         )
         starts = f"; the best of {len(self.optima)} starts" if len(self.optima) > 1 else ""
-        head = (
+        return (
             f"StructuralRun: {len(self.dag):,} variables, {len(self.dag.edges):,} edges, score {self.score:,.3f}; {end}{starts}"
         )
-        rows = [
+
+    def _edges(self) -> str:
+        """The edges in words, by name: those that every equivalent graph has as a -> b, the others as a - b."""
+        found = [(a, b, "->") for a, b in self.cpdag.directed] + [(*sorted(e), "-") for e in self.cpdag.undirected]
+        return "; ".join(f"{a} {arrow} {b}" for a, b, arrow in sorted(found)) or "no edges"
+
+    def _rows(self) -> list[list[object]]:
+        return [
             [k, len(r.dag.edges), f"{r.score:,.3f}", f"{r.log_likelihood:,.3f}", f"{r.seconds:.3g}"]
             for k, r in enumerate(self.graphs)
         ]
-        return f"{head}\n\n{text_table(['round', 'edges', 'score', 'log-likelihood', 'seconds'], rows)}"

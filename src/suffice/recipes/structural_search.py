@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +16,28 @@ from suffice.graphs import Dag
 from suffice.iteration import Iteration, OutOfTime, Progress
 from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, problem_of
+from suffice.learning.objective import Collapsed
 from suffice.learning.problem import Problem as ParameterProblem
 from suffice.models.bayes_net import BayesNet, estimated
 from suffice.recipes.structural_run import Round, StructuralRun
 from suffice.scores import Evidence
 from suffice.structure.branching import branched
+from suffice.structure.chow_liu import TAN, ChowLiu
+from suffice.structure.families_source import Barring, FamiliesSource
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.local_scores import TIE
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.variables import Finite
+
+TRIES = 50
+"""Searches of a round, each of which leaves out one more family that EM came to no network with."""
+
+SHOWN = 8
+"""Families that a note names."""
+
+SHAPED = (ChowLiu, TAN)
+"""Methods whose graphs have a shape of their own."""
 
 
 class Options(NamedTuple):
@@ -38,20 +50,33 @@ class Options(NamedTuple):
     starts: int
 
 
-class _State(NamedTuple):
-    """A network, with what it expects."""
+@dataclass(eq=False)
+class _State:
+    """A network, with what it expects; that is found when it is asked for, since a run may end before."""
 
     model: BayesNet
     log_likelihood: float
-    score: float
-    expected: Any
+    score: float = -np.inf
+    expected: Any = None
     """What the rows are expected to be under the network,"""
-    problem: Problem
-    """and the search on it."""
+    problem: Problem | None = None
+    """the search on it,"""
+    known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+    """and the scores of families that such searches know."""
+
+
+@dataclass
+class _Within(Progress[Any]):
+    """The clock of one search within the run: what it does is shown on the line of the whole, whose limit it has."""
+
+    tell: Callable[[str], None] = lambda what: None
+
+    def check(self, what: str = "") -> None:
+        self.tell(what or f"searching, {len(self.trace):,} graphs")
 
 
 class StructuralSearch:
-    """Structural EM under way: the best network so far, and the graphs of each start."""
+    """Structural EM under way: the best network so far, the graphs of each start, and the families that are left out."""
 
     def __init__(self, task: Task, rows: IncompleteRows, problem: Problem, options: Options) -> None:
         self.task, self.rows, self.problem, self.options = task, rows, problem, options
@@ -63,6 +88,11 @@ class StructuralSearch:
         self.graphs: list[list[Round]] = []
         self.best: _State | None = None
         self.of_best, self.converged = 0, False
+        self.barred: dict[tuple[int, frozenset[int]], None] = {}
+        self.left_out: dict[tuple[str, frozenset[str]], None] = {}
+        self._begun: tuple[ParameterProblem, Any, Any] | None = None
+        self._where = ""
+        rows.watch = self._tell
 
     def run(self) -> StructuralRun:
         finished, trouble = True, None
@@ -75,6 +105,7 @@ class StructuralSearch:
                     trouble = error
         except (OutOfTime, KeyboardInterrupt) as stop:
             finished = False
+            self._take_begun()
             if self.best is None:
                 if isinstance(stop, KeyboardInterrupt):
                     raise
@@ -85,28 +116,96 @@ class StructuralSearch:
             if self.best is None:
                 raise trouble
             note(f"the best network so far is kept where structural EM could not go on: {trouble}")
+        if self.left_out:
+            note(f"families that have no estimate, since EM leads to a variance of zero, are left out: {self._left_out()}")
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return self._result(finished)
 
+    def _left_out(self) -> str:
+        """The families that were barred, but for those that have more parents than others."""
+        least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]
+        more = f" and {len(least) - SHOWN} more" if len(least) > SHOWN else ""
+        return "; ".join(f"{c} | {', '.join(sorted(s))}" for c, s in least[:SHOWN]) + more
+
+    def _tell(self, what: str) -> None:
+        """Look at the clock, and show what is being done."""
+        self.clock.check(f"{self._where}{what}")
+
     def _climb(self, k: int) -> None:
         """The rounds from the k-th start."""
+        start = f"start {k + 1} of {self.options.starts}, " if self.options.starts > 1 else ""
+        self._where = f"{start}first graph: "
+        unseen = {self.problem.names.index(n) for n in self.task.hidden}
+        # What a hidden variable means differs from start to start, and so does what collapses with it.
+        self.barred = {f: None for f in self.barred if not unseen & {f[0], *f[1]}}
         state = self._start(k)
         seen = {state.model.dag}
         if self._allowed(state.model.dag):
             self._take(k, state)
         else:
-            state = state._replace(score=-np.inf)
-        for _ in range(self.options.rounds):
-            dag = self._found(state)
-            if dag is None or (dag := self._without_idle(dag)) in seen:
+            state.score = -np.inf
+        for number in range(self.options.rounds):
+            self._where = f"{start}round {number + 1}, {len(state.model.dag.edges)} edges: "
+            new = self._next(state, seen)
+            if new is None:
                 return self._end(k)
-            seen.add(dag)
-            new = self._fitted(dag, state)
+            seen.add(new.model.dag)
             if self.penalised and not _above(new.score, state.score):
                 return self._end(k)
             state = new
             self._take(k, state)
         return None
+
+    def _next(self, state: _State, seen: set[Dag]) -> _State | None:
+        """The network of the graph that scores best on what is expected, None if there is none that is new.
+
+        Where EM comes to no network, a family of the graph is barred, or fewer parents are allowed, and the search is done again.
+        """
+        trouble: FitError | TooLarge
+        for _ in range(TRIES):
+            dag = self._found(state)
+            if dag is None or (dag := self._without_idle(dag)) in seen:
+                return None
+            try:
+                return self._fitted(dag, state)
+            except FitError as error:
+                trouble = error
+                self._bar(error, dag, state)
+            except TooLarge as error:
+                trouble = error
+                self._allow_fewer_parents(error, dag)
+        raise trouble
+
+    def _bar(self, error: FitError, dag: Dag, state: _State | None) -> None:
+        """Leave a family out from now on, and with it those that have more parents, since these leave less variance still."""
+        names, child = self.problem.names, self._culprit(error, dag, state)
+        if child is None or not (above := dag.parents(child)):
+            raise error
+        family = names.index(child), frozenset(names.index(p) for p in above)
+        if all(self.problem.rules.required[family[0], p] for p in family[1]):
+            raise error
+        self.barred[family] = None
+        if len(above) == 1 and not isinstance(self.task.variables[above[0]], Finite):  # two numbers determine each other
+            self.barred[next(iter(family[1])), frozenset({family[0]})] = None
+        self.left_out[child, frozenset(above)] = None
+
+    def _culprit(self, error: FitError, dag: Dag, state: _State | None) -> str | None:
+        """The node that has collapsed; where that is not said, the new one that gained most, as one without variance does."""
+        if isinstance(error, Collapsed):
+            return error.node
+        if state is None or state.problem is None:
+            return None
+        new = [n for n in dag.nodes if set(dag.parents(n)) - set(state.model.dag.parents(n))]
+        parents, scores = dict(zip(self.problem.names, self._numbered(dag), strict=True)), state.problem.scores
+        gain = {n: scores.family(i := self.problem.names.index(n), parents[n]) - scores.family(i, ()) for n in new}
+        return max(gain, key=lambda n: gain[n], default=None)
+
+    def _allow_fewer_parents(self, error: TooLarge, dag: Dag) -> None:
+        rules, most = self.problem.rules, max(len(dag.parents(n)) for n in dag.nodes) - 1
+        if most < max(1, int(rules.required.sum(1).max(initial=0))):
+            raise error
+        note(f"from here on at most {most} parents are allowed: {error}")
+        self.problem = replace(self.problem, rules=rules.capped(most))
 
     def _end(self, k: int) -> None:
         """The k-th start is at its end; if its network is the best so far, that is where it came to."""
@@ -120,17 +219,40 @@ class StructuralSearch:
             self.best, self.of_best, self.converged = state, k, False
             self.clock.better(f"start {k + 1}, {len(dag.edges)} edges", state.score, state)
         else:
-            self.clock.check(f"start {k + 1}, {len(dag.edges)} edges")
+            self._tell("scored")
+
+    def _take_begun(self) -> None:
+        """Where a run is stopped before its first network has all its iterations of EM: that network as it is."""
+        if self.best is not None or self._begun is None or not self._allowed(self._begun[0].dag):
+            return
+        self.clock.time_limit = None
+        problem, parameters, expected = self._begun
+        state = _State(problem.network(parameters, expected.statistic, self._info()), expected.log_likelihood)
+        state.score = self._score(state)
+        self._take(len(self.graphs) - 1, state)
 
     def _start(self, k: int) -> _State:
-        given, hidden = self.options.start, self.task.hidden
-        dag = self._start_graph(given, k)
+        """The k-th network to begin with; families that collapse are left out of it."""
+        trouble: FitError
+        for _ in range(TRIES):
+            dag = self._start_graph(self.options.start, k)
+            try:
+                return self._started(dag, k)
+            except FitError as error:
+                trouble = error
+                self._bar(error, dag, None)
+        raise trouble
+
+    def _started(self, dag: Dag, k: int) -> _State:
+        given = self.options.start
         problem = self._parameters(dag, self.prior)
-        if isinstance(given, BayesNet) and k == 0:
+        if isinstance(given, BayesNet) and k == 0 and dag == self._completed(given.dag):
             begin = problem.parameters({n: given[n] for n in given})
+        elif self.task.hidden:
+            begin = problem.random(np.random.default_rng([self.problem.seed, k]))
         else:
-            begin = problem.random(np.random.default_rng([self.problem.seed, k])) if hidden else problem.first()
-        return self._climbed(problem, begin)
+            begin = problem.first()
+        return self._state(*self._climbed(problem, begin))
 
     def _start_graph(self, given: Any, k: int) -> Dag:
         names = self.problem.names
@@ -143,38 +265,64 @@ class StructuralSearch:
                 raise FitError(
                     f"the start lacks {listed(sorted(set(names) - set(dag.nodes)))}: give a graph, or a network of all variables"
                 )
-            return Dag({n: dag.parents(n) if n in dag else () for n in names})
+            return self._unbarred(self._completed(dag))
         if not self.task.hidden:
             return self._first_graph()
-        return self.problem.dag(_linked(self.problem, self.task.hidden, k))
+        return self._unbarred(self.problem.dag(_linked(self.problem, self.task.hidden, k)))
+
+    def _completed(self, dag: Dag) -> Dag:
+        """The graph with all variables."""
+        return Dag({n: dag.parents(n) if n in dag else () for n in self.problem.names})
+
+    def _unbarred(self, dag: Dag) -> Dag:
+        """The graph without the parents in families that are barred, but for required ones."""
+        parents, required = self._numbered(dag), self.problem.rules.required
+        for child, some in self.barred:
+            if some <= set(parents[child]):
+                parents[child] = tuple(p for p in parents[child] if p not in some or required[child, p])
+        return self.problem.dag(parents)
 
     def _first_graph(self) -> Dag:
         """The best forest on what rows show of pairs; of numbers the method's graph on the moments of all; else no edge."""
         first = self.rows.first()
         if first is None:
             return self.problem.dag(self.problem.rules.start())
-        problem = replace(self.problem, data=first, progress=self._watch())
-        if not isinstance(self.problem.variables[0], Finite):
-            return self._searched(problem, self.options.method).dag
+        problem = self._search_on(first, {})
+        method = self.options.method
+        if not isinstance(self.problem.variables[0], Finite) or isinstance(method, SHAPED):
+            return self._searched(problem, method).dag
         most = max(1, int(problem.rules.required.sum(1).max(initial=0)))
         dag = self._searched(problem, HillClimb(max_parents=None if self._beyond_edges() else most)).dag
         # Single variables and pairs are seen in different rows, so that equivalent forests do not score alike.
         return dag.cpdag().to_dag() if self.problem.constraints is None else dag
 
+    def _search_on(self, expected: Any, known: dict[Any, float]) -> Problem:
+        """The search on what is expected, without the families that are barred."""
+        problem = replace(self.problem, data=expected, progress=self._watch())
+        source = problem.scores.source
+        if self.barred or type(source) is FamiliesSource:
+            problem.scores.source = Barring(source, problem.variables, self.barred, known)
+            problem.scores.source.watch = source.watch
+        return problem
+
     def _found(self, state: _State) -> Dag | None:
         """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
-        problem, method = state.problem, self.options.method
-        methods = [method]
-        if hasattr(method, "start") and not self._beyond_edges():  # a climb begins anew, and also goes on from here
-            methods.append(replace(method, start=state.model.dag))  # type: ignore[type-var]
+        if state.expected is None:
+            state.expected = self.rows.under(state.model)
+        problem = state.problem = self._search_on(state.expected, state.known)
+        now = self._numbered(state.model.dag)
+        here = problem.scores.total(now) if self._allowed(state.model.dag) else -np.inf
+        methods, possible = [self.options.method], np.isfinite(here) and problem.rules.permits(now)
+        if hasattr(methods[0], "start") and possible and not self._beyond_edges():
+            methods.append(replace(methods[0], start=state.model.dag))  # type: ignore[type-var]  # a climb also goes on from here
         found = [self._searched(_scored_as(problem, self._watch()), m) for m in methods]
         best = max(found, key=lambda f: -np.inf if f.score is None else f.score)
-        here = problem.scores.total(self._numbered(state.model.dag)) if self._allowed(state.model.dag) else -np.inf
         return best.dag if best.score is not None and best.score > here + problem.scores.tie(here) else None
 
     def _allowed(self, dag: Dag) -> bool:
-        """Whether a graph keeps the constraints; one to start with need not."""
-        return self.problem.constraints is None or not self.problem.constraints.check(dag)
+        """Whether a graph keeps the constraints and has the method's own shape; one to start with need not."""
+        kept = self.problem.constraints is None or not self.problem.constraints.check(dag)
+        return kept and _of_shape(self.options.method, dag)
 
     def _without_idle(self, dag: Dag) -> Dag:
         """The graph without the links of hidden variables that have a single one.
@@ -185,7 +333,7 @@ class StructuralSearch:
         links = {h: [e for e in dag.edges if h in e] for h in self.task.hidden}
         idle = {edges[0] for edges in links.values() if len(edges) == 1}
         kept = [(a, b) for a, b in dag.edges if (a, b) not in idle or rules.required[names.index(b), names.index(a)]]
-        return dag if self._beyond_edges() else Dag(kept, nodes=names)
+        return dag if self._beyond_edges() or isinstance(self.options.method, SHAPED) else Dag(kept, nodes=names)
 
     def _searched(self, problem: Problem, method: Any) -> Found:
         try:
@@ -211,45 +359,52 @@ class StructuralSearch:
         return constraints is not None and bool(constraints.adjacent or constraints.not_ancestor)
 
     def _watch(self) -> Progress[Any]:
-        """The clock of one search: it may take the time that is left, and shows nothing of its own."""
-        return Progress("structural EM", None if self.clock.time_limit is None else max(self.clock.left, 1e-3), False)
+        """The clock of one search: it may take the time that is left."""
+        limit = None if self.clock.time_limit is None else max(self.clock.left, 1e-3)
+        return _Within("structural EM", limit, False, tell=self._tell)
 
     def _fitted(self, dag: Dag, state: _State) -> _State:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
+        self._tell("expected statistics of the new graph")
         statistics = state.expected.gather(requests(dag, self.task.variables), threads=self.problem.threads)
         warm = estimated(dag, statistics, None, Mean())
         problem = self._parameters(dag, self.prior)
-        return self._climbed(problem, problem.parameters({n: warm[n] for n in warm}))
+        return self._state(*self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
 
     def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
         hidden = [self.task.variables[n] for n in self.task.hidden]
         return problem_of(dag, self.task.rows, hidden=hidden, prior=prior, threads=self.problem.threads)
 
-    def _climbed(self, problem: ParameterProblem, parameters: Any) -> _State:
-        """EM, until it gains no more than `tol`."""
+    def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> tuple[BayesNet, float]:
+        """EM, until it gains no more than `tol`: the network, and its log-likelihood."""
         expected = problem.expected(parameters)
         objective = expected.log_likelihood + problem.log_prior(parameters)
-        for i in range(self.options.max_iter):
-            self.clock.check(f"{len(problem.dag.edges)} edges, iteration {i + 1} of EM")
+        for i in range(self.options.max_iter if iterations is None else iterations):
+            self._begun = problem, parameters, expected
+            self._tell(f"iteration {i + 1} of EM, {len(problem.dag.edges)} edges, log-likelihood {expected.log_likelihood:,.3f}")
             parameters = problem.maximised(expected.statistic)
             expected = problem.expected(parameters)
             before, objective = objective, expected.log_likelihood + problem.log_prior(parameters)
             if objective - before <= self.options.tol:
                 break
-        model = problem.network(parameters, expected.statistic, self._info())
-        return self._state(model, expected.log_likelihood)
+        self._begun = problem, parameters, expected
+        return problem.network(parameters, expected.statistic, self._info()), expected.log_likelihood
 
     def _state(self, model: BayesNet, log_likelihood: float) -> _State:
-        expected = self.rows.under(model)
-        problem = replace(self.problem, data=expected, progress=self._watch())
-        return _State(model, log_likelihood, self._score(model, log_likelihood, expected, problem), expected, problem)
+        state = _State(model, log_likelihood)
+        state.score = self._score(state)
+        return state
 
-    def _score(self, model: BayesNet, log_likelihood: float, expected: Any, problem: Problem) -> float:
-        """The observed score: exact for penalised likelihoods, else by Cheeseman & Stutz."""
+    def _score(self, state: _State) -> float:
+        """The observed score: exact for penalised likelihoods, else by Cheeseman & Stutz, which needs what is expected."""
+        model, weight = state.model, self.task.rows.weight
         if self.penalised:
-            return log_likelihood - float(self.problem.score.price(expected.weight)) * model.n_parameters
-        statistics = expected.gather(requests(model.dag, self.task.variables), threads=problem.threads)
-        return problem.scores.total(self._numbered(model.dag)) + log_likelihood - model.log_likelihood(statistics)
+            return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
+        state.expected = self.rows.under(model)
+        state.problem = self._search_on(state.expected, state.known)
+        statistics = state.expected.gather(requests(model.dag, self.task.variables), threads=self.problem.threads)
+        total = state.problem.scores.total(self._numbered(model.dag))
+        return total + state.log_likelihood - model.log_likelihood(statistics)
 
     def _numbered(self, dag: Dag) -> list[tuple[int, ...]]:
         number = {name: i for i, name in enumerate(self.problem.names)}
@@ -267,7 +422,7 @@ class StructuralSearch:
             if not any(name in edge for edge in self.best.model.dag.edges):
                 note(f"the hidden variable {name!r} has no links in the best graph: the data does not call for it")
         return StructuralRun(
-            self._with_prior(self.best.model),
+            self._with_prior(self.best.model, finished),
             tuple(Iteration(r.score, r.log_likelihood, r.seconds) for r in rising),
             self.converged and finished,
             graphs,
@@ -277,13 +432,24 @@ class StructuralSearch:
             self.options.method,
         )
 
-    def _with_prior(self, model: BayesNet) -> BayesNet:
-        """The same graph with the parameters that the user's prior gives."""
+    def _with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
+        """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""
         if self.options.prior is None:
             return model
-        self.prior = self.options.prior
+        self.prior, self._where = self.options.prior, "the prior: "
         problem = self._parameters(model.dag, self.prior)
-        return self._climbed(problem, problem.parameters({n: model[n] for n in model})).model
+        return self._climbed(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1)[0]
+
+
+def _of_shape(method: Any, dag: Dag) -> bool:
+    """Whether a graph is one that the method can find, where that is a matter of shape."""
+    others = [n for n in dag.nodes if n != getattr(method, "target", None)]
+    if isinstance(method, TAN):
+        below = all(method.target in dag.parents(n) and len(dag.parents(n)) <= 2 for n in others)
+        return below and not dag.parents(method.target)
+    if isinstance(method, ChowLiu):
+        return all(len(dag.parents(n)) <= (n != method.root) for n in others)
+    return True
 
 
 def _above(score: float, other: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
@@ -168,6 +168,32 @@ class ExpectedSource(FamiliesSource):
         scores = np.empty(len(families))
         table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
         return np.asarray(scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2]))
+
+
+class Barring(FamiliesSource):
+    """Another source, in which some families have no score: a child whose parents are these, or these and others.
+
+    `known` keeps the scores of the other source, for the next one that is made when more is barred.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        variables: Sequence[Variable],
+        barred: Collection[tuple[int, frozenset[int]]],
+        known: dict[tuple[int, Parents], float],
+    ) -> None:
+        self.source, self.weight, self.variables, self.known = source, source.weight, tuple(variables), known
+        self.barred = [[parents for c, parents in barred if c == child] for child in range(len(self.variables))]
+
+    def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
+        self.source.watch = self.watch
+        new = [f for f in dict.fromkeys(families) if f not in self.known]
+        self.known.update(zip(new, self.source.families(new).tolist(), strict=True))
+        return np.array([-np.inf if self._barred(*f) else self.known[f] for f in families])
+
+    def _barred(self, child: int, parents: Parents) -> bool:
+        return any(some <= set(parents) for some in self.barred[child])
 
 
 def _alone(variable: Variable) -> Request:
