@@ -29,6 +29,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"missing=\[[^\]]*\], or (--missing [^;]*) on the command line", r"\1"),
     (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
     (r"say so with missing=", "say so with --missing"),
+    (r"allow more with max_iter=, or accelerate=Squarem\(\)", "allow more with --max-iter"),
     (r"which needs a GLM: name it, families=\{[^}]*\}, turn", "which needs a GLM, and those only Python takes; turn"),
     (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
     (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),

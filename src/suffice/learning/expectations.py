@@ -35,6 +35,9 @@ DENSE = 2**22
 """Cells up to which a table is dense."""
 
 
+SETTLED = 1e-3
+"""The change of correlations below which a start of moments is good enough."""
+
 VISITS = 2**20
 """Rows, times tables that they are added to, between two looks at the clock."""
 
@@ -185,33 +188,37 @@ class ExpectedMoments:
     array([[1.]])
     """
 
-    def __init__(self, rows: NumberRows, mean: Floats, covariance: Floats) -> None:
-        self.rows, self.weight = rows, rows.weight
+    def __init__(self, rows: NumberRows, mean: Floats, covariance: Floats, watch: Watch = unwatched) -> None:
+        self.rows, self.weight, self._watch = rows, rows.weight, watch
         self._mean, self._covariance = mean, covariance
 
     @staticmethod
-    def under(model: BayesNet, rows: NumberRows) -> ExpectedMoments:
+    def under(model: BayesNet, rows: NumberRows, watch: Watch = unwatched) -> ExpectedMoments:
         """Under a Gaussian network."""
-        return ExpectedMoments(rows, *joint_normal(model, rows.names))
+        return ExpectedMoments(rows, *joint_normal(model, rows.names), watch)
 
     @staticmethod
-    def saturated(rows: NumberRows, iterations: int = 30, watch: Watch = unwatched) -> ExpectedMoments:
+    def saturated(rows: NumberRows, iterations: int = 20, watch: Watch = unwatched) -> ExpectedMoments:
         """Under the normal distribution that the rows support, all variables depending on all: some iterations of EM."""
         mean, variance = rows.marginals()
-        here = ExpectedMoments(rows, mean, np.diag(variance))
+        here = ExpectedMoments(rows, mean, np.diag(variance), watch)
         for i in range(iterations):
-            watch(f"moments of all numbers, iteration {i + 1} of EM")
             m = here.moments
             covariance = m.scatter[0] / m.count[0]
-            here = ExpectedMoments(rows, m.mean[0], covariance + 1e-6 * np.diag(np.diag(covariance)))
+            scale = np.sqrt(np.diag(covariance))
+            if i and np.abs((covariance - here._covariance) / scale[:, None] / scale).max() < SETTLED:
+                break
+            here = ExpectedMoments(rows, m.mean[0], covariance + 1e-6 * np.diag(np.diag(covariance)), watch)
         return here
 
     @cached_property
     def moments(self) -> Moments:
         """Of all variables together."""
-        mean, rest = np.zeros(len(self._mean)), np.zeros_like(self._covariance)
+        rest = np.zeros_like(self._covariance)
         away = self.rows.values - self._mean
-        for shown, which in self.rows.patterns:
+        for i, (shown, which) in enumerate(self.rows.patterns):
+            if i % 64 == 63:
+                self._watch(f"moments of numbers, {i + 1:,} of {len(self.rows.patterns):,} patterns of missing cells")
             if not shown.all():
                 fit = regression(self._covariance, shown, self.rows.names)
                 away[np.ix_(which, ~shown)] = away[np.ix_(which, shown)] @ fit.gain.T
@@ -284,7 +291,7 @@ class IncompleteRows:
         if self._finite is not None:
             return Expectations(model, self._finite, self._seed, self.watch)
         if self._numbers is not None:
-            return ExpectedMoments.under(model, self._numbers)
+            return ExpectedMoments.under(model, self._numbers, self.watch)
         assert self._mixed is not None
         return ExpectedMixed(model, self._mixed, self._seed, self.watch)
 

@@ -239,14 +239,18 @@ def _tables(batch: Batch, columns: Columns, gappy: Sequence[Ints], weight: Array
 def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: Array) -> Array:
     """Ranks are between 0 and 1, so that plain sums of them and of their squares lose nothing."""
     result = np.zeros((1 + len(gappy), 3, len(numbers)))
+    some = [j for j, rows in enumerate(gappy) if len(rows)]
+    gaps = np.concatenate([gappy[j] for j in some]) if some else np.empty(0, np.int64)
+    starts = np.cumsum([0, *(len(gappy[j]) for j in some)])[:-1]
+    where = np.array(some, np.int64) + 1
     for i, (ranks, column) in enumerate(zip(columns.reals.values(), numbers, strict=True)):
         scores = ranks(column)
         seen = ~np.isnan(scores)
         share, off = weight * seen, np.where(seen, scores, 0.5) - 0.5
         terms = np.stack([share, share * off, share * off * off])
         result[0, :, i] = terms.sum(axis=1)
-        for j, rows in enumerate(gappy):
-            result[1 + j, :, i] = terms[:, rows].sum(axis=1)
+        if some:
+            result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
 
 

@@ -284,6 +284,9 @@ class StructuralSearch:
 
     def _first_graph(self) -> Dag:
         """The best forest on what rows show of pairs; of numbers the method's graph on the moments of all; else no edge."""
+        if self._begun is None:  # so that a run that is stopped has something to give
+            plain = self._parameters(self.problem.dag(self.problem.rules.start()), self.prior)
+            self._begun = plain, (parameters := plain.first()), plain.expected(parameters)
         first = self.rows.first()
         if first is None:
             return self.problem.dag(self.problem.rules.start())
