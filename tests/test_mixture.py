@@ -426,3 +426,24 @@ def test_em_of_the_same_network() -> None:
     hidden = begin.model.variables["class"]
     theirs = sf.em(begin.model.dag, rows, hidden=[hidden], start=begin.model, tol=0, max_iter=4)  # type: ignore[attr-defined]
     assert theirs.log_likelihood == pytest.approx(ours.log_likelihood, rel=1e-9)
+
+
+def test_fractional_weights_of_rows_that_are_merged() -> None:
+    """One row weighs what a row weighs, not what all equal ones do."""
+    weights = np.ones(100)
+    weights[0] = 1.5
+    rows = {"a": ["y"] * 5 + ["n"] * 95, "b": ["y"] * 5 + ["n"] * 95}
+    once, twice = (mixture(sf.scan(rows, weights=factor * weights), 2) for factor in (1, 2))
+    np.testing.assert_allclose(once.weights, twice.weights, rtol=1e-6)
+
+
+def test_rows_of_weight_zero_are_not_looked_at() -> None:
+    run = mixture(sf.scan({"a": ["x", "y", "z"] * 5}, weights=[1, 1, 0] * 5), 1)
+    assert run.log_likelihood == pytest.approx(10 * np.log(0.5))
+
+
+def test_an_impossible_row_is_named_by_its_own_number() -> None:
+    start = mixture(sf.scan({"a": list("xy") * 50, "b": list("uv") * 50}, {"a": ["x", "y", "z"]}), 1)
+    rows = {"a": [*(list("xy") * 50), "z"], "b": [*(list("uv") * 50), "u"]}
+    with pytest.raises(sf.SufficeError, match="row 101 has the probability 0"):
+        mixture(sf.scan(rows, {"a": ["x", "y", "z"]}), 1, start=start)

@@ -100,9 +100,10 @@ class Mixture:
             total: Any = None
             for rows, log_probs, memory in self._blocks(prepared, log_weights, batch):
                 top, sums = softmax(log_probs)
-                if top.min() < IMPOSSIBLE:
-                    raise impossible(batch.start + rows.start + int(np.argmin(top)))
                 log_sums, weight = np.log(sums), None if batch.weight is None else batch.weight[rows]
+                counted = top if weight is None else np.where(weight > 0, top, 0.0)
+                if counted.min() < IMPOSSIBLE:
+                    raise ImpossibleRow(batch.start + rows.start + int(np.argmin(counted)))
                 if weight is not None:
                     log_probs *= weight
                 parts = tuple(part.gathered(m, log_probs) for part, m in zip(self.parts, memory, strict=True))
@@ -195,11 +196,18 @@ def softmax(log_probs: Array) -> tuple[Array, Array]:
     return top, sums
 
 
-def impossible(row: int) -> DataError:
-    return DataError(
-        f"row {row + 1} has the probability 0 in every class: a state or count there was never seen in the rows of any class; "
-        "use a prior"
-    )
+class ImpossibleRow(DataError):
+    """A row, by its number from 0, that no class can have."""
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        super().__init__(
+            f"row {row + 1} has the probability 0 in every class: a state or count there was never seen in any class; "
+            "use a prior"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ImpossibleRow, (self.row,)
 
 
 def _dot(x: Array, weight: Array | None) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
@@ -40,18 +41,21 @@ class Table(NamedTuple):
     overall: Overall
     unit: float
     """The weight of one row."""
+    places: npt.NDArray[np.intp] | None = None
+    """Where the rows stand among those that were given, if equal ones were merged."""
 
     @classmethod
-    def of(cls, data: Data) -> Table:
-        """What the rows are; what cannot be used is refused."""
+    def of(cls, rows: Data, merge: bool = False) -> Table:
+        """What the rows are, equal ones made one if they may be; what cannot be used is refused."""
+        data, places = merged(rows) if merge else (rows, None)
         variables, missing = dict(data.schema), data.missing
         empty = [n for n, m in missing.items() if m == data.n_rows]
         if empty:
             raise DataError(f"every cell of {listed(empty)} is missing; leave it out")
         if all(missing.values()):
             _note_empty(data)
-        unit = 1.0 if not data.weighted or data.whole_weights else data.weight / data.n_rows
-        return cls(data, variables, _overall(data, variables), unit)
+        unit = 1.0 if not rows.weighted or rows.whole_weights else rows.weight / rows.n_rows
+        return cls(data, variables, _overall(data, variables), unit, places)
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> Mixture:
         """The parts for these classes, and what the prior says of them."""
@@ -187,8 +191,9 @@ def _note_empty(data: Data) -> None:
         note(f"{n:,} rows have no observed cell: they say nothing, and belong to each class with its weight")
 
 
-def merged(data: Data) -> Data:
-    """Equal rows made one row with their weight, where all columns have few values and that makes the data much smaller."""
+def merged(data: Data) -> tuple[Data, npt.NDArray[np.intp] | None]:
+    """Equal rows made one row with their weight, where all columns have few values and that makes the data much smaller; and
+    which rows they are."""
     n, width = data.n_rows, len(data.columns)
     weights: dict[bytes, float] = {}
     places: dict[bytes, int] = {}
@@ -200,6 +205,6 @@ def merged(data: Data) -> Data:
             weights[key] = weights.get(key, 0.0) + float(weight)
             places.setdefault(key, batch.start + int(place))
         if len(places) > n // 4:
-            return data
+            return data, None
     index = np.array(list(places.values()))
-    return data.pick(index, weights=np.array(list(weights.values())))
+    return data.pick(index, weights=np.array(list(weights.values()))), index

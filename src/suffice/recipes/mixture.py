@@ -16,9 +16,9 @@ from suffice.families.family import Cpd, Estimate, Mean, Mode
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.iteration import OutOfTime, Progress
-from suffice.learning.mixture_em import Climb, Mixture, Parameters
+from suffice.learning.mixture_em import Climb, ImpossibleRow, Mixture, Parameters
 from suffice.learning.mixture_part import Collapsed
-from suffice.learning.mixture_setup import Table, merged
+from suffice.learning.mixture_setup import Table
 from suffice.learning.mixture_start import Points
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.mixture_judges import ICL, HeldOut
@@ -147,13 +147,16 @@ def _check_numbers(starts: Any, tol: Any, max_iter: Any) -> None:
 def _table(rows: Data, start: Any = None) -> Table:
     """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
     mergeable = not any(isinstance(v, Real) for v in rows.schema.values()) and not isinstance(start, np.ndarray)
-    return Table.of(merged(rows) if mergeable else rows)
+    return Table.of(rows, merge=mergeable)
 
 
 def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
-    best = _best(table, table.mixture(hidden, task.families, task.prior, task.how), task)
+    try:
+        best = _best(table, table.mixture(hidden, task.families, task.prior, task.how), task)
+    except ImpossibleRow as error:
+        raise error if table.places is None else ImpossibleRow(int(table.places[error.row])) from None
     if best.stopped:
         note(f"stopped in start {len(best.optima)} of {task.starts}: the mixture is the best so far")
     fallen = [o for o in best.optima if o.collapsed]

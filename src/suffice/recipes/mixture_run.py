@@ -17,7 +17,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest
 from suffice.families.family import Array, frame
 from suffice.iteration import Run
-from suffice.learning.mixture_em import Climb, Mixture, impossible, softmax
+from suffice.learning.mixture_em import Climb, ImpossibleRow, Mixture, softmax
 from suffice.learning.mixture_part import IMPOSSIBLE
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
@@ -203,7 +203,7 @@ class MixtureRun(Run[BayesNet]):
                 here = slice(batch.start + some.start, batch.start + some.stop)
                 top, sums = softmax(log_probs)
                 if refuse and top.min() < IMPOSSIBLE:
-                    raise impossible(here.start + int(np.argmin(top)))
+                    raise ImpossibleRow(here.start + int(np.argmin(top)))
                 r[here], log_p[here] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
             self._less_factorials(batch, log_p[batch.start : batch.start + batch.n_rows])
         return r, log_p
