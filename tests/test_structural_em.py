@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from itertools import product
 from typing import Any
 
@@ -11,15 +13,18 @@ import pytest
 
 import suffice as sf
 from suffice.errors import SufficeNote
+from suffice.iteration import Progress
 from suffice.learning import row_completions
 from suffice.learning.expectations import AvailableCases, Expectations, ExpectedMoments, IncompleteRows, NumberRows, spread
-from suffice.learning.hybrid_expectations import ExpectedMixed, MixedRows
+from suffice.learning.hybrid_expectations import ExpectedMixed, MixedRows, _Drawing
 from suffice.learning.incomplete import problem_of
 from suffice.learning.row_completions import CodedRows
 from suffice.recipes.structural_em import structural_em
 from suffice.recipes.structural_run import StructuralRun
 from suffice.statistics import Request
+from suffice.structure.families_source import Barring
 from suffice.structure.local_scores import LocalScores
+from suffice.structure.rules import Rules
 from suffice.variables import Finite
 
 
@@ -333,8 +338,11 @@ def test_constraints_and_a_prior_are_kept(asia: Any) -> None:
 
 def test_a_limit_returns_the_best_so_far(asia: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, data = asia
+    at_once = structural_em(data, time_limit=1e-9)
+    assert not at_once.finished
+    assert at_once.dag.edges == ()
     with pytest.raises(sf.SufficeError, match="before any network was found"):
-        structural_em(data, time_limit=1e-9)
+        structural_em(data, method=sf.TAN("lung"), time_limit=1e-9)
     taken = IncompleteRows.under
     calls: list[Any] = []
 
@@ -396,3 +404,210 @@ def test_rows_without_a_cell_and_weights_are_taken() -> None:
     run = structural_em(sf.scan(rows, weights="w"))
     assert run.converged
     assert {frozenset(e) for e in run.dag.edges} == {frozenset("xy")}
+
+
+def notes_of(run: Any) -> tuple[Any, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = run()
+    assert all(issubclass(w.category, SufficeNote) for w in caught)
+    return result, [str(w.message) for w in caught]
+
+
+def collapsing(n: int = 300) -> dict[str, Any]:
+    """`x` is zero wherever `g` is "a", which shows only where EM has filled in the missing cells of `g`; `y` hangs on `x`."""
+    rng = np.random.default_rng(0)
+    g = rng.choice(["a", "b"], n)
+    x = np.where(g == "a", 0.0, rng.normal(3.0, 1.0, n))
+    y = x + rng.normal(0, 0.5, n)
+    k = np.where(rng.random(n) < np.where(g == "a", 0.9, 0.1), "u", "v")
+    return {"g": [None if rng.random() < 0.1 else s for s in g.tolist()], "k": k, "x": x, "y": y}
+
+
+def test_a_family_that_collapses_is_left_out_and_named_once() -> None:
+    run, notes = notes_of(lambda: structural_em(collapsing()))
+    edges = {frozenset(e) for e in run.dag.edges}
+    assert run.converged
+    assert {frozenset("gk"), frozenset("xy")} <= edges
+    assert "g" not in run.dag.parents("x")
+    named = [n for n in notes if "variance of zero" in n]
+    assert len(named) == 1
+    assert "x | g" in named[0]
+
+
+def test_a_collapsing_family_that_is_required_is_an_error_or_the_best_so_far() -> None:
+    with pytest.raises(sf.SufficeError, match="'x' at g='a' has collapsed"):
+        structural_em(collapsing(), constraints=sf.Require(("g", "x")))
+
+
+def test_copies_of_columns_are_left_out_as_in_complete_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    rows = {"x": np.where(rng.random(200) < 0.1, np.nan, x), "y": 2 * x, "w": rng.normal(size=200)}
+    run, notes = notes_of(lambda: structural_em(rows))
+    assert run.dag.edges == ()
+    assert sum("y | x" in n for n in notes) == 1
+    with pytest.warns(SufficeNote, match="y | x"):
+        assert sf.learn(rows).dag.edges == ()
+    with_words = rows | {"z": rng.choice(["a", "b"], 200)}
+    with pytest.warns(SufficeNote, match="variance of zero"):
+        assert structural_em(with_words).dag.edges == ()
+    start = structural_em(rows | {"v": x + rng.normal(size=200)}, start="x -> y; x -> v", rounds=2)
+    assert start.dag.edges
+
+
+def test_barred_families_have_no_score_in_any_question() -> None:
+    rng = np.random.default_rng(0)
+    data = sf.scan({n: rng.normal(size=50) for n in "abc"})
+    variables = tuple(data.schema.values())
+    plain = LocalScores(data, variables, sf.BIC())
+    known: dict[Any, float] = {}
+    source = Barring(plain.source, variables, [(0, frozenset({1}))], known)
+    families = [(0, ()), (0, (1,)), (0, (1, 2)), (0, (2,)), (1, (0,))]
+    expected = plain.families(families)
+    np.testing.assert_allclose(source.families(families), np.where([0, 1, 1, 0, 0], -np.inf, expected))
+    assert source.pairs()[1][0, 1] == -np.inf
+    assert source.toggles(0, (2,), [1, 2]).tolist() == [-np.inf, expected[0]]
+    sets = source.parent_sets(Rules.free(3), prune=False)
+    assert sorted(p for p, _ in sets.of_child(0)) == [(), (2,)]
+    assert known[families[1]] == expected[1]
+
+
+def test_the_result_prints_its_edges() -> None:
+    bn = sf.BayesNet(
+        "a -> c; b -> c; d -> e",
+        {"a": [0.5, 0.5], "b": [0.5, 0.5], "c": [[[0.9, 0.1], [0.5, 0.5]], [[0.5, 0.5], [0.1, 0.9]]]}
+        | {"d": [0.5, 0.5], "e": [[0.9, 0.1], [0.1, 0.9]]},
+        variables=[Finite(n, ["0", "1"]) for n in "abcde"],
+    )
+    run = StructuralRun(bn, (), True, score=-1.0)
+    assert repr(run).splitlines()[1] == "a -> c; b -> c; d - e"
+    assert "a -&gt; c; b -&gt; c; d - e" in run._repr_html_()
+    many = sf.Dag([(f"first {i}", f"second {i}") for i in range(40)])
+    long = StructuralRun(_independent(many), (), True)
+    lines = repr(long).split("\n\n")[0].splitlines()[1:]
+    assert max(map(len, lines)) <= 120
+    assert all(line.count(" - ") == line.count("first") for line in lines)
+    assert "no edges" in repr(StructuralRun(_independent(sf.Dag("a; b")), (), True))
+
+
+def _independent(dag: Any) -> Any:
+    tables = {n: np.full((2,) * (len(dag.parents(n)) + 1), 0.5) for n in dag.nodes}
+    return sf.BayesNet(dag, tables, variables=[Finite(n, ["0", "1"]) for n in dag.nodes])
+
+
+def test_an_interrupt_gives_the_first_network_as_soon_as_there_is_one(asia: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data = asia
+
+    def stopped(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IncompleteRows, "under", stopped)
+        for score in (sf.BIC(), sf.AIC()):
+            run = structural_em(data, score=score, prior=sf.BDeu(1))
+            assert len(run.graphs) == 1
+            assert run.dag.edges
+            assert run.model.prior == sf.BDeu(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(IncompleteRows, "first", stopped)
+        run = structural_em(data)
+        assert not run.finished
+        assert run.dag.edges == ()
+        assert run.score == run.graphs[0].score == run.objective
+
+
+def test_what_is_being_done_is_told(asia: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data = asia
+    told: list[str] = []
+    check = Progress.check
+
+    def noted(self: Any, what: str = "") -> None:
+        told.append(what)
+        check(self, what)
+
+    monkeypatch.setattr(Progress, "check", noted)
+    structural_em(data, hidden={"h": ["0", "1"]}, starts=2, rounds=1)
+    for words in ("start 1 of 2, first graph: iteration 1 of EM", "start 2 of 2, round 1", "expected tables,", "searching,"):
+        assert any(words in t for t in told), words
+
+
+def test_rows_that_lack_too_many_states_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = sf.scan(mixed_rows(60))
+    dag = sf.Dag("g -> k; g -> x; x -> y; k -> y")
+    problem = problem_of(dag, data)
+    expected = problem.expected(parameters := problem.first())
+    model, rows = problem.network(parameters, expected.statistic, ""), MixedRows.of(data, data.schema)
+    requests = [Request(("g", "k")), Request(("g",), ("x",))]
+    exact = ExpectedMixed(model, rows).gather(requests)
+    monkeypatch.setattr("suffice.learning.hybrid_expectations.MOST", 61)
+    with pytest.raises(sf.SufficeError, match=r"most often missing: '[gk]' 1"):
+        ExpectedMixed(model, rows)
+    monkeypatch.setattr("suffice.learning.hybrid_expectations.MOST", 65)
+    monkeypatch.setattr("suffice.learning.hybrid_expectations.FEWEST", 1)
+    monkeypatch.setattr("suffice.learning.hybrid_expectations.DRAWN", 60)
+    with pytest.warns(SufficeNote, match="draws stand for them"):
+        ExpectedMixed(model, rows)
+    # Many draws come near: each row has an error of some 1 / √2,000 at most.
+    drawing = _Drawing(model, rows, 2000, 0)
+    parts = [drawing.row(i) if (rows.codes[:, i] < 0).any() else as_it_is(rows, i) for i in range(60)]
+    joined = tuple(np.concatenate([p[k] for p in parts], axis=-1) for k in range(3))
+    monkeypatch.setattr("suffice.learning.hybrid_expectations._completed", lambda *_: joined)
+    drawn = ExpectedMixed(model, rows).gather(requests)
+    np.testing.assert_allclose(drawn.counts(["g", "k"]).dense(), exact.counts(["g", "k"]).dense(), atol=0.15)
+    np.testing.assert_allclose(drawn.moments(("g",), ("x",)).mean, exact.moments(("g",), ("x",)).mean, atol=0.02)
+
+
+def as_it_is(rows: MixedRows, i: int) -> Any:
+    return np.array([i]), rows.codes[:, [i]], np.zeros(1)
+
+
+@pytest.mark.parametrize("hidden", [(), [Finite("h", ["0", "1"])]])
+def test_a_method_with_a_shape_keeps_it(hidden: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = {n: [None if rng.random() < 0.1 else s for s in rng.choice(["a", "b"], 100).tolist()] for n in "xyz"}
+    target = "h" if hidden else "x"
+    run = structural_em(rows, hidden=hidden, method=sf.TAN(target), starts=1)
+    assert all(target in run.dag.parents(n) for n in rows if n != target)
+    assert all(target in r.dag.parents(n) for r in run.graphs for n in rows if n != target)
+    tree = structural_em(rows, hidden=hidden, method=sf.ChowLiu(), score=sf.LogLikelihood(), starts=1)
+    assert len(tree.dag.edges) == len(tree.dag) - 1
+
+
+def test_a_shape_among_states_and_numbers() -> None:
+    run = structural_em(mixed_rows(), method=sf.TAN("g"))
+    assert run.dag.children("g") == ("k", "x", "y")
+
+
+def test_weights_that_vanish_have_no_moments() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(0, 1, 30), rng.normal(1e3, 1, 30)])
+    rows = {"x": x, "y": rng.normal(0, 1, 60), "t": ["a"] * 30 + ["b"] * 30}
+    run, notes = notes_of(lambda: structural_em(rows, hidden={"h": ["0", "1"]}, starts=3))
+    assert run.score > -np.inf
+    assert not any("e-" in n for n in notes)
+
+
+def test_notes_are_given_once() -> None:
+    rows = collapsing(120)
+    rows["g"][0], rows["k"] = None, [None, *rows["k"].tolist()[1:]]
+    rows["x"], rows["y"] = rows["x"].copy(), rows["y"].copy()
+    rows["x"][0] = rows["y"][0] = np.nan
+    _, notes = notes_of(lambda: structural_em(rows, hidden={"h": ["0", "1"]}, starts=2, rounds=3))
+    assert sum("no observed cell" in n for n in notes) == 1
+    kinds = [re.sub(r"[\d,.]+", "", n.split(":")[0]) for n in notes]
+    assert len(kinds) == len(set(kinds))
+
+
+def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    bn = random_network(rng)
+    rows = CodedRows.of(with_gaps(bn, 100, 0.4, rng), {n: bn.variables[n] for n in sorted(bn.variables)})
+    monkeypatch.setattr("suffice.learning.row_completions.MANY", 2)
+    whole = row_completions.Completions.of(bn, rows)
+    monkeypatch.setattr("suffice.learning.row_completions.ROOM", 16)
+    told: list[str] = []
+    parts = row_completions.Completions.of(bn, rows, watch=told.append)
+    for a, b in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert sum("marginals" in t for t in told) > 3

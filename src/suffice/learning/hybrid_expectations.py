@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 MOST = 2**24
 """Completed rows that are held."""
 
-DRAWN = 2**20
+DRAWN = 2**18
 """Completed rows where draws stand for some of them, about."""
 
 FEWEST, DRAWS = 20, 2_000
@@ -105,6 +105,7 @@ class ExpectedMixed:
             watch("regressions of missing numbers")
             log_p[group] += self._regressed(model, group, shown, at)
         self._weigh(log_p)
+        self._pairs: dict[tuple[str, ...], Counts] = {}
 
     def _groups(self, model: BayesNet) -> Iterable[tuple[Ints, Any, dict[str, int]]]:
         """Completed rows that show the same numbers and have the same states above numbers."""
@@ -170,7 +171,25 @@ class ExpectedMixed:
         return members, keys
 
     def _counts(self, request: Request) -> Counts:
-        members, keys = self._keys(request.finite)
+        """The table; those of pairs, which a search asks for in both orders, are kept."""
+        order = tuple(sorted(request.finite))
+        if len(order) != 2 or request.finite == order:
+            return self._kept(request.finite)
+        table = self._kept(order)
+        if table.keys is not None:
+            return self._table(request.finite)
+        return Counts(table.variables[::-1], np.ascontiguousarray(table.dense().T))
+
+    def _kept(self, names: tuple[str, ...]) -> Counts:
+        if names in self._pairs:
+            return self._pairs[names]
+        table = self._table(names)
+        if len(names) == 2 and table.keys is None:
+            self._pairs[names] = table
+        return table
+
+    def _table(self, names: Iterable[str]) -> Counts:
+        members, keys = self._keys(names)
         cells = n_configurations(members)
         if cells <= DENSE:
             return Counts(members, _summed(keys, self.p, cells).reshape(sizes(members)))

@@ -202,8 +202,7 @@ class ImpossibleRow(DataError):
     def __init__(self, row: int) -> None:
         self.row = row
         super().__init__(
-            f"row {row + 1} has the probability 0 in every class: a state or count there was never seen in any class; "
-            "use a prior"
+            f"row {row + 1} has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -54,14 +54,17 @@ def regression(covariance: Floats, shown: npt.NDArray[np.bool_], names: Sequence
     >>> fit.gain, fit.left
     (array([[0.25]]), array([[0.75]]))
     """
+    from scipy.linalg.lapack import dtrtri
+
     scale = np.sqrt(np.diag(covariance))
     correlation = covariance / scale[:, None] / scale
     across = correlation[np.ix_(~shown, shown)]
     try:
-        inverse = np.linalg.inv(np.linalg.cholesky(correlation[np.ix_(shown, shown)]))
+        root = np.linalg.cholesky(correlation[np.ix_(shown, shown)])
     except np.linalg.LinAlgError:
         some = listed([n for n, s in zip(names, shown, strict=True) if s])
         raise FitError(f"the covariance of {some} is singular under the current network: leave out what is determined") from None
+    inverse = dtrtri(root, lower=1)[0] if len(root) else root
     unscaled = across @ inverse.T @ inverse
     left = correlation[np.ix_(~shown, ~shown)] - unscaled @ across.T
     out, into = scale[~shown], scale[shown]

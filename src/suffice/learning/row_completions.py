@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,7 +186,7 @@ def _completions(network: Network, rows: CodedRows, seed: int, watch: Watch) -> 
     at = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     digit_at = np.concatenate([[0], np.cumsum(count * size)]).astype(np.int64)
     lists = (at, digit_at, size.astype(np.int32), p, digits)
-    marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, count, lists)
+    marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, count, lists, watch)
     component = inverse[label].astype(np.int32)
     cells = (component, position, begin[some.start[component] + position], marginal)
     return Completions._make((codes, rows.weights, *cells, *lists, *pairs))
@@ -245,7 +246,11 @@ def _listed(network: Network, some: _Components, rows: CodedRows, seed: int, wat
             parts.append(_enumerated(network, some, slice(low, high), np.rint(ways[low:high]).astype(np.int64), rows))
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)
-    count, p, digits = (np.concatenate(column) for column in zip(*parts, strict=True))
+    joined: list[Any] = []
+    for column in zip(*parts, strict=True):
+        watch("putting completions together")
+        joined.append(np.concatenate(column))
+    count, p, digits = joined
     return count, p, digits
 
 
@@ -291,7 +296,9 @@ def _flat(network: Network) -> tuple[Ints, Small, Ints, Floats, Ints, Small]:
     return first, members, at, logs, child_first, np.array([c for group in children for c in group], np.int32)
 
 
-def _marginals(sizes: Ints, start: Ints, count: Ints, lists: Any) -> tuple[Floats, Ints, tuple[Ints, Ints, Ints, Floats]]:
+def _marginals(
+    sizes: Ints, start: Ints, count: Ints, lists: Any, watch: Watch
+) -> tuple[Floats, Ints, tuple[Ints, Ints, Ints, Floats]]:
     """The marginal of each cell of each component, and where it begins; of components with many completions those of pairs."""
     from suffice.kernels.expectations import pair_tables
 
@@ -299,14 +306,31 @@ def _marginals(sizes: Ints, start: Ints, count: Ints, lists: Any) -> tuple[Float
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     origin = ends[start[:-1]]
     span = ends[start[1:]] - origin
-    digit = np.arange(len(digits)) - np.repeat(digit_at[:-1], count * size)
-    cell = np.repeat(start[:-1], count * size) + digit % np.repeat(size, count * size)
-    marginal = np.bincount(ends[cell] + digits, np.repeat(p, np.repeat(size, count)), int(ends[-1])).astype(np.float64)
     room = np.where((count > MANY) & (size > 1), span**2, 0)
     pair_at = np.where(room > 0, np.cumsum(room) - room, -1)
-    pair = np.zeros(int(room.sum()))
-    pair_tables(at, digit_at, size, p, digits, ends[cell] - np.repeat(origin, count * size), span, pair_at, pair)
+    marginal, pair = np.zeros(int(ends[-1])), np.zeros(int(room.sum()))
+    for some in _blocks(digit_at):
+        watch(f"marginals of missing cells, {some.start:,} of {len(size):,} groups")
+        low, high = int(digit_at[some.start]), int(digit_at[some.stop])
+        length = (count * size)[some]
+        own = slice(some.start, some.stop + 1)
+        state, part = digits[low:high], p[at[some.start] : at[some.stop]]
+        digit = np.arange(low, high) - np.repeat(digit_at[some], length)
+        cell = np.repeat(start[some], length) + digit % np.repeat(size[some], length)
+        first, last = int(ends[start[some.start]]), int(ends[start[some.stop]])
+        share = np.repeat(part, np.repeat(size[some], count[some]))
+        marginal[first:last] = np.bincount(ends[cell] + state - first, share, last - first)
+        begin = ends[cell] - np.repeat(origin[some], length)
+        lists_here = (at[own] - at[some.start], digit_at[own] - low, size[some], part, state)
+        pair_tables(*lists_here, begin, span[some], pair_at[some], pair)
     return marginal, ends[:-1], (origin, span, pair_at, pair)
+
+
+def _blocks(digit_at: Ints) -> list[slice]:
+    """The components in parts whose completions have about as many states as is worth a look at the clock."""
+    cuts = np.searchsorted(digit_at, np.arange(0, int(digit_at[-1]) + ROOM, ROOM))
+    edges = np.unique(np.minimum(cuts, len(digit_at) - 1)).tolist()
+    return [slice(a, b) for a, b in pairwise(sorted({0, *edges, len(digit_at) - 1}))]
 
 
 def _draws(network: Network, some: _Components, d: int, rows: CodedRows, seed: int) -> Small:

@@ -320,7 +320,7 @@ class StructuralSearch:
             methods.append(replace(methods[0], start=state.model.dag))  # type: ignore[type-var]  # a climb also goes on from here
         found = [self._searched(_scored_as(problem, self._watch()), m) for m in methods]
         best = max(found, key=lambda f: -np.inf if f.score is None else f.score)
-        return best.dag if best.score is not None and best.score > here + problem.scores.tie(here) else None
+        return best.dag if best.score is not None and _above(best.score, here) else None
 
     def _allowed(self, dag: Dag) -> bool:
         """Whether a graph keeps the constraints and has the method's own shape; one to start with need not."""
