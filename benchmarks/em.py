@@ -19,7 +19,7 @@ import suffice as sf
 from inference_peers import pyagrum_network
 from timing import line, seconds
 
-ROWS, PEER_ITERATIONS = 10_000, 3
+ROWS, PEER_ITERATIONS = 10_000, 10
 
 
 def rows_of(bn: sf.BayesNet, n: int, share: float, hidden: str | None, seed: int = 0) -> dict[str, Any]:
