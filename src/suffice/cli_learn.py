@@ -69,7 +69,8 @@ def fit(
     known = rows if bn is None else words.as_known(rows, bn, declared)
     climbing: dict[str, Any] = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     unseen = words.hidden_of(hidden or [])
-    columns = known.schema if hasattr(known, "schema") else known.variables
+    rows_known = hasattr(known, "columns")
+    columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
     model = _fitted(dag, known, unseen, chosen_prior, how, climbing, statistics)
     write(model, out)
