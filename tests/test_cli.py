@@ -177,7 +177,7 @@ def test_hints_are_options(python: str, options: str) -> None:
 
 def test_hints_of_real_messages(run) -> None:
     Path("rows.csv").write_text("age,ill,n\n" + "".join(f"{i}.5,{'ab'[i % 2]},NA\n{i},b,{i}\n" for i in range(30)), "utf-8")
-    code, _, err = run("fit", "age -> ill", "rows.csv", "-o", "m.json")
+    code, _, err = run("fit", "age -> ill; n", "rows.csv", "-o", "m.json")
     assert code == 1
     assert err.splitlines() == [
         "note: 'n': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: --missing NA",
