@@ -234,9 +234,7 @@ def compile_shapes(
 
 
 @kernel(
-    nb.int64(
-        nb.int64, nb.int64, _places, _ints, _ints, _floats, _ints, _places, _ints, nb.int64, _floats, _floats, _floats, _floats
-    )
+    nb.int64(nb.int64, nb.int64, _places, _ints, _ints, _floats, _ints, _places, nb.int64, _floats, _floats, _floats, _floats)
 )
 def expect(
     first: int,
@@ -247,14 +245,13 @@ def expect(
     multiplicity: Any,
     program_at: Any,
     pool: Any,
-    order: Any,
     base: int,
     tables: Any,
     room: Any,
     counts: Any,
     log_likelihood: Any,
 ) -> Any:
-    """Add what the records order[first … last−1] are expected to count, and their log-likelihood; the first record that is
+    """Add what the records first … last−1 are expected to count, and their log-likelihood; the first record that is
     impossible under the tables, or −1.
 
     Programs begin at `program_at[shape] − base` in the pool. Messages are divided by their sums, and products that would vanish
@@ -263,8 +260,7 @@ def expect(
     before = np.int64(-1)
     n_buckets, n_cells, n_message, begin = 0, 0, 0, 0
     total, scaled = 0.0, 0.0
-    for o in range(first, last):
-        r = order[o]
+    for r in range(first, last):
         w = multiplicity[r]
         shape = record_shape[r]
         if shape != before:

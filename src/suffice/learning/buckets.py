@@ -60,7 +60,6 @@ class Buckets:
         self._shapes = np.concatenate([*flat, np.zeros(0, np.int32)]).astype(np.int32)
         self._shape_at = np.concatenate([[len(r.shapes)], self._starts]).astype(np.int64)
         self._record_at = np.concatenate([[0], r.record_at]).astype(np.int64)
-        self._order = np.arange(r.n_records)
         self._first_record = np.searchsorted(r.record_shape, np.arange(len(r.shapes) + 1)).astype(np.int64)
         self._kept: _Programs | None = None
         self._parts: list[tuple[int, int]] = []
@@ -91,7 +90,7 @@ class Buckets:
         from suffice.kernels.bucket_trees import expect
 
         r = self.reduction
-        records = (r.records, self._record_at, r.record_shape, r.multiplicity, programs.at, programs.pool, self._order)
+        records = (r.records, self._record_at, r.record_shape, r.multiplicity, programs.at, programs.pool)
 
         def run(part: tuple[int, int]) -> tuple[Array, float, int]:
             counts, logs = np.zeros(len(tables)), np.zeros(1)
