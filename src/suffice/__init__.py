@@ -311,7 +311,12 @@ if TYPE_CHECKING:
     from suffice.variables import Bins, Count, Finite, Real
 
 
+_MODULES = ("estimators", "exponential")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"suffice.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'suffice' has no attribute {name!r}")
     value = getattr(import_module(f"suffice.{_HOME[name]}"), name)
@@ -320,4 +325,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, *_MODULES, "__version__"])

@@ -1,0 +1,72 @@
+"""What rows say about the parameters of an exponential family: a count, the sum of T(x), and the sum of ln h(x). They add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from suffice.exponential.family import Family
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """`count` = Σ w, `total` = Σ w T(x), `log_base` = Σ w ln h(x) of some rows, under one family; `a + b`, `a − b`, `a * weight`.
+
+    Families that are fitted side by side have leading axes: count and log_base of shape (...), total of shape (..., k).
+
+    >>> from suffice.exponential import Poisson
+    >>> a, b = Poisson().statistic([3, 1]), Poisson().statistic([4])
+    >>> (a + b).count, (a + b).total
+    (array(3.), array([8.]))
+    """
+
+    family: Family
+    count: Array
+    total: Array
+    log_base: Array
+
+    def __post_init__(self) -> None:
+        for name in ("count", "total", "log_base"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @property
+    def mean(self) -> Array:
+        """The mean of T(x): where the likelihood is largest, this is E[T(x)]."""
+        return np.asarray(self.total / self.count[..., None])
+
+    def __add__(self, other: Totals) -> Totals:
+        if not isinstance(other, Totals):
+            return NotImplemented
+        self._require_alike(other)
+        return replace(
+            self, count=self.count + other.count, total=self.total + other.total, log_base=self.log_base + other.log_base
+        )
+
+    def __sub__(self, other: Totals) -> Totals:
+        self._require_alike(other)
+        if np.any(other.count > self.count):
+            raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
+        return self + other * -1.0
+
+    def __mul__(self, weight: Any) -> Totals:
+        w = np.asarray(weight, dtype=np.float64)
+        return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
+
+    __rmul__ = __mul__
+
+    def _require_alike(self, other: Totals) -> None:
+        if self.family != other.family:
+            raise StatisticsError(f"statistics of {self.family!r} and of {other.family!r} do not add")
+
+    def __repr__(self) -> str:
+        return f"Totals({self.family!r}, count={self.count}, total={self.total})"
