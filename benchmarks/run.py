@@ -27,6 +27,8 @@ SCRIPTS = [
     "mixture.py",
     "structural_em.py",
     "missing_cells.py",
+    "glm.py",
+    "calibration.py",
 ]
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
         ("use a prior such as NormalInverseGamma(), leave", "use a prior such as --prior nig, leave"),
         ("give a prior, NormalInverseGamma()", "give a prior, --prior nig"),
         ("for instance prior=BDeu(1) or prior=NormalInverseGamma()", "for instance --prior bdeu:1 or --prior nig"),
-        ("which needs a GLM: name it, families={'y': Logistic()}, turn", "which needs a GLM, and those only Python takes; turn"),
+        ("which needs a GLM: name it, families={'y': Logistic()}, turn", "which needs a GLM: name it, --family y=logistic, turn"),
         ("intervals: variables={'Wind': Bins(5)}", "intervals: --bins Wind=5"),
         ("intervals (variables={name: Bins(5)}), or", "intervals (--bins NAME=5), or"),
         ("one of them: variables={'x': Real}", "one of them: --real x"),
@@ -181,8 +181,8 @@ def test_hints_of_real_messages(run) -> None:
     assert code == 1
     assert err.splitlines() == [
         "note: 'n': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: --missing NA",
-        "error: the finite node 'ill' has the real parent 'age', which needs a GLM, and those only Python takes; turn the edge "
-        "round, or cut the parent into intervals: --bins age=5",
+        "error: the finite node 'ill' has the real parent 'age', which needs a GLM: name it, --family ill=logistic, turn the "
+        "edge round, or cut the parent into intervals: --bins age=5",
     ]
     _, _, err = run("fit", "age -> b", "rows.csv", "-o", "m.json", "--missing", "NA")
     assert "if no row shows it, declare its states: --hidden b=a,b\n" in err

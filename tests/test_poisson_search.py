@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 import suffice as sf
 from suffice.families.poisson import Rates
@@ -42,8 +43,16 @@ def test_equality_and_entropy() -> None:
     other = sf.BayesNet({"u": [], "w": [], "n": ["u", "w"]}, {**tables, "n": Rates(rates + 1.0)}, variables)
     assert a == b
     assert a != other
-    with pytest.raises(sf.SufficeError, match="'n' is a count"):
-        a.entropy()
+    finite = sf.BayesNet({"u": [], "w": []}, tables, variables).entropy()
+    shares = np.outer(tables["u"], tables["w"])
+    counts = np.arange(60)
+    logs = [[poisson.logpmf(counts, rate) if rate else np.zeros(1) for rate in row] for row in rates]
+    each = [[-float(np.exp(log) @ log) for log in row] for row in logs]
+    assert a.entropy() == pytest.approx(finite + float(np.sum(shares * each)), rel=1e-12)
+    assert sf.kl(a, b) == pytest.approx(0.0, abs=1e-12)
+    assert sf.kl(other, a) == np.inf
+    nonzero = np.where(rates > 0, rates, 1.0)
+    assert sf.kl(a, other) == pytest.approx(np.sum(shares * (rates * np.log(nonzero / (rates + 1.0)) + 1.0)), rel=1e-12)
 
 
 def test_missing_counts_are_drawn_as_counts() -> None:

@@ -24,6 +24,7 @@ _HOME = {
     "BGe": "families.priors",
     "BIC": "scores",
     "BayesNet": "models.bayes_net",
+    "BinomialLogit": "families.responses",
     "Bins": "variables",
     "Candidates": "structure.constraints",
     "ChiSquared": "structure.independence",
@@ -40,6 +41,7 @@ _HOME = {
     "Dirichlet": "families.priors",
     "Distribution": "models.answers",
     "EmRun": "learning.em",
+    "EmpiricalBayes": "families.empirical_bayes",
     "Evidence": "scores",
     "Exact": "structure.exact",
     "Finite": "variables",
@@ -51,20 +53,25 @@ _HOME = {
     "GES": "structure.ges",
     "GSquared": "structure.independence",
     "Gamma": "families.priors",
+    "GammaInverse": "families.responses",
+    "GammaLog": "families.responses",
     "Gaussian": "families.conditional_gaussian",
     "Gibbs": "inference.sampling",
     "Graph": "graphs",
     "HeldOut": "recipes.mixture_judges",
+    "HierarchicalDirichlet": "families.hierarchical",
     "HillClimb": "structure.hill_climb",
     "ICL": "recipes.mixture_judges",
     "Information": "learning.information",
     "K2": "families.priors",
     "LBFGS": "learning.gradient",
     "LikelihoodWeighting": "inference.sampling",
+    "Linear": "families.responses",
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
     "Logistic": "families.logistic",
     "LogisticCpd": "families.logistic_cpd",
+    "LogisticNormal": "families.logistic_normal",
     "MMHC": "structure.mmhc",
     "Majority": "structure.orientation",
     "Marginals": "models.answers",
@@ -78,20 +85,29 @@ _HOME = {
     "MostProbable": "models.answers",
     "MutualInformation": "structure.independence",
     "NegativeBinomial": "families.poisson",
+    "NegativeBinomialLog": "families.responses",
     "NormalInverseGamma": "families.priors",
     "NormalWishart": "families.priors",
     "NotAncestor": "structure.constraints",
     "Orders": "structure.orders",
     "PC": "structure.pc",
+    "Partial": "learning.plates",
+    "Plate": "learning.plates",
+    "PoissonLog": "families.responses",
     "PoissonMixture": "models.poisson_mixture",
     "PoissonRates": "families.poisson",
+    "Pooled": "learning.plates",
+    "Probit": "families.responses",
     "Projected": "learning.gradient",
+    "Projection": "learning.project",
     "Rates": "families.poisson",
     "Real": "variables",
+    "RegressionCpd": "families.regression_cpd",
     "Request": "statistics",
     "Require": "structure.constraints",
     "Run": "iteration",
     "Samples": "models.samples",
+    "Separate": "learning.plates",
     "Spherical": "learning.mixture_kinds",
     "Squarem": "learning.climb",
     "Statistics": "statistics",
@@ -103,8 +119,10 @@ _HOME = {
     "Tied": "learning.mixture_kinds",
     "Tiers": "structure.constraints",
     "bootstrap": "recipes.bootstrap",
+    "by_evidence": "families.empirical_bayes",
     "compare": "graphs",
     "cross_validate": "recipes.cross_validate",
+    "discriminant": "recipes.discriminant",
     "em": "learning.em",
     "entropy": "models.divergence",
     "fit": "learning.fit",
@@ -117,8 +135,10 @@ _HOME = {
     "missingness": "recipes.missingness",
     "mixture": "recipes.mixture",
     "n_dags": "graphs",
+    "naive_bayes": "recipes.classifiers",
     "observed_information": "learning.information",
     "order_mcmc": "structure.order_mcmc",
+    "project": "learning.project",
     "read": "formats",
     "read_tiers": "structure.tiers_file",
     "scan": "engines.scan",
@@ -145,6 +165,7 @@ __all__ = [
     "BDs",
     "BGe",
     "BayesNet",
+    "BinomialLogit",
     "Bins",
     "Candidates",
     "ChiSquared",
@@ -161,6 +182,7 @@ __all__ = [
     "Dirichlet",
     "Distribution",
     "EmRun",
+    "EmpiricalBayes",
     "Evidence",
     "Exact",
     "Finite",
@@ -171,17 +193,22 @@ __all__ = [
     "Full",
     "GSquared",
     "Gamma",
+    "GammaInverse",
+    "GammaLog",
     "Gaussian",
     "Gibbs",
     "Graph",
     "HeldOut",
+    "HierarchicalDirichlet",
     "HillClimb",
     "Information",
     "LikelihoodWeighting",
+    "Linear",
     "LocalScores",
     "LogLikelihood",
     "Logistic",
     "LogisticCpd",
+    "LogisticNormal",
     "Majority",
     "Marginals",
     "MaxParents",
@@ -194,19 +221,28 @@ __all__ = [
     "MostProbable",
     "MutualInformation",
     "NegativeBinomial",
+    "NegativeBinomialLog",
     "NormalInverseGamma",
     "NormalWishart",
     "NotAncestor",
     "Orders",
+    "Partial",
+    "Plate",
+    "PoissonLog",
     "PoissonMixture",
     "PoissonRates",
+    "Pooled",
+    "Probit",
     "Projected",
+    "Projection",
     "Rates",
     "Real",
+    "RegressionCpd",
     "Request",
     "Require",
     "Run",
     "Samples",
+    "Separate",
     "Spherical",
     "Squarem",
     "Statistics",
@@ -217,8 +253,10 @@ __all__ = [
     "Tied",
     "Tiers",
     "bootstrap",
+    "by_evidence",
     "compare",
     "cross_validate",
+    "discriminant",
     "em",
     "entropy",
     "fit",
@@ -231,8 +269,10 @@ __all__ = [
     "missingness",
     "mixture",
     "n_dags",
+    "naive_bayes",
     "observed_information",
     "order_mcmc",
+    "project",
     "read",
     "read_tiers",
     "scan",
@@ -248,12 +288,17 @@ if TYPE_CHECKING:
     from suffice.engines.scan import scan
     from suffice.errors import SufficeError, SufficeNote
     from suffice.families.conditional_gaussian import Gaussian
+    from suffice.families.empirical_bayes import EmpiricalBayes, by_evidence
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
+    from suffice.families.hierarchical import HierarchicalDirichlet
     from suffice.families.logistic import Logistic
     from suffice.families.logistic_cpd import LogisticCpd
+    from suffice.families.logistic_normal import LogisticNormal
     from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
     from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
+    from suffice.families.regression_cpd import RegressionCpd
+    from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -265,6 +310,8 @@ if TYPE_CHECKING:
     from suffice.learning.information import Information, observed_information
     from suffice.learning.mixture_kinds import Diagonal, Full, Spherical, Tied
     from suffice.learning.objective import Collapsed
+    from suffice.learning.plates import Partial, Plate, Pooled, Separate
+    from suffice.learning.project import Projection, project
     from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet
     from suffice.models.bde import BDe
@@ -273,7 +320,9 @@ if TYPE_CHECKING:
     from suffice.models.poisson_mixture import PoissonMixture
     from suffice.models.samples import Samples
     from suffice.recipes.bootstrap import bootstrap
+    from suffice.recipes.classifiers import naive_bayes
     from suffice.recipes.cross_validate import cross_validate
+    from suffice.recipes.discriminant import discriminant
     from suffice.recipes.learn import learn
     from suffice.recipes.missingness import Missingness, missingness
     from suffice.recipes.mixture import mixture

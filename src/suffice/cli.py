@@ -30,7 +30,15 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
     (r"say so with missing=", "say so with --missing"),
     (r"allow more with max_iter=, or accelerate=Squarem\(\)", "allow more with --max-iter"),
-    (r"which needs a GLM: name it, families=\{[^}]*\}, turn", "which needs a GLM, and those only Python takes; turn"),
+    (r"families=\{'([^']*)': Logistic\(\)\}", r"--family \1=logistic"),
+    (r"families=\{'([^']*)': PoissonLog\(\)\}", r"--family \1=poisson"),
+    (r"use \w+\(ridge=1\)", "use a ridge, as in --family NAME=WORD:1"),
+    (r"declare it, scan\(data, variables=\{'([^']*)': Count\('[^']*'\)\}\)", r"declare it, --count \1"),
+    (
+        r"draw the answer with query\(\.\.\., method=LikelihoodWeighting\(\)\)",
+        "draw the answer with suffice query --method lw:10000",
+    ),
+    (r"draw it with query\(('[^']*'), \.\.\., method=LikelihoodWeighting\(\)\)", r"draw that of \1 with --method lw:10000"),
     (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
     (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),
     (r"variables=\{'([^']*)': Real\}", r"--real \1"),
@@ -121,9 +129,14 @@ def sample(
 def score(model: Model, data: DataFile, weights: Weights = None, missing: Missing = None, as_json: AsJson = False) -> None:
     """How well a network and its graph account for data: natural logs, higher is better."""
     from suffice import cli_words as words
+    from suffice.models.regressions import families_of
 
     bn = words.model_of(model)
     rows = words.data_of(data, weights=weights, missing=tuple(missing or ()))
+    families = families_of(bn, None)
+    if families and hasattr(rows, "columns") and not bn.hidden - set(rows.columns):
+        print_facts(_scores_with_regressions(bn, rows, families), as_json)
+        return
     try:
         statistics = None if bn.hidden - set(getattr(rows, "columns", bn.hidden)) else bn.summary(rows)
     except MissingCells:
@@ -139,6 +152,24 @@ def score(model: Model, data: DataFile, weights: Weights = None, missing: Missin
         **_graph_scores(bn, statistics),
     }
     print_facts(facts, as_json)
+
+
+def _scores_with_regressions(bn: Any, rows: Any, families: Any) -> dict[str, Any]:
+    """The same where some nodes are regressions, which are scored from the rows."""
+    from suffice.learning.fit import score as scored
+    from suffice.scores import AIC, BIC, LogLikelihood
+
+    known = bn.rows(rows)
+    if any(known.missing.values()):
+        return _observed_scores(bn, known)
+    own = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC()}
+    return {
+        "rows": known.weight,
+        "parameters": bn.n_parameters,
+        "network: log-likelihood": bn.log_likelihood(known),
+        "network: nats per row": bn.cross_entropy(known),
+        **{f"graph: {name}": scored(bn.dag, known, s, families=families) for name, s in own.items()},
+    }
 
 
 def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
@@ -215,7 +246,7 @@ def show(
     dot: Annotated[bool, typer.Option("--dot", help="print the graph in Graphviz's language")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a network: its nodes, or the distributions of some."""
+    """Print a network: its nodes, with the coefficients of regressions, or the distributions of some."""
     from suffice import cli_words as words
 
     bn = words.model_of(model)
@@ -230,7 +261,9 @@ def show(
         for name in names:
             print(f"{bn[name]!r}\n")
     else:
-        print(repr(bn))
+        from suffice.models.regressions import REGRESSIONS
+
+        print(repr(bn), *(f"\n{bn[name]!r}" for name in bn if isinstance(bn[name], REGRESSIONS)), sep="\n")
 
 
 @app.command()

@@ -16,6 +16,16 @@ FiniteWords = Annotated[
     list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")
 ]
 RealWords = Annotated[list[str] | None, typer.Option("--real", help="a,b: these columns are real")]
+CountWords = Annotated[list[str] | None, typer.Option("--count", help="a,b: these columns are counts, 0, 1, 2, ...")]
+FamilyWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--family",
+        metavar="NAME=WORD",
+        help="make a node a regression on its parents: y=logistic, probit, linear, poisson, negative-binomial, gamma, "
+        "gamma-inverse or binomial; with a ridge y=logistic:1; n=poisson,offset=t; ill=binomial,trials=n (may be repeated)",
+    ),
+]
 HiddenWords = Annotated[
     list[str] | None,
     typer.Option("--hidden", metavar="NAME=A,B,C", help="a variable that no row shows, with its states (may be repeated)"),

@@ -12,7 +12,9 @@ import typer
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
+    CountWords,
     DataFile,
+    FamilyWords,
     FiniteWords,
     HiddenWords,
     Integers,
@@ -35,6 +37,7 @@ def fit(
     ],
     prior: Annotated[str, typer.Option(help="mle, bdeu:10, k2, dirichlet:1, nig, bge, or several: bdeu:1+nig")] = "mle",
     estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    family: FamilyWords = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same starts", min=0)] = 0,
@@ -47,6 +50,7 @@ def fit(
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,
+    count: CountWords = None,
     statistics: Annotated[
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,
@@ -54,6 +58,7 @@ def fit(
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM. Ctrl-C takes the best so far."""
     from suffice import cli_words as words
     from suffice.formats import holds, writable, write
+    from suffice.models.regressions import families_of
 
     writable(out)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
@@ -62,7 +67,10 @@ def fit(
         )
     start = time.perf_counter()
     dag, bn = words.graph_of(graph)
-    declared = words.declarations(finite or [], real or [], bins or [])
+    declared = words.declarations(finite or [], real or [], bins or [], count or [])
+    families = words.families_of(family or [])
+    if not data.lower().endswith(".stats"):
+        declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
@@ -72,17 +80,31 @@ def fit(
     rows_known = hasattr(known, "columns")
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
-    model = _fitted(dag, known, unseen, chosen_prior, how, climbing, statistics)
+    own = families_of(bn, families)
+    model = _fitted(dag, known, unseen, chosen_prior, how, climbing, statistics, own)
     write(model, out)
     say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
 
 
-def _fitted(dag: Any, rows: Any, hidden: Any, prior: Any, how: Any, climbing: dict[str, Any], statistics: str | None) -> Any:
+def _fitted(
+    dag: Any,
+    rows: Any,
+    hidden: Any,
+    prior: Any,
+    how: Any,
+    climbing: dict[str, Any],
+    statistics: str | None,
+    families: Any = None,
+) -> Any:
     """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
     from suffice.families.gathering import gather
     from suffice.learning.em import em
     from suffice.learning.fit import fit as fitted
 
+    if families and statistics:
+        raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
+    if families and not hidden:
+        return fitted(dag, rows, prior=prior, estimate=how, families=families)
     if not hidden:
         try:
             gathered = gather(rows, dag)
@@ -96,7 +118,7 @@ def _fitted(dag: Any, rows: Any, hidden: Any, prior: Any, how: Any, climbing: di
         raise SufficeError(
             "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
         )
-    run = em(dag, rows, hidden=hidden, prior=prior, estimate=how, **climbing)
+    run = em(dag, rows, hidden=hidden, prior=prior, estimate=how, families=families, **climbing)
     if len(run.optima) > 1:
         say(f"note: {spread_of(run)}")
     return run.model
@@ -151,6 +173,7 @@ def learn(
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,
+    count: CountWords = None,
     without: Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -166,7 +189,7 @@ def learn(
     chosen_score = words.score_of(score)
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = words.hidden_of(hidden or [])
-    declared = words.declarations(finite or [], real or [], bins or [])
+    declared = words.declarations(finite or [], real or [], bins or [], count or [])
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
     if without:

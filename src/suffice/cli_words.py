@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -21,7 +22,7 @@ from suffice.graphs.text import Edge
 from suffice.models.bayes_net import BayesNet
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
-from suffice.variables import Bins, Finite, Real
+from suffice.variables import Bins, Count, Finite, Real
 
 PRIORS: dict[str, Any] = {"bdeu": BDeu, "bds": BDs, "k2": K2, "dirichlet": Dirichlet, "nig": NormalInverseGamma, "bge": BGe}
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
@@ -38,6 +39,17 @@ METHODS: dict[str, tuple[str, str, str | None]] = {
     "mmhc": ("mmhc", "MMHC", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
+FAMILIES: dict[str, tuple[str, type | None]] = {
+    "linear": ("Linear", None),
+    "logistic": ("Logistic", Finite),
+    "probit": ("Probit", Finite),
+    "binomial": ("BinomialLogit", Count),
+    "poisson": ("PoissonLog", Count),
+    "negative-binomial": ("NegativeBinomialLog", Count),
+    "gamma": ("GammaLog", None),
+    "gamma-inverse": ("GammaInverse", None),
+}
+"""Regressions, and what a column of whole numbers is taken for if it is one."""
 SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
 INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
@@ -107,6 +119,60 @@ def method_of(words: str, **options: Any) -> Any:
         if option not in method.__dataclass_fields__:
             raise SufficeError(f"the method {word} has no option --{option.replace('_', '-')}")
     return method(**given)
+
+
+def families_of(words: Sequence[str]) -> dict[str, Any]:
+    """Regressions of nodes: `y=logistic`, with a ridge `y=logistic:1`, with parents in a role of their own
+    `n=poisson,offset=log_time` and `ill=binomial,trials=n`.
+
+    >>> families_of(["y=logistic:1", "n=poisson,offset=t"])
+    {'y': Logistic(ridge=1.0), 'n': PoissonLog(ridge=0.0, offset='t')}
+    """
+    result: dict[str, Any] = {}
+    for text in words:
+        name, equals, rest = (part.strip() for part in text.partition("="))
+        kind, *options = [f.strip() for f in next(csv.reader([rest], skipinitialspace=True), []) or [""]]
+        word, colon, ridge = kind.lower().partition(":")
+        if not equals or not name or word not in FAMILIES:
+            raise SufficeError(
+                f"--family takes a node and a regression, as in 'y=logistic' or 'n=poisson:1,offset=t'; not {text!r}; "
+                f"regressions are {', '.join(FAMILIES)}"
+            )
+        if name in result:
+            raise SufficeError(f"--family names {name!r} twice")
+        result[name] = _family(text, word, ridge if colon else "0", options)
+    return result
+
+
+def _family(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
+    family = getattr(import_module("suffice"), FAMILIES[word][0])
+    known = [f.name for f in dataclasses.fields(family) if f.name in ("offset", "trials")]
+    given: dict[str, Any] = {}
+    for option in options:
+        key, _, value = (part.strip() for part in option.partition("="))
+        if key not in known or not value:
+            raise SufficeError(
+                f"--family {text}: {word} takes {' and '.join(f'{k}=NAME' for k in known) or 'no roles of parents'}"
+            )
+        given[key] = value
+    try:
+        return family(ridge=float(ridge), **given)
+    except ValueError as error:
+        if isinstance(error, SufficeError):
+            raise
+        raise SufficeError(f"--family {text}: the ridge is a number, not {ridge!r}") from None
+
+
+def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """What the columns of regressions are by their families: counts and trials, or states even if they are written as numbers.
+
+    >>> declared_by(families_of(["n=poisson", "y=linear"]), ["n", "y"])
+    {'n': Count('n')}
+    """
+    kinds = {name: kind for name, kind in FAMILIES.values() if kind is not None}
+    found = {n: kinds.get(type(f).__name__) for n, f in families.items()}
+    found |= {f.trials: Count for f in families.values() if f.trials is not None}
+    return {n: Count(n) if kind is Count else Finite for n, kind in found.items() if kind is not None and n in columns}
 
 
 def sampler_of(words: str) -> Any:
@@ -261,8 +327,8 @@ def _value_of(variable: Any, value: Any) -> Any:
         return value
 
 
-def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]) -> dict[str, Any]:
-    """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`.
+def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str], count: Sequence[str] = ()) -> dict[str, Any]:
+    """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
     >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
     Bins(how=5, method='quantile', target=None)
@@ -273,6 +339,8 @@ def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str]
         result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
     for words in real:
         result |= dict.fromkeys(words.split(","), Real)
+    for words in count:
+        result |= {name: Count(name) for name in words.split(",")}
     for words in bins:
         name, _, cuts = words.partition("=")
         try:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.families.empirical_bayes import chosen
 from suffice.families.family import Family, Statistic
 from suffice.families.priors import Prior, as_prior, imagined
 from suffice.statistics import Statistics
@@ -93,6 +94,10 @@ class Evidence:
     def bind(self, variables: Any, statistics: Statistics) -> Evidence:
         prior: Prior = self.prior
         return replace(self, prior=prior.bind(variables, statistics))
+
+    def choose(self, variables: Any, nodes: Any, statistics: Statistics) -> Evidence:
+        """The same with the numbers that its prior leaves free chosen by these nodes: (child, parents, what was seen)."""
+        return replace(self, prior=chosen(self.prior, variables, nodes, statistics))
 
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
         rows = imagined(self.prior, child, parents, seen)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from suffice.engines.scan import scan
+from suffice.families.logistic import Logistic
 from suffice.families.logistic_cpd import LogisticCpd
 from suffice.learning.irls import fitted
 from suffice.variables import Finite, Real
@@ -23,7 +24,7 @@ def regression(
     names = [child, *parents.split()]
     declared = {n: Finite(n, states[n]) if n in states else Real for n in names}
     data = scan(table, variables=declared, weights=weights).select(names)
-    cpd = fitted(data.schema[child], [data.schema[p] for p in parents.split()], data)
+    cpd = fitted(data.schema[child], [data.schema[p] for p in parents.split()], data, Logistic())
     each = data.fold(lambda b: float((cpd.log_prob(b.columns) * (1.0 if b.weight is None else b.weight)).sum()))
     return cpd, each
 

@@ -15,29 +15,51 @@ Wainwright & Jordan 2008, Graphical Models, Exponential Families, and Variationa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError
+from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, nearest, whole
 from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.values import checked_weights, same, shown
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.exponential.prior import Prior
 
 
 class Family(ABC):
-    """The common part of all families. A distribution says T, h, A and its derivatives; the rest follows."""
+    """The common part of all families. A distribution says T, h, A and its derivatives; the rest follows.
+
+    A distribution is a `@dataclass(frozen=True, eq=False, repr=False)` whose fields are its parameters and known constants.
+
+    >>> from suffice.exponential import Binomial
+    >>> family = Binomial(3)
+    >>> family.estimate(family.statistic([1, 2]) + family.statistic([0], weights=[2.0]))
+    Binomial(n=3, p=0.25)
+    >>> Binomial(3, 0.25).natural, Binomial(3, 0.25).mean_parameters
+    (array([-1.09861229]), array([0.75]))
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+    """The fields that are parameters, not known constants; None where they are left out."""
+    support: ClassVar[str] = "numbers"
+    """What x may be, in words, for a refusal."""
+    event_axes: ClassVar[int] = 0
+    """How many axes one x has: 0 for a number, 1 for a vector."""
 
     @property
-    @abstractmethod
     def bare(self) -> Self:
         """The same family without parameters: what a statistic belongs to."""
+        of: dict[str, Any] = {"of": None} if any(f.name == "of" for f in fields(self)) else {}  # type: ignore[arg-type]
+        return replace(self, **dict.fromkeys(self.names), **of)  # type: ignore[type-var]
 
     @abstractmethod
     def sufficient(self, x: Any) -> Array:
-        """T(x) of each x: an axis of k more at the end."""
+        """T(x) of each x: an axis of k more at the end, in place of the axes of x. Anything outside the support, silently."""
 
     @abstractmethod
     def log_base(self, x: Any) -> Array:
@@ -75,19 +97,36 @@ class Family(ABC):
 
     def statistic(self, x: Any, weights: Any = None) -> Totals:
         """Σ T(x) of some observations, which are the first axis, with their count and Σ ln h(x). It adds."""
-        raise NotImplementedError
+        return self._totals(x, weights, 0)
 
-    def gather(self, data: Any, column: str, *, threads: int | None = None) -> Totals:
-        """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows."""
-        raise NotImplementedError
+    def gather(self, data: Any, column: str | Sequence[str], *, threads: int | None = None) -> Totals:
+        """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows.
+
+        A family of vectors takes a list of columns, one for each component.
+        """
+        columns = self._columns(data, column)
+        rows = data.take(columns)
+        rows.require_complete(columns)
+        readers = [self._reader(rows.schema[name]) for name in columns]
+
+        def step(batch: Any) -> Totals:
+            values = [read(batch.columns[name]) for name, read in zip(columns, readers, strict=True)]
+            return self._gathered(np.stack(values, axis=-1) if self.event_axes else values[0], batch.weight, batch.start)
+
+        if rows.n_rows == 0:
+            raise DataError(f"there are no rows to gather the statistic of {self._title} from")
+        return rows.fold(step, threads=threads)  # type: ignore[no-any-return]
 
     def estimate(self, statistic: Totals) -> Self:
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
-        raise NotImplementedError
+        return self.from_mean(self._seen(statistic).mean)
 
     def log_prob(self, x: Any) -> Array:
         """ln p(x) = ln h(x) + η·T(x) − A(η) of each x; −inf outside the support."""
-        raise NotImplementedError
+        base = self.log_base(x)
+        with np.errstate(invalid="ignore"):
+            inner = (self.natural * self.sufficient(x)).sum(axis=-1)
+            return np.asarray(np.where(np.isneginf(base), -np.inf, base + inner - self.log_normaliser()))
 
     @abstractmethod
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
@@ -99,7 +138,10 @@ class Family(ABC):
 
     def kl(self, other: Self) -> Array:
         """KL(self ‖ other) = E[ln self(x) − ln other(x)] = A(η₂) − A(η₁) − (η₂ − η₁)·μ₁, in nats."""
-        raise NotImplementedError
+        self._comparable(other)
+        step = ((other.natural - self.natural) * self.mean_parameters).sum(axis=-1)
+        # Rounding must not make it negative where the two are all but equal.
+        return np.asarray(np.maximum(other.log_normaliser() - self.log_normaliser() - step, 0.0))
 
     def conjugate(self, total: Any, count: Any) -> Prior:
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
@@ -107,12 +149,123 @@ class Family(ABC):
 
     def posterior(self, prior: Any, statistic: Totals) -> Prior:
         """`prior + statistic`."""
-        raise ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")
+        raise self._no_prior(prior)
 
     def log_evidence(self, prior: Any, statistic: Totals) -> Array:
         """ln ∫ p(data | θ) p(θ) dθ = Z(prior + statistic) − Z(prior) + Σ ln h(x)."""
-        raise ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")
+        raise self._no_prior(prior)
 
     def predictive(self, prior: Any) -> Any:
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
-        raise ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")
+        raise self._no_prior(prior)
+
+    def _totals(self, x: Any, weights: Any, start: int) -> Totals:
+        """The statistic of rows that are numbered from `start` in a refusal."""
+        values = np.asarray(x)
+        x = values[None] if values.ndim == self.event_axes else values
+        T, base = self.sufficient(x), self.log_base(x)
+        self._refuse_outside(x, base, T, start)
+        w = checked_weights(weights, base.shape)
+        return Totals(self.bare, _sum(w), _sum(w[..., None] * T), _sum(w * base))
+
+    def _gathered(self, values: npt.NDArray[Any], weights: Any, start: int) -> Totals:
+        """The statistic of some cells of the data, as `_reader` turned them."""
+        return self._totals(values, weights, start)
+
+    def _refuse_outside(self, x: Any, base: Array, T: Array, start: int) -> None:
+        outside = ~(np.isfinite(base) & np.isfinite(T).all(axis=-1))
+        if outside.any():
+            where = tuple(np.argwhere(outside)[0])
+            value = np.asarray(x)[where].tolist()
+            raise DataError(f"{self._title} is about {self.support}, and row {start + int(where[0]):,} is {value!r}")
+
+    def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
+        if not hasattr(data, "fold"):
+            raise DataError(f"gather reads what scan gives, {self._title}.gather(scan(rows), 'x'), not {type(data).__name__}")
+        if isinstance(column, str) == bool(self.event_axes):
+            wanted = "a list of columns, one for each component" if self.event_axes else "the name of one column"
+            raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
+        columns = (column,) if isinstance(column, str) else tuple(column)
+        for name in columns:
+            if name not in data.columns:
+                hint = nearest(str(name), data.columns) or f"; there are {listed(data.columns)}"
+                raise DataError(f"there is no column {name!r}{hint}")
+        return columns
+
+    def _reader(self, variable: Variable) -> Any:
+        """What turns the cells of a column, as a batch holds them, into x."""
+        if isinstance(variable, Finite):
+            raise DataError(
+                f"{self._title} is about {self.support}, and {variable.name!r} has the states {listed(variable.states)}; "
+                "declare it Count or Real where its states are numbers"
+            )
+        return lambda cells: cells
+
+    def _seen(self, statistic: Totals) -> Totals:
+        """A statistic that an estimate can be made from: of this family, and of some rows."""
+        if np.any(~(self._own(statistic).count > 0.0)):
+            raise FitError(f"{self._title} cannot be estimated: there are no rows; give a prior, as prior + statistic")
+        return statistic
+
+    def _own(self, statistic: Any) -> Totals:
+        if not isinstance(statistic, Totals):
+            raise StatisticsError(f"{self._title} learns from its statistic: give {self._title}.statistic(x), not {statistic!r}")
+        if statistic.family != self.bare:
+            raise StatisticsError(f"a statistic of {statistic.family!r} says nothing about {self.bare!r}")
+        return statistic
+
+    def _need(self, name: str) -> Array:
+        """A parameter that must be there."""
+        value = getattr(self, name)
+        if value is None:
+            raise ModelError(f"{self!r} has no {name}: give it, {type(self).__name__}({name}=…), or estimate it from a statistic")
+        return np.asarray(value, dtype=np.float64)
+
+    def _at(self, eta: Any) -> Array:
+        """η as an array with an axis of k, the family's own where none is given."""
+        if eta is None:
+            return self.natural
+        array = np.asarray(eta, dtype=np.float64)
+        if array.ndim == 0:
+            raise ModelError(f"η of {self._title} is a vector, even of one number: [{array:g}]")
+        if np.isnan(array).any():
+            raise ModelError(f"η of {self._title} must be numbers, not NaN")
+        return array
+
+    def _comparable(self, other: Any) -> None:
+        if not isinstance(other, Family) or other.bare != self.bare:
+            raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
+
+    def _no_prior(self, prior: Any) -> ModelError:
+        return ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")
+
+    @property
+    def _title(self) -> str:
+        return type(self).__name__
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(str(getattr(self, f.name)) for f in fields(self))))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        given = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in given if value is not None)})"
+
+
+def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:
+    """The source of n draws, both checked.
+
+    >>> generator(3, 0).integers(10, size=3)
+    array([8, 6, 5])
+    """
+    whole(n, "the number of draws", 0)
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(whole(seed, "a seed", 0))
+
+
+def _sum(array: Array) -> Array:
+    """The sum over the first axis, added pairwise: numpy does that along contiguous memory only."""
+    return np.asarray(np.ascontiguousarray(np.moveaxis(array, 0, -1)).sum(axis=-1))

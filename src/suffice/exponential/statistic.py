@@ -41,32 +41,52 @@ class Totals:
 
     @property
     def mean(self) -> Array:
-        """The mean of T(x): where the likelihood is largest, this is E[T(x)]."""
-        return np.asarray(self.total / self.count[..., None])
+        """The mean of T(x): where the likelihood is largest, this is E[T(x)]. NaN where there are no rows."""
+        count = np.broadcast_to(self.count[..., None], np.broadcast_shapes((*self.count.shape, 1), self.total.shape))
+        return np.asarray(np.divide(self.total, count, out=np.full(count.shape, np.nan), where=count != 0.0))
 
     def __add__(self, other: Totals) -> Totals:
         if not isinstance(other, Totals):
             return NotImplemented
-        self._require_alike(other)
-        return replace(
-            self, count=self.count + other.count, total=self.total + other.total, log_base=self.log_base + other.log_base
-        )
+        return self._plus(other, 1.0)
+
+    def __radd__(self, other: Any) -> Totals:
+        """So that `sum` adds statistics: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Totals) -> Totals:
+        if not isinstance(other, Totals):
+            return NotImplemented
         self._require_alike(other)
-        if np.any(other.count > self.count):
+        # Fractional weights leave rounding behind: taking all rows away must not fail for it.
+        if np.any(other.count > self.count * (1.0 + 1e-12)):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        return self + other * -1.0
+        return self._plus(other, -1.0)
 
     def __mul__(self, weight: Any) -> Totals:
-        w = np.asarray(weight, dtype=np.float64)
+        try:
+            w = np.asarray(weight, dtype=np.float64)
+        except (TypeError, ValueError):
+            return NotImplemented
+        if not (np.isfinite(w).all() and (w >= 0.0).all()):
+            raise StatisticsError(f"a statistic is weighted by finite numbers from 0 up, not by {weight!r}")
         return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
     __rmul__ = __mul__
 
+    def _plus(self, other: Totals, sign: float) -> Totals:
+        self._require_alike(other)
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in ("count", "total", "log_base")}
+        return replace(self, **{name: a + sign * b for name, (a, b) in pairs.items()})
+
     def _require_alike(self, other: Totals) -> None:
         if self.family != other.family:
             raise StatisticsError(f"statistics of {self.family!r} and of {other.family!r} do not add")
+        if self.total.shape != other.total.shape:
+            raise StatisticsError(
+                f"statistics of {self.family!r} side by side add one to one: their shapes are {self.count.shape} and "
+                f"{other.count.shape}"
+            )
 
     def __repr__(self) -> str:
         return f"Totals({self.family!r}, count={self.count}, total={self.total})"

@@ -29,8 +29,9 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
         )
     if isinstance(child, Count) and numbers:
         raise FitError(
-            f"the count {child.name!r} has the parent {numbers[0]!r}, a number, which needs a Poisson regression; turn the edge "
-            f"round, or cut the parent into intervals: variables={{{numbers[0]!r}: Bins(5)}}"
+            f"the count {child.name!r} has the parent {numbers[0]!r}, a number, which needs a Poisson regression: name it, "
+            f"families={{{child.name!r}: PoissonLog()}}, turn the edge round, or cut the parent into intervals: "
+            f"variables={{{numbers[0]!r}: Bins(5)}}"
         )
     if isinstance(child, Count):
         return Poisson()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from suffice.families.family import (
     Columns,
     Estimate,
     Interval,
+    Mean,
     Mode,
     checked_level,
     flat_index,
@@ -35,6 +36,15 @@ from suffice.families.family import (
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable
+
+
+class Belief(Protocol):
+    """What a prior holds of the rows of a table, all alike, if it is not conjugate and so imagines no counts."""
+
+    def log_evidence(self, seen: Counts) -> float: ...
+    def probs(self, seen: Counts, how: Estimate) -> Array: ...
+    def interval(self, seen: Counts, level: float) -> Interval: ...
+    def drawn(self, counts: Array, n: int, rng: np.random.Generator) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -60,8 +70,10 @@ class Categorical:
         _, inverse, N_u = _rows(keys, N, _finite(child).n_states)
         return float(N @ (np.log(N) - np.log(N_u[inverse]))) if len(N) else 0.0
 
-    def log_evidence(self, child: Variable, seen: Counts, imagined: Counts) -> float:
+    def log_evidence(self, child: Variable, seen: Counts, imagined: Counts | Belief) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
+        if not isinstance(imagined, Counts):
+            return imagined.log_evidence(seen)
         keys, N = seen.listed()
         rows, _, N_u = _rows(keys, N, _finite(child).n_states)
         alpha = imagined.at(keys)
@@ -72,10 +84,12 @@ class Categorical:
         return float(log_rising(alpha, N).sum() - log_rising(alpha_u, N_u).sum())
 
     def estimate(
-        self, child: Variable, parents: Sequence[Variable], seen: Counts, imagined: Counts | None, how: Estimate
+        self, child: Variable, parents: Sequence[Variable], seen: Counts, imagined: Counts | Belief | None, how: Estimate
     ) -> Table:
         child, finite = _finite(child), tuple(_finite(p) for p in parents)
         checked_cells((*finite, child), f"the table of {child.name!r}")
+        if imagined is not None and not isinstance(imagined, Counts):
+            return Table(child, finite, imagined.probs(seen, how), seen, imagined)
         N = seen.dense()
         weights = N if imagined is None else (seen + imagined).dense()
         if imagined is not None and isinstance(how, Mode):
@@ -96,6 +110,8 @@ class Categorical:
 class Table:
     """p(child | parents) as a table, child on the last axis; `seen` and `imagined` are the counts it was fitted from.
 
+    With a prior that is not conjugate `imagined` is what it believes of the rows.
+
     >>> Table(Finite("y", ["a", "b"]), (), [0.25, 0.75])
     p(y)
     y=a   y=b
@@ -107,7 +123,7 @@ class Table:
     parent_variables: tuple[Finite, ...]
     probs: Array
     seen: Counts | None = None
-    imagined: Counts | None = None
+    imagined: Counts | Belief | None = None
 
     def __post_init__(self) -> None:
         probs = np.array(self.probs, dtype=np.float64, order="C")
@@ -139,12 +155,17 @@ class Table:
         return np.asarray(self.seen.dense().sum(axis=-1) <= 0, dtype=np.bool_)
 
     def interval(self, level: float = 0.95) -> Interval:
-        """The credible interval of each probability: quantiles of its Beta(α + N, Σ − α − N)."""
+        """The credible interval of each probability: quantiles of its Beta(α + N, Σ − α − N).
+
+        With a logistic-normal prior: quantiles of weighted draws, always the same.
+        """
         from scipy.special import betaincinv
 
         tail = (1.0 - checked_level(level)) / 2.0
         if self.imagined is None or self.seen is None:
             raise no_posterior(self.child)
+        if not isinstance(self.imagined, Counts):
+            return self.imagined.interval(self.seen, level)
         a = (self.seen + self.imagined).dense()
         b = a.sum(axis=-1, keepdims=True) - a
         certain = b <= 0
@@ -163,6 +184,8 @@ class Table:
         row = tuple(p.code(given[p.name]) for p in self.parent_variables)
         if self.seen is None or self.imagined is None:
             return np.asarray(self.probs[row])
+        if not isinstance(self.imagined, Counts):
+            return np.asarray(self.imagined.probs(self.seen, Mean())[row])
         posterior = (self.seen + self.imagined).dense()[row]
         return np.asarray(posterior / posterior.sum())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,28 +18,10 @@ from suffice.statistics.configurations import described, frozen, sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
+    from suffice.exponential import StudentT
     from suffice.families.gaussian import LinearGaussian
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-
-
-class StudentT(NamedTuple):
-    """A Student t distribution: `location + scale · t(df)`."""
-
-    df: float
-    location: float
-    scale: float
-
-    def log_prob(self, x: float) -> float:
-        from scipy.stats import t
-
-        return float(t.logpdf(x, self.df, self.location, self.scale))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        from scipy.stats import t
-
-        low, high = t.interval(checked_level(level), self.df, self.location, self.scale)
-        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -148,6 +130,8 @@ class ConditionalGaussian:
 
     def predictive(self, given: Mapping[str, object] | None = None) -> StudentT:
         """The Student t of the next child given its parents, parameters integrated out."""
+        from suffice.exponential import StudentT
+
         given = given or {}
         for p in self.parents:
             if p not in given:

@@ -23,7 +23,10 @@ from which two steps are known that never lower the log-likelihood; the one that
                     (the self-concordance of Bach 2010, Electronic Journal of Statistics 4, p. 384)
 
 With `ridge` λ the objective is Σ w ln p − ½ λ tr(E b P bᵀ), P = 1 for a number and I − 11ᵀ/r among the indicators of r states:
-half λ times the squares of the effects, each set of effects taken to sum to 0, so that no state is special.
+half λ times the squares of the effects, each set of effects taken to sum to 0, so that no state is special. For K = 2, where
+there is one predictor, E is taken as 1: the prior of each effect is normal of variance 1/λ, as in the other regressions.
+
+`step` and `advance` are one sure step, as EM takes it; `learning.irls` goes to the top with `measure`, by Newton steps it checks.
 """
 
 from __future__ import annotations
@@ -36,27 +39,26 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.errors import FitError, TooLarge, bytes_in_words, listed
+from suffice.errors import FitError
+from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns, Estimate
-from suffice.families.logistic_cpd import (
-    CELLS,
-    LogisticCpd,
-    are_numbers,
-    codes_of,
-    design,
-    finite_child,
+from suffice.families.glm import (
+    MAX_PARAMETERS,
+    Blocks,
+    Regressors,
+    Summary,
+    Sums,
+    column_sums,
+    known,
     needs_rows,
-    softmax,
-    terms,
+    too_many,
+    uncentred,
 )
+from suffice.families.logistic_cpd import LogisticCpd, design, finite_child, softmax
 from suffice.families.regression import COLLINEAR, too_large
+from suffice.families.regression_cpd import Fitted
 from suffice.statistics import Request
-from suffice.variables import Finite, Variable
-
-__all__ = ["Logistic", "LogisticCpd", "Working", "needs_rows", "terms"]
-
-MAX_PARAMETERS = 4096
-"""No regression has more parameters than this: its Hessian is 128 MiB."""
+from suffice.variables import Variable
 
 SMALL = 256
 """Up to so many parameters a step asks for the Hessian unasked: it is worth its sums."""
@@ -77,29 +79,31 @@ class Working(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Blocks):
     """The family of logistic regressions of a finite node: of two states, or multinomial. `ridge` shrinks the coefficients.
 
-    >>> from suffice.variables import Real
-    >>> family, y, x = Logistic(), Finite("y", ["no", "yes"]), Real("x")
-    >>> cpd = family.start(y, [x])
-    >>> rows = {"y": np.array([0, 1, 0, 1]), "x": np.array([1.0, 2.0, 3.0, 4.0])}
-    >>> for _ in range(100):
-    ...     cpd = family.advance(cpd, family.step(cpd, rows, None))
-    >>> cpd.coefficients.round(4)
+    >>> import suffice as sf
+    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "y": ["no", "yes", "no", "yes"]}
+    >>> sf.fit("x -> y", data, families={"y": Logistic()})["y"].coefficients.round(4)
     array([[0.9082]])
     """
 
     ridge: float = 0.0
+
     iterative: ClassVar[bool] = True
+    canonical: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
+    profiled: ClassVar[bool] = False
+    offset: ClassVar[None] = None
+    trials: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
             raise FitError(f"the ridge of Logistic must be a number from 0 up, not {self.ridge!r}")
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        """Counts of the child: what statistics can say before the rows are passed over."""
-        return Request((finite_child(child).name,))
+        """What statistics can say: of finite variables all, else how often each state of the child occurs."""
+        return known(finite_child(child), parents)
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return (finite_child(child).n_states - 1) * (1 + len(terms(parents)))
@@ -109,10 +113,7 @@ class Logistic:
         K, p = finite_child(child).n_states, len(terms(parents))
         m = (K - 1) * (1 + p)
         if m > MAX_PARAMETERS:
-            raise TooLarge(
-                f"the logistic regression of {child.name!r} on {listed([v.name for v in parents])} would have {m:,} parameters, "
-                f"a Hessian of {bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
-            )
+            raise too_many(child, parents, m)
         return LogisticCpd(finite_child(child), tuple(parents), np.zeros(K - 1), np.zeros((K - 1, p)), ridge=self.ridge)
 
     def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator) -> LogisticCpd:
@@ -146,10 +147,9 @@ class Logistic:
         further, more = self._damped(cpd, s, kept) if s.hessian.size else (moved, gain)
         return _moved(cpd, further if more > gain else moved, s.scatter)
 
-    def newton(self, cpd: LogisticCpd, statistic: tuple[Any, ...], fraction: float = 1.0) -> LogisticCpd:
-        """The parameters after a Newton step, or part of one. It may overshoot: compare the objective there with that here."""
-        s = Working(*statistic)
-        return _moved(cpd, fraction * self._direction(cpd, s, np.arange(len(s.scatter)))[0], s.scatter)
+    def _strength(self, cpd: LogisticCpd) -> float:
+        """λ, where E = ½ of two states is taken as 1."""
+        return self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
 
     def independent(self, cpd: LogisticCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
@@ -176,7 +176,7 @@ class Logistic:
 
     def _direction(self, cpd: LogisticCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
-        H = s.hessian + self.ridge * np.kron(_contrasts(cpd.child.n_states), _shrunk(cpd))
+        H = s.hessian + self._strength(cpd) * np.kron(_contrasts(cpd.child.n_states), shrunk(cpd.parent_variables))
         d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
         used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
@@ -186,16 +186,81 @@ class Logistic:
         return d.reshape(s.gradient.shape), error / size if size else 0.0
 
     def _half(self, cpd: LogisticCpd, s: Working) -> Array:
-        return np.asarray(0.5 * s.scatter + self.ridge * _shrunk(cpd))
+        return np.asarray(0.5 * s.scatter + self._strength(cpd) * shrunk(cpd.parent_variables))
 
     def log_prior(self, cpd: LogisticCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""
-        b, E, P = cpd.coefficients, _contrasts(cpd.child.n_states), _shrunk(cpd)[1:, 1:]
-        return -0.5 * self.ridge * float(np.sum((E @ b @ P) * b)) if self.ridge else 0.0
+        b, E, P = cpd.coefficients, _contrasts(cpd.child.n_states), shrunk(cpd.parent_variables)[1:, 1:]
+        return -0.5 * self._strength(cpd) * float(np.sum((E @ b @ P) * b)) if self.ridge else 0.0
 
     def _gradient(self, cpd: LogisticCpd, s: Working) -> Array:
         b = np.concatenate([np.zeros((len(cpd.intercept), 1)), cpd.coefficients], axis=1)
-        return np.asarray(s.gradient - self.ridge * _contrasts(cpd.child.n_states) @ b @ _shrunk(cpd))
+        return np.asarray(s.gradient - self._strength(cpd) * _contrasts(cpd.child.n_states) @ b @ shrunk(cpd.parent_variables))
+
+    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
+        """Refuse variables that this family is not for."""
+        self.start(child, parents)
+
+    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
+        return tuple(parents)
+
+    def places(self, at: Regressors) -> npt.NDArray[np.intp]:
+        return np.tile(super().places(at), finite_child(at.child).n_states - 1)
+
+    def summary(self, child: Variable, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
+        """The first pass over some rows: how much weight there is, in each state of the child and in each column."""
+        y = codes_of(columns, finite_child(child))
+        w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        counts = np.bincount(y, w, finite_child(child).n_states).astype(np.float64)
+        sums = np.concatenate([np.zeros(0), *(column_sums(p, columns, w) for p in parents)])
+        return Summary(float(counts.sum()), sums, counts, 0.0, 0.0, 0.0)
+
+    def refuse(self, child: Variable, parents: Sequence[Variable], s: Summary) -> None:
+        if not s.weight > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+        if np.any(s.child <= 0):
+            state = finite_child(child).states[int(np.argmin(s.child))]
+            raise FitError(f"no row has {child.name}={state}, and its log-odds would be infinite; leave the state out")
+
+    def first(self, at: Regressors, s: Summary) -> Array:
+        """No effects, the intercepts the log-odds of the states."""
+        theta = np.zeros((len(s.child) - 1, 1 + len(at.centre)))
+        theta[:, 0] = np.log(s.child[1:]) - np.log(s.child[0])
+        return theta.reshape(-1)
+
+    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None) -> Sums:
+        """The sums of one pass over some rows at θ, the predictors of the states one after the other."""
+        child = finite_child(at.child)
+        y, q = codes_of(columns, child), 1 + len(at.centre)
+        total = Sums(0.0, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
+        size = max(1, CELLS // (q + child.n_states))
+        sums = _two_states if child.n_states == 2 else _states
+        for start in range(0, len(y), size):
+            own = {p.name: columns[p.name][start : start + size] for p in at.parents}
+            some = y[start : start + size]
+            w = np.ones(len(some)) if weights is None else np.ascontiguousarray(weights[start : start + size], dtype=np.float64)
+            total = added(total, sums(filled(at.parents, own, at.centre, len(some), child.name), some, w, theta))
+        return total
+
+    def penalty(self, at: Regressors) -> Array:
+        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
+        K = finite_child(at.child).n_states
+        return np.asarray(self.ridge * np.kron(np.eye(1) if K == 2 else _contrasts(K), shrunk(at.parents)))
+
+    def unit(self, s: Sums) -> float:
+        return 1.0
+
+    def finished(
+        self, at: Regressors, parents: Sequence[Variable], theta: Array, s: Sums, summary: Summary, **found: Any
+    ) -> LogisticCpd:
+        """The CPD at θ, and what there is to know about the fit."""
+        child = finite_child(at.child)
+        theta = theta.reshape(child.n_states - 1, -1)
+        covariance = uncentred(found["covariance"], at.centre, child.n_states - 1)
+        deviance = -2.0 * s.log_likelihood
+        fitted = Fitted(s.log_likelihood, deviance, s.pearson, 1.0, summary.weight, covariance, found["iterations"])
+        intercept = theta[:, 0] - theta[:, 1:] @ at.centre
+        return LogisticCpd(child, tuple(parents), intercept, theta[:, 1:], at.centre, self.ridge, fitted)
 
     def log_likelihood(self, child: Variable, seen: Any) -> float:
         raise needs_rows(child)
@@ -220,6 +285,25 @@ def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: boo
         H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
+
+
+def _two_states(X: Array, y: npt.NDArray[np.intp], w: Array, theta: Array) -> Sums:
+    from suffice.kernels.regression import regression_sums
+
+    q, none = len(theta), fixed(np.empty(0))
+    gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
+    rows = (fixed(y.astype(np.float64)), none, none, fixed(w), fixed(theta))
+    regression_sums(X, *rows, 1, 1.0, False, gradient, hessian, totals)
+    return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
+
+
+def _states(X: Array, y: npt.NDArray[np.intp], w: Array, theta: Array) -> Sums:
+    from suffice.kernels.softmax import softmax_sums
+
+    theta = theta.reshape(-1, len(X))
+    gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)
+    softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
+    return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
 
 def _curvature(log_p: Array) -> Array | float:
@@ -260,15 +344,6 @@ def _widest(cpd: LogisticCpd, s: Working, d: Array) -> float:
 def _contrasts(K: int) -> Array:
     """E = I − 11ᵀ/K over the states but the first."""
     return np.asarray(np.eye(K - 1) - 1.0 / K)
-
-
-def _shrunk(cpd: LogisticCpd) -> Array:
-    """P, with a zero for the intercept, which no ridge shrinks."""
-    P = np.zeros((1 + len(cpd.terms),) * 2)
-    for v in cpd.parent_variables:
-        own = cpd.columns_of(v.name)
-        P[1:, 1:][own, own] = _contrasts(v.n_states) if isinstance(v, Finite) else 1.0
-    return P
 
 
 def _independent(A: Array, cpd: LogisticCpd) -> npt.NDArray[np.intp]:

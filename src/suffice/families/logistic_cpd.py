@@ -7,7 +7,7 @@ How it is fitted is in `logistic` (one step uphill) and `learning.irls` (to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import html_table, text_table
-from suffice.errors import DataError, FitError, ModelError
+from suffice.errors import FitError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import split
+from suffice.families.design import CELLS, codes_of, columns_of, filled, terms
 from suffice.families.family import Array, Columns, Interval, frame
+from suffice.families.regression_cpd import Fitted, coefficient_table
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.families.logistic import Logistic
-
-CELLS = 2**20
-"""Numbers of the design that are held at once: 8 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +49,7 @@ class LogisticCpd:
     coefficients: Array
     centre: Array = field(default_factory=lambda: np.zeros(0))
     ridge: float = 0.0
+    fitted: Fitted | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
@@ -107,12 +107,25 @@ class LogisticCpd:
         return np.zeros(sizes(self.finite_parents), dtype=bool)
 
     def interval(self, level: float = 0.95) -> Interval:
-        raise FitError(
-            f"{self.child.name!r} is a logistic regression without a posterior, and so without credible intervals; those of its "
-            "information matrix are yet to come"
-        )
+        """Wald intervals, a row per state but the first: of its intercept, then of its coefficients."""
+        return self._fitted().interval(np.concatenate([self.intercept[:, None], self.coefficients], axis=1), level)
+
+    @property
+    def standard_errors(self) -> Array:
+        """A row per state but the first: of its intercept, then of its coefficients."""
+        return self._fitted().standard_errors.reshape(len(self.intercept), -1)
+
+    def _fitted(self) -> Fitted:
+        if self.fitted is None:
+            raise FitError(
+                f"{self.child.name!r} was not fitted to complete rows by itself (it was written down, read from a file, or "
+                "learned by EM): it has no standard errors and no intervals"
+            )
+        return self.fitted
 
     def log_likelihood(self, statistic: Any) -> float:
+        from suffice.families.glm import needs_rows
+
         raise needs_rows(self.child)
 
     def probs_of(self, columns: Columns) -> Array:
@@ -143,9 +156,7 @@ class LogisticCpd:
 
     def columns_of(self, parent: str) -> slice:
         """Where the coefficients of a parent are."""
-        before = self.parent_variables[: self.parents.index(parent)]
-        start = len(terms(before))
-        return slice(start, start + len(terms(self.parent_variables[len(before) : len(before) + 1])))
+        return columns_of(self.parent_variables, parent)
 
     def effects(self, parent: str) -> Array:
         """The log-odds that each state of a finite parent adds (the first axis), those of its first state being 0."""
@@ -164,22 +175,30 @@ class LogisticCpd:
         return replace(self, intercept=intercept).arranged([p for p in self.parents if p not in values])
 
     def to_frame(self) -> Any:
-        """One row per state but the first: its intercept and a column per coefficient."""
+        """One row per state but the first: its intercept and a column per coefficient. After a fit, one row per coefficient, with
+        its standard error, z, p and 95 % interval."""
         header, rows = self._rows()
         return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
 
     def _log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state (the first axis) in each row."""
-        parts = []
-        for start in range(0, n, block := max(1, CELLS // (1 + len(self.terms) + self.child.n_states))):
-            part = {p: columns[p][start : start + block] for p in self.parents}
-            parts.append(softmax(self, design(self, part, min(block, n - start)))[0])
+        parts, done = [], 0
+        size = max(1, CELLS // (1 + len(self.terms) + self.child.n_states))
+        while done < n:
+            part = {p: columns[p][done : done + size] for p in self.parents}
+            parts.append(softmax(self, design(self, part, min(size, n - done)))[0])
+            done += size
         return np.concatenate(parts, axis=1) if parts else np.zeros((self.child.n_states, 0))
 
     def _rows(self) -> tuple[list[str], list[list[object]]]:
-        header = [self.child.name, "intercept", *self.terms]
-        numbers = np.concatenate([self.intercept[:, None], self.coefficients], axis=1).tolist()
-        return header, [[state, *row] for state, row in zip(self.child.states[1:], numbers, strict=True)]
+        numbers = np.concatenate([self.intercept[:, None], self.coefficients], axis=1)
+        if self.fitted is None:
+            header = [self.child.name, "intercept", *self.terms]
+            return header, [[state, *row] for state, row in zip(self.child.states[1:], numbers.tolist(), strict=True)]
+        names = ("(intercept)", *self.terms)
+        header, rows = coefficient_table(names * len(numbers), numbers.reshape(-1), self.fitted)
+        states = [s for s in self.child.states[1:] for _ in names]
+        return [self.child.name, *header], [[state, *row] for state, row in zip(states, rows, strict=True)]
 
     def _title(self) -> str:
         given = f" | {', '.join(self.parents)}" if self.parents else ""
@@ -195,64 +214,20 @@ class LogisticCpd:
         return html_table(header, rows[:32], caption=self._title())
 
 
-def needs_rows(child: Variable) -> FitError:
-    return FitError(
-        f"{child.name!r} is a logistic regression, whose likelihood is not a function of counts and moments: it needs the rows"
-    )
-
-
-def terms(parents: Sequence[Variable]) -> tuple[str, ...]:
-    """The names of the columns that parents give a regression.
-
-    >>> from suffice.variables import Real
-    >>> terms([Real("x"), Finite("z", ["a", "b", "c"])])
-    ('x', 'z=b', 'z=c')
-    """
-    return tuple(v.name if state is None else f"{v.name}={state}" for v, state in expanded(parents))
-
-
-def expanded(parents: Sequence[Variable]) -> Iterator[tuple[Variable, str | None]]:
-    """The parent, and its state if it is finite, of each column."""
-    for v in parents:
-        yield from ((v, s) for s in v.states[1:]) if isinstance(v, Finite) else ((v, None),)
-
-
-def are_numbers(parents: Sequence[Variable]) -> npt.NDArray[np.bool_]:
-    """Which of the columns are numbers."""
-    return np.array([state is None for _, state in expanded(parents)], dtype=bool)
-
-
 def design(cpd: LogisticCpd, columns: Columns, n: int) -> Array:
-    """Xᵀ: a row of ones, then one row per column of the regression."""
-    X = np.ones((1 + len(cpd.terms), n))
-    j = 1
-    for v in cpd.parent_variables:
-        if isinstance(v, Finite):
-            codes = codes_of(columns, v)
-            np.equal(codes, np.arange(1, v.n_states)[:, None], out=X[j : j + v.n_states - 1], casting="unsafe")
-            j += v.n_states - 1
-        else:
-            np.subtract(columns[v.name], cpd.centre[j - 1], out=X[j])
-            if not np.isfinite(X[j]).all():
-                raise DataError(
-                    f"{v.name!r} has missing cells, and the logistic regression of {cpd.child.name!r} needs its numbers"
-                )
-            j += 1
-    return X
-
-
-def codes_of(columns: Columns, v: Finite) -> npt.NDArray[np.intp]:
-    codes = np.asarray(columns[v.name], dtype=np.intp)
-    if codes.size and not 0 <= codes.min() <= codes.max() < v.n_states:
-        raise DataError(f"{v.name!r} has missing cells, and a logistic regression needs its states")
-    return codes
+    """Xᵀ of some rows: a row of ones, then one row per column of the regression."""
+    return filled(cpd.parent_variables, columns, cpd.centre, n, cpd.child.name)
 
 
 def softmax(cpd: LogisticCpd, X: Array) -> tuple[Array, Array, Array]:
     """ln p, p and 1 − p of each state (the first axis) in each row; 1 − p keeps its digits where p is nearly 1."""
     levels = cpd.intercept + cpd.coefficients @ cpd.centre
-    eta = np.zeros((cpd.child.n_states, X.shape[1]))
-    eta[1:] = np.concatenate([levels[:, None], cpd.coefficients], axis=1) @ X
+    return probabilities(np.concatenate([levels[:, None], cpd.coefficients], axis=1) @ X)
+
+
+def probabilities(predictors: Array) -> tuple[Array, Array, Array]:
+    """The same from the predictors of all states but the first."""
+    eta = np.concatenate([np.zeros((1, predictors.shape[1])), predictors])
     top = eta.argmax(axis=0)[None]
     eta -= np.take_along_axis(eta, top, axis=0)
     P = np.exp(eta)

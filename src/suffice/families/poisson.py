@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, StatisticsError
+from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.families.categorical import log_rising
 from suffice.families.conditional_gaussian import split
 from suffice.families.family import (
@@ -92,36 +93,6 @@ class Poisson:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         rates = np.divide(S, N, out=np.full(len(N), np.nan), where=N > 0)
         return PoissonRates(child, finite, rates.reshape(sizes(finite)), seen, imagined)
-
-
-class NegativeBinomial(NamedTuple):
-    """The distribution of a count whose rate is Gamma(shape, rate): Σ over λ of Poisson(λ).
-
-    >>> NegativeBinomial(3.0, 2.0).mean
-    1.5
-    """
-
-    shape: float
-    rate: float
-
-    @property
-    def mean(self) -> float:
-        return self.shape / self.rate
-
-    @property
-    def variance(self) -> float:
-        return self.mean * (1.0 + 1.0 / self.rate)
-
-    def log_prob(self, n: float) -> float:
-        from scipy.stats import nbinom
-
-        return float(nbinom.logpmf(n, self.shape, self.rate / (1.0 + self.rate)))
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        from scipy.stats import nbinom
-
-        low, high = nbinom.interval(checked_level(level), self.shape, self.rate / (1.0 + self.rate))
-        return float(low), float(high)
 
 
 @dataclass(frozen=True)

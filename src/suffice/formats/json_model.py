@@ -4,8 +4,9 @@
      "variables": [{"name", "type": "finite" | "real" | "count", "states", "inferred", "cuts"}],
      "parents": {node: [parents in the order of the axes]},
      "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance"}
-                    | {"type": "poisson", "rates": [...]}},
-     "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]}}
+                    | {"type": "poisson", "rates": [...]} | a regression, as in `regression_json`},
+     "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
+     "shared": [[nodes with one parameter set], …] (left out where there are none)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
 or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count.
@@ -23,20 +24,28 @@ from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, split
+from suffice.families.empirical_bayes import believed
 from suffice.families.family import Cpd, Mean, Mode
-from suffice.families.logistic import LogisticCpd, terms
+from suffice.families.hierarchical import HierarchicalDirichlet
+from suffice.families.logistic_normal import LogisticNormal
+from suffice.families.partial_pooling import Common, PartialPooling, Pool
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
+from suffice.formats import regression_json
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
+from suffice.models.regressions import REGRESSIONS
+from suffice.models.sharing import Tie, TiedPrior, alike, seen_together, shared_in
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.statistics.file import checked, variable_from_dict, variable_to_dict
 from suffice.variables import Count, Finite, Real, Variable, by_name
 
 VERSION = 1
-PRIORS: dict[str, Any] = {c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart, Gamma)}
+PRIORS: dict[str, Any] = {
+    c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart, Gamma, HierarchicalDirichlet, LogisticNormal)
+}
 
 
 def write(bn: BayesNet) -> str:
@@ -75,6 +84,7 @@ def _model(bn: BayesNet) -> dict[str, Any]:
         "prior": None if bn.prior is None else _prior(bn.prior),
         "statistics": None if bn.statistics is None else _statistics(bn.statistics),
         **({"incomplete": True, "hidden": sorted(bn.hidden)} if bn.incomplete else {}),
+        **({"shared": [list(nodes) for nodes in bn.shared]} if bn.shared else {}),
     }
 
 
@@ -83,11 +93,14 @@ def _network(d: dict[str, Any]) -> BayesNet:
     dag = Dag(d["parents"], nodes=list(variables))
     prior = None if d["prior"] is None else _prior_of(d["prior"])
     statistics = None if d["statistics"] is None else _statistics_of(d["statistics"], variables)
-    cpds = {n: _cpd_of(d["cpds"][n], n, dag, variables, prior, statistics) for n in variables}
+    dag, ties = shared_in(dag, d.get("shared", []))
+    alike(ties, variables)
+    seen = {} if statistics is None else seen_together(ties, statistics, variables)
+    cpds = {n: _cpd_of(d["cpds"][n], n, dag, variables, prior, statistics, seen.get(n)) for n in variables}
     how = {"mean": Mean(), "mode": Mode()}[d["estimate"]]
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": str(d["fit_info"])}
     hidden = [name for name in d.get("hidden", []) if name in variables]
-    return BayesNet.of(dag, variables, cpds, **fitted, incomplete=bool(d.get("incomplete")), hidden=hidden)
+    return BayesNet.of(dag, variables, cpds, **fitted, incomplete=bool(d.get("incomplete")), hidden=hidden, ties=ties)
 
 
 def _cpd(cpd: Cpd) -> dict[str, Any]:
@@ -95,23 +108,28 @@ def _cpd(cpd: Cpd) -> dict[str, Any]:
         return {"type": "table", "probs": _flat(cpd.probs)}
     if isinstance(cpd, PoissonRates):
         return {"type": "poisson", "rates": _flat(cpd.rates)}
-    if isinstance(cpd, LogisticCpd):
-        numbers = {k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients")}
-        return {"type": "logistic", **numbers, "ridge": cpd.ridge}
+    if isinstance(cpd, REGRESSIONS):
+        return regression_json.to_json(cpd)
     assert isinstance(cpd, ConditionalGaussian)
     return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}}
 
 
 def _cpd_of(
-    d: dict[str, Any], name: str, dag: Dag, variables: dict[str, Variable], prior: Prior | None, statistics: Statistics | None
+    d: dict[str, Any],
+    name: str,
+    dag: Dag,
+    variables: dict[str, Variable],
+    prior: Prior | None,
+    statistics: Statistics | None,
+    together: Any = None,
 ) -> Cpd:
     child, parents = variables[name], [variables[p] for p in dag.parents(name)]
-    if d["type"] == "logistic" and isinstance(child, Finite):
-        a, b = _array(d["intercept"]), _array(d["coefficients"]).reshape(child.n_states - 1, len(terms(parents)))
-        return LogisticCpd(child, tuple(parents), a, b, ridge=float(d["ridge"]))
+    if d["type"] in regression_json.TYPES:
+        return regression_json.from_json(d, child, parents)
     family = family_of(child, parents)
-    seen: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
-    imagined: Any = None if prior is None else prior.imagine(child, parents)
+    own: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
+    seen = own if together is None else together
+    imagined: Any = None if prior is None else believed(prior, child, parents)
     finite, reals = split(parents)
     if d["type"] == "table" and isinstance(child, Finite):
         checked_cells((*finite, child), f"the table of {name!r}")
@@ -133,6 +151,11 @@ def _cpd_of(
 def _prior(prior: Any) -> dict[str, Any]:
     if isinstance(prior, Several):
         return {"type": "Several", "priors": [_prior(p) for p in prior.priors]}
+    if isinstance(prior, TiedPrior):
+        families = [[list(family) for family in tie.families] for tie in prior.ties]
+        return {"type": "Tied", "prior": _prior(prior.prior), "families": families, "own": [_prior(p) for p in prior.own]}
+    if isinstance(prior, PartialPooling):
+        return _partial_pooling(prior)
     if isinstance(prior, BDe):
         return {"type": "BDe", "network": _model(prior.network), "ess": prior.ess}
     if type(prior).__name__ not in PRIORS:
@@ -143,10 +166,35 @@ def _prior(prior: Any) -> dict[str, Any]:
 def _prior_of(d: dict[str, Any]) -> Prior:
     if d["type"] == "Several":
         return Several(tuple(_prior_of(p) for p in d["priors"]))
+    if d["type"] == "Tied":
+        ties = tuple(Tie(tuple(tuple(map(str, family)) for family in families)) for families in d["families"])
+        return TiedPrior(_prior_of(d["prior"]), ties, tuple(_prior_of(p) for p in d["own"]))
+    if d["type"] == "PartialPooling":
+        return _partial_pooling_of(d)
     if d["type"] == "BDe":
         return BDe(_network(d["network"]), d["ess"])
     prior: Prior = PRIORS[d["type"]](**{k: v for k, v in d.items() if k != "type"})
     return prior
+
+
+def _partial_pooling(prior: PartialPooling) -> dict[str, Any]:
+    common = {n: {"strength": c.strength, "mean": _flat(c.mean), "shape": c.mean.shape} for n, c in prior.found.items()}
+    return {
+        "type": "PartialPooling",
+        "pools": [{"families": pool.families, "group": pool.group} for pool in prior.pools],
+        "strength": prior.strength,
+        "prior": None if prior.prior is None else _prior(prior.prior),
+        "found": {n: {**common[n], "states": c.states} for n, c in prior.found.items()},
+    }
+
+
+def _partial_pooling_of(d: dict[str, Any]) -> PartialPooling:
+    pools = tuple(Pool(tuple(tuple(map(str, family)) for family in p["families"]), p["group"]) for p in d["pools"])
+    found = {
+        n: Common(float(c["strength"]), _array(c["mean"]).reshape(c["shape"]), tuple(map(str, c["states"])))
+        for n, c in d["found"].items()
+    }
+    return PartialPooling(pools, d["strength"], None if d["prior"] is None else _prior_of(d["prior"]), found)
 
 
 def _statistics(statistics: Statistics) -> dict[str, Any]:

@@ -165,8 +165,9 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
         note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
-    from suffice.families.logistic_cpd import LogisticCpd
-    from suffice.models.compiled import tabled
+    from suffice.models.regressions import REGRESSIONS, closed
 
-    cpds = {v.name: tabled(bn[v.name]) if isinstance(bn[v.name], LogisticCpd) else bn[v.name] for v in finite}
+    if regressions := [v.name for v in finite if isinstance(bn[v.name], REGRESSIONS)]:
+        note(f"{suffix} keeps a table of {shown(regressions[0])}, but not the regression that it comes from; .json does")
+    cpds: dict[str, Any] = {v.name: closed(bn[v.name]) for v in finite}
     return FiniteNetwork(tuple(finite), {name: Table(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})

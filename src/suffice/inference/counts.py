@@ -46,6 +46,39 @@ class CountNode(GaussianNode):
             index = index * size + configurations[v]
         return np.broadcast_to(self.rates.reshape(-1)[index], n_configurations)
 
+    @property
+    def never_zero(self) -> bool:
+        """Whether no count is ruled out by a rate of 0."""
+        return bool((self.rates > 0.0).all())
+
+    def weight(self, counts: Array, rates: Array) -> tuple[Array, Array]:
+        """ln p(counts) at rates, [configurations, rows], and the logarithm of the variance that a Gaussian would have."""
+        return log_poisson(counts, rates), np.log(np.maximum(rates, SMALLEST))
+
+
+@dataclass(frozen=True, eq=False)
+class DensityNode(CountNode):
+    """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value.
+
+    It must be observed, or barren.
+
+    >>> node = DensityNode.of((0,), np.log([0.5, 0.25]))
+    >>> np.exp(node.weight(np.zeros(1), node.at({0: np.array([0, 1])}, 2)[:, None])[0]).tolist()
+    [[0.5], [0.25]]
+    """
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], logs: Array) -> DensityNode:
+        return cls(finite_parents, (), logs, np.zeros((*logs.shape, 0)), np.ones(logs.shape))
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.intercept > -np.inf).all())
+
+    def weight(self, counts: Array, logs: Array) -> tuple[Array, Array]:
+        shape = (len(logs), len(counts))
+        return np.broadcast_to(logs, shape), np.zeros(shape)
+
 
 class HiddenCount(ModelError):
     """A count that is not observed, but has a real child that matters: by their numbers."""
@@ -108,9 +141,9 @@ class CountedGaussians(Gaussians):
         lost = np.isnan(rates)
         trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
         rates = np.where(lost, 1.0, rates)[:, None]
-        logs = log_poisson(counts, rates)
+        logs, log_variance = node.weight(counts, rates)
         logs = np.where((trouble == FINE)[:, None], logs, np.nan)
-        distance = answer.distance - 2.0 * logs - LOG_2PI - np.log(np.maximum(rates, SMALLEST))
+        distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
         return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
 
 
@@ -125,7 +158,7 @@ class Counted(Hybrid):
     @cached_property
     def never_zero(self) -> bool:
         """Whether no count is ruled out by a rate of 0."""
-        return all((n.rates > 0.0).all() for n in self.nodes if isinstance(n, CountNode))
+        return all(n.never_zero for n in self.nodes if isinstance(n, CountNode))
 
     @cached_property
     def all_possible(self) -> bool:

@@ -41,15 +41,24 @@ def finite_rows(hybrid: Hybrid, target: int, codes: Ints, reals: Array) -> Array
     codes[:, target] = NONE
 
     def answer(rows: Rows) -> Array:
-        densities = _Densities(len(rows.codes))
-        for block, same in shared_blocks(hybrid.nodes, rows.reals):
-            densities.gather(hybrid, block, same, rows)
-        result = np.empty((len(rows.codes), int(hybrid.network.sizes[target])))
-        for same in _alike(rows.codes != NONE):
-            result[same] = _weights(hybrid, (target,), rows.codes[same], densities.at(same))
-        return result
+        return finite_answer(hybrid, target, rows, _Densities(len(rows.codes)))
 
     return _in_parts(Rows(codes, np.asarray(reals, np.float64)), answer, int(hybrid.network.sizes[target]))
+
+
+def finite_answer(hybrid: Hybrid, target: int, rows: Rows, densities: _Densities) -> Array:
+    """The same of a few rows, in which the target is not observed; `densities` holds what is known of them beside."""
+    gather_all(hybrid, rows, densities)
+    result = np.empty((len(rows.codes), int(hybrid.network.sizes[target])))
+    for same in _alike(rows.codes != NONE):
+        result[same] = _weights(hybrid, (target,), rows.codes[same], densities.at(same))
+    return result
+
+
+def gather_all(hybrid: Hybrid, rows: Rows, densities: _Densities) -> None:
+    """Add what all real evidence says."""
+    for block, same in shared_blocks(hybrid.nodes, rows.reals):
+        densities.gather(hybrid, block, same, rows)
 
 
 def real_rows(hybrid: Hybrid, target: int, codes: Ints, reals: Array) -> Array:
@@ -58,27 +67,32 @@ def real_rows(hybrid: Hybrid, target: int, codes: Ints, reals: Array) -> Array:
     reals[:, target] = np.nan
 
     def answer(rows: Rows) -> Array:
-        densities, own = _Densities(len(rows.codes)), []
-        blocks, others = _blocks_of_target(hybrid.nodes, rows.reals, target)
-        for block, same in blocks:
-            own += densities.gather(hybrid, block, same, rows, target)
-        open_rows = np.zeros(len(rows.codes), bool)
-        for scope, same, _, _ in own:
-            open_rows[same] = bool(scope)
-        for block, same in others if open_rows.any() else ():
-            densities.gather(hybrid, block, same[open_rows[same]], rows)
-        result = np.empty((len(rows.codes), 2))
-        for scope, same, mean, variance in _joined(own):
-            weights = np.empty(mean.shape)
-            for part in _alike(rows.codes[same] != NONE):
-                some = same[part]
-                weights[part] = _weights(hybrid, scope, rows.codes[some], densities.at(some)).reshape(len(some), -1)
-            center = (weights * mean).sum(axis=1)
-            result[same, 0] = center
-            result[same, 1] = (weights * (variance + (mean - center[:, None]) ** 2)).sum(axis=1)
-        return result
+        return real_answer(hybrid, target, rows, _Densities(len(rows.codes)))
 
     return _in_parts(Rows(np.asarray(codes, np.int64), reals), answer, 2)
+
+
+def real_answer(hybrid: Hybrid, target: int, rows: Rows, densities: _Densities) -> Array:
+    """The same of a few rows, in which the target is not observed; `densities` holds what is known of them beside."""
+    own = []
+    blocks, others = _blocks_of_target(hybrid.nodes, rows.reals, target)
+    for block, same in blocks:
+        own += densities.gather(hybrid, block, same, rows, target)
+    open_rows = np.zeros(len(rows.codes), bool)
+    for scope, same, _, _ in own:
+        open_rows[same] = bool(scope)
+    for block, same in others if open_rows.any() else ():
+        densities.gather(hybrid, block, same[open_rows[same]], rows)
+    result = np.empty((len(rows.codes), 2))
+    for scope, same, mean, variance in _joined(own):
+        weights = np.empty(mean.shape)
+        for part in _alike(rows.codes[same] != NONE):
+            some = same[part]
+            weights[part] = _weights(hybrid, scope, rows.codes[some], densities.at(some)).reshape(len(some), -1)
+        center = (weights * mean).sum(axis=1)
+        result[same, 0] = center
+        result[same, 1] = (weights * (variance + (mean - center[:, None]) ** 2)).sum(axis=1)
+    return result
 
 
 Shared = Iterator[tuple[Block, Ints]]

@@ -24,10 +24,11 @@ _listening = False
 _together: set[tuple[str, ...]] = set()
 
 
-def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+def kernel(signature: Any, *, reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function without Python on its first call, with its signature known to `warm`.
 
-    Compiling waits for the first call, or imports would pay for every kernel of a module.
+    Compiling waits for the first call, or imports would pay for every kernel of a module. `reorder` lets the compiler add up
+    floats in another (fixed) order, which it needs for several sums at once.
 
     >>> from suffice.kernels.count import count
     >>> count in [compiled for compiled, _ in _kernels]
@@ -38,10 +39,11 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
         import numba
 
         _listen()
+        fast = {"reassoc", "contract"} if reorder else False
         try:
-            compiled = numba.njit(nogil=True, cache=True)(function)
+            compiled = numba.njit(nogil=True, cache=True, fastmath=fast)(function)
         except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
-            compiled = numba.njit(nogil=True)(function)
+            compiled = numba.njit(nogil=True, fastmath=fast)(function)
         _kernels.append((compiled, signature))
         return compiled
 

@@ -24,8 +24,10 @@ from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
 from suffice.learning.held import held
 from suffice.learning.incomplete import problem_of
 from suffice.learning.problem import Problem
+from suffice.learning.sharing import check_fixed
 from suffice.learning.symmetry import alike, broken, collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
+from suffice.models.sharing import shared_in_words
 from suffice.statistics import Statistics
 from suffice.variables import Finite
 
@@ -73,6 +75,8 @@ class EmRun(Run[BayesNet]):
         from suffice.learning.information import observed_information
 
         self._require_rows()
+        if getattr(self.problem, "ties", ()):
+            raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
         return observed_information(self.problem, self.point.parameters)
 
     def _require_rows(self) -> None:
@@ -129,6 +133,7 @@ def em(
     *,
     fixed: Sequence[str] = (),
     families: Mapping[str, Any] | None = None,
+    shared: Any = None,
     m_step: str | None = None,
     accelerate: Squarem | None = None,
     batches: int | None = None,
@@ -150,6 +155,7 @@ def em(
     `accelerate=Squarem()` extrapolates; `batches=10` takes an M-step after each tenth of the data (incremental EM: the trace has
     the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": Logistic()}`, whose
     M-step has no closed form: they take one step that raises what it should maximise (generalised EM, `m_step="gradient"`).
+    `shared` ties nodes as in `fit`: the M-step adds what is expected of them.
 
     >>> rows = {"a": ["x", "x", "y", None] * 5, "b": ["u", "u", "v", "v"] * 5}
     >>> run = em("a -> b", rows)
@@ -166,7 +172,9 @@ def em(
     if start is not None and hidden == ():
         hidden = hidden_in(dag, data, start)
     threads = None if threads is None else whole(threads, "threads", 1)
-    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, families=families, threads=threads)
+    options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
+    problem = problem_of(dag, data, shared=shared, **options)
+    check_fixed(getattr(problem, "ties", ()), [fixed] if isinstance(fixed, str) else fixed)
     problem = held(problem, fixed, start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     climbs: list[Climb] = []
@@ -326,7 +334,7 @@ def _info(problem: Problem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
     several = f", best of {len(optima)} starts" if len(optima) > 1 else ""
     return (
         f"fitted from {rows}, {by}, by EM: {end} in {len(climb.trace):,} iterations{several}, "
-        f"log-likelihood {climb.point.log_likelihood:,.3f}"
+        f"log-likelihood {climb.point.log_likelihood:,.3f}{shared_in_words(getattr(problem, 'ties', ()))}"
     )
 
 

@@ -25,6 +25,7 @@ from suffice.learning.layout import Array, Layout
 from suffice.learning.problem import Expected
 from suffice.learning.reduction import Reduction, reduction_of
 from suffice.models.bayes_net import BayesNet
+from suffice.models.sharing import Tie
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, described
 from suffice.variables import Finite
@@ -135,6 +136,31 @@ class FiniteProblem:
             result[cells] = other[cells]
         return result
 
+    def silent(self, names: Iterable[str]) -> FiniteProblem:
+        """The same problem, whose prior says nothing about some nodes."""
+        imagined, less = self.imagined.copy(), self.less.copy()
+        for name in names:
+            imagined[self._cells(name)] = less[self._cells(name)] = 0.0
+        return replace(self, imagined=imagined, less=less)
+
+    def pooled(self, statistic: Array, ties: Iterable[Tie]) -> Array:
+        """The statistic in which each tied node has the counts of its whole tie."""
+        result = statistic.copy()
+        for tie in ties:
+            total = sum(statistic[self._cells(node)] for node in tie.nodes)
+            for node in tie.nodes:
+                result[self._cells(node)] = total
+        return result
+
+    def shares(self, parameters: Array, ties: Iterable[Tie]) -> bool:
+        """Whether tied nodes have the same parameters."""
+        first = {node: tie.nodes[0] for tie in ties for node in tie.nodes}
+        return all(np.array_equal(parameters[self._cells(a)], parameters[self._cells(b)]) for a, b in first.items())
+
+    def _cells(self, name: str) -> slice:
+        i = list(self.variables).index(name)
+        return slice(int(self.layout.table_start[i]), int(self.layout.table_start[i + 1]))
+
     def joined(self, statistics: Sequence[Array]) -> Array:
         """The statistics of all parts together."""
         return np.asarray(np.sum(statistics, axis=0))
@@ -230,6 +256,7 @@ class FiniteProblem:
             fit_info=info,
             incomplete=True,
             hidden=self.hidden,
+            ties=self.task.ties,
         )
 
     def _tables(self, parameters: Array, statistic: Array | None) -> dict[str, Cpd]:

@@ -10,27 +10,43 @@ from suffice.errors import DataError, FitError, MissingCells, listed, nearest, n
 from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.gathering import gather
-from suffice.families.logistic import Logistic
+from suffice.families.glm import needs_rows
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
-from suffice.learning.incomplete import task_of
-from suffice.learning.irls import fitted
-from suffice.models.bayes_net import BayesNet, estimated
-from suffice.scores import BIC
+from suffice.learning.incomplete import Task, checked_families, task_of
+from suffice.learning.irls import Distinct, fitted, maximised
+from suffice.learning.plates import Plate
+from suffice.models.bayes_net import BayesNet, estimated, free_nodes, replaced
+from suffice.models.regressions import families_of
+from suffice.models.sharing import agreeing, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
+from suffice.variables import Finite
 
 
 def fit(
-    dag: Any, data: Any, *, prior: Any = None, estimate: Estimate | None = None, families: Mapping[str, Any] | None = None
+    dag: Any,
+    data: Any,
+    *,
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    families: Mapping[str, Any] | None = None,
+    shared: Any = None,
 ) -> BayesNet:
     """The network of this graph that the data gives.
 
-    `dag` is a `Dag` or anything that makes one, or a network, whose graph and states are taken; `data` is anything that
-    `scan` takes, or `Statistics`, and then no rows are needed.
+    `dag` is a `Dag` or anything that makes one, a `Plate`, or a network, whose graph and states are taken; `data` is anything
+    that `scan` takes, or `Statistics`, and then no rows are needed.
 
     Without a prior the parameters are the maximum likelihood estimates; with one they are posterior means, or modes with
     `estimate=Mode()`, and the posterior is kept for intervals. Several priors may speak for different nodes:
     `prior=(BDeu(1), NormalInverseGamma())`.
+
+    `shared=[("x1", "x2", "x3"), ...]` ties nodes of the same shape: they have one parameter set, their statistics add, and the
+    prior imagines its rows once. Their parents correspond in the order of the graph; `{"x": ["a", "b"], "y": ["d", "c"]}` as a
+    group gives another. A network that was fitted with ties brings them; `shared=()` unties them.
+
+    `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on their parents. A network brings its own.
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
@@ -44,41 +60,117 @@ def fit(
     if not isinstance(how, (Mean, Mode)):
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
     rows = data if isinstance(data, Statistics) else scan(data)
+    prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
+    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    families = families_of(dag, families)
+    check_families(ties, families)
+    groups = [tie.nodes for tie in ties]
     if families:
-        return _with_regressions(dag, rows, as_prior(prior), how, families)
+        return _with_regressions(dag, rows, as_prior(prior), how, families, shared)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, prior, how)
-    return estimated(dag.dag if isinstance(dag, BayesNet) else Dag(dag), seen, as_prior(prior), how)
+        return _from_incomplete(dag, rows, prior, how, shared=shared)
+    seen = agreeing(seen, getattr(dag, "alike", ()))
+    return estimated(graph, seen, as_prior(prior), how, shared=groups)
 
 
-def _with_regressions(dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any]) -> BayesNet:
+def _with_regressions(
+    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any = None
+) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics."""
-    task = task_of(dag, data, prior=prior, estimate=how, families=families)
+    if isinstance(data, Statistics):
+        return _tabled_regressions(dag, data, prior, how, families, shared)
+    task = task_of(dag, data, prior=prior, estimate=how, families=families, shared=shared)
     if any(task.rows.missing.values()):
-        return _from_incomplete(dag, data, prior, how, families)
+        return _beside_incomplete(dag, data, prior, how, families, shared, task)
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
-    ready = {n: fitted(*nodes[n], task.rows, ridge=f.ridge) for n, f in chosen.items() if isinstance(f, Logistic)}
-    return estimated(task.dag, statistics, task.prior, how, ready=ready)
+    ready = {n: fitted(*nodes[n], task.rows, f) for n, f in chosen.items() if getattr(f, "iterative", False)}
+    return estimated(task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
-def _from_incomplete(dag: Any, rows: Any, prior: Any, how: Estimate, families: Mapping[str, Any] | None = None) -> BayesNet:
+def _beside_incomplete(
+    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any, task: Task
+) -> BayesNet:
+    """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and the
+    other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
+    whole = {n: f for n, f in families.items() if getattr(f, "iterative", False) and _complete(task, n)}
+    for name, family in families.items():
+        if getattr(family, "iterative", False) and name not in whole and not hasattr(family, "advance"):
+            gaps = [c for c in (name, *task.dag.parents(name)) if task.rows.missing[c]]
+            raise FitError(
+                f"{listed(gaps)} of the regression of {name!r} has missing cells, and {type(family).__name__} is fitted to "
+                "complete rows only (Logistic() may have gaps); fill them in, or leave the rows out yourself"
+            )
+    if not whole:
+        return _from_incomplete(dag, data, prior, how, families, shared)
+    cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
+    rest = {n: f for n, f in families.items() if n not in whole}
+    bn = _from_incomplete(cut, task.rows, prior, how, rest, [tie.nodes for tie in task.ties])
+    nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
+    return replaced(bn, task.dag, {n: fitted(*nodes[n], task.rows, family) for n, family in whole.items()})
+
+
+def _complete(task: Task, node: str) -> bool:
+    return not any(task.rows.missing[c] for c in (node, *task.dag.parents(node)))
+
+
+def _tabled_regressions(
+    dag: Any, seen: Statistics, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any
+) -> BayesNet:
+    """The same from statistics, which know all about regressions of finite variables on finite variables."""
+    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    variables = seen.variables
+    missing = [n for n in graph.nodes if n not in variables]
+    if missing:
+        raise DataError(f"the statistics do not speak of {listed(missing)}{nearest(missing[0], variables)}")
+    seen = agreeing(seen, (*ties, *getattr(dag, "alike", ())))
+    variables = seen.variables
+    checked_families(families, graph, variables)
+    ready = {}
+    for name, family in families.items():
+        node = variables[name], [variables[p] for p in graph.parents(name)]
+        if not getattr(family, "iterative", False):
+            continue
+        if not all(isinstance(v, Finite) for v in (node[0], *node[1])):
+            raise needs_rows(node[0])
+        ready[name] = maximised(*node, Distinct(seen.counts([*graph.parents(name), name])), family)
+    return estimated(graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
+
+
+def _from_incomplete(
+    dag: Any, rows: Any, prior: Any, how: Estimate, families: Mapping[str, Any] | None = None, shared: Any = None
+) -> BayesNet:
     from suffice.learning.em import em
 
-    run = em(dag, rows, prior=prior, estimate=how, families=families)
+    run = em(dag, rows, prior=prior, estimate=how, families=families, shared=shared)
     note(f"there are missing cells: {run.model.fit_info}")
     return run.model
 
 
 @overload
-def score(dag: Any, data: Any, score: Any = ..., *, by_node: Literal[False] = ...) -> float: ...
+def score(
+    dag: Any, data: Any, score: Any = ..., *, by_node: Literal[False] = ..., families: Any = ..., shared: Any = ...
+) -> float: ...
 @overload
-def score(dag: Any, data: Any, score: Any = ..., *, by_node: Literal[True]) -> dict[str, float]: ...
-def score(dag: Any, data: Any, score: Any = None, *, by_node: bool = False) -> float | dict[str, float]:
+def score(
+    dag: Any, data: Any, score: Any = ..., *, by_node: Literal[True], families: Any = ..., shared: Any = ...
+) -> dict[str, float]: ...
+def score(
+    dag: Any,
+    data: Any,
+    score: Any = None,
+    *,
+    by_node: bool = False,
+    families: Mapping[str, Any] | None = None,
+    shared: Any = None,
+) -> float | dict[str, float]:
     """How well the graph accounts for the data: higher is better. `by_node=True` gives each node's part.
+
+    `shared` ties nodes as in `fit`: their parameters count once, and the part of all of them is that of the first by name.
+    `families` are those of nodes that are regressions, as in `fit`; they have no `Evidence`.
 
     >>> from suffice.scores import LogLikelihood
     >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
@@ -87,18 +179,41 @@ def score(dag: Any, data: Any, score: Any = None, *, by_node: bool = False) -> f
     chosen = BIC() if score is None else score
     if isinstance(chosen, type) or not hasattr(chosen, "local"):
         raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
-    graph = Dag(dag)
+    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    if families := families_of(dag, families):
+        parts = _beside_regressions(dag, graph, data, chosen, families, [tie.nodes for tie in ties])
+        return parts if by_node else float(sum(parts.values()))
     statistics = gather(data, graph)
     variables = statistics.variables
     missing = [n for n in graph.nodes if n not in variables]
     if missing:
         raise DataError(f"the statistics do not speak of {listed(missing)}{nearest(missing[0], variables)}")
+    statistics = agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
+    variables = statistics.variables
+    if isinstance(chosen, Evidence):
+        chosen = Evidence(dag.prior_with(chosen.prior)) if isinstance(dag, Plate) else chosen
+        chosen = chosen.choose(variables, free_nodes(graph, variables, statistics, ties), statistics)
+        chosen = Evidence(tied_prior(chosen.prior, ties)) if ties else chosen
     bound = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
-    parts = {node: _local(graph, node, variables, statistics, bound) for node in graph.nodes}
+    together = {tie.nodes[0]: pooled(tie, statistics, variables) for tie in ties}
+    again = {node for tie in ties for node in tie.nodes[1:]}
+    parts = {n: 0.0 if n in again else _local(graph, n, variables, statistics, bound, together.get(n)) for n in graph.nodes}
     return parts if by_node else float(sum(parts.values()))
 
 
-def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any) -> float:
+def _beside_regressions(
+    dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], shared: Any
+) -> dict[str, float]:
+    """The parts of all nodes; those that are no regressions are scored as if these had no parents."""
+    from suffice.learning.regression_scores import regression_scores
+
+    rows, own = regression_scores(dag, data, chosen, families)
+    cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
+    return {**score(cut, rows, chosen, by_node=True, shared=shared), **own}
+
+
+def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:
     child, parents = variables[node], [variables[p] for p in graph.parents(node)]
     family = family_of(child, parents)
-    return float(chosen.local(family, child, parents, statistics.answer(family.needs(child, parents)), statistics.weight))
+    seen = statistics.answer(family.needs(child, parents)) if pooled is None else pooled
+    return float(chosen.local(family, child, parents, seen, statistics.weight))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,9 +43,10 @@ from suffice.learning.objective import (
 from suffice.learning.patterns import Array, Kind, Node, Patterns, nodes_of, refuse_unanswerable
 from suffice.learning.problem import Expected
 from suffice.learning.units import Units, available, seen_of
-from suffice.learning.vectors import free_parts, with_parts
-from suffice.learning.weighted import no_groups
+from suffice.learning.vectors import free_parts, like, with_parts
+from suffice.learning.weighted import Groups, no_groups
 from suffice.models.bayes_net import BayesNet
+from suffice.models.sharing import Tie, linked
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -100,10 +101,10 @@ class HybridProblem:
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
         spread, weight = available(task.rows, reals, task.threads), task.rows.weight
-        units = Units.of(spread, seen)
+        units = Units.of(spread, seen).alike(linked(task.ties))
         prior = None if task.prior is None else task.prior.bind(task.variables, seen_of(spread, seen, weight))
         imagined = _imagined(nodes, prior, units)
-        _refuse_constants(nodes, units, spread, imagined)
+        _refuse_constants(nodes, units, spread, imagined, task.ties)
         patterns = Patterns(nodes, task.rows.columns)
         held = 16.0 * task.rows.n_rows * (len(reals) + 2) <= HELD
         gathered = task.rows.fold(Collector(patterns, units, held).gathered, threads=task.threads)
@@ -136,6 +137,26 @@ class HybridProblem:
     def with_nodes(self, parameters: Parameters, other: Parameters, names: Iterable[str]) -> Parameters:
         """The parameters, those of some nodes taken from others."""
         return {**parameters, **{name: other[name] for name in names}}
+
+    def silent(self, names: Iterable[str]) -> HybridProblem:
+        """The same problem, whose prior says nothing about some nodes."""
+        return replace(self, imagined={**self.imagined, **dict.fromkeys(names)})
+
+    def pooled(self, statistic: Statistic, ties: Iterable[Tie]) -> Statistic:
+        """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
+        tables, moments, old = dict(statistic.sums.tables), dict(statistic.sums.moments), dict(statistic.parameters)
+        for tie in ties:
+            # what has no weight keeps its parameters: they must be shared, too
+            old |= {node: like(old[node], old[tie.nodes[0]]) for node in tie.nodes}
+            tables |= _together(tables, tie, np.add)
+            moments |= _together(moments, tie, Groups.plus)
+        return Statistic(old, replace(statistic.sums, tables=tables, moments=moments))
+
+    def shares(self, parameters: Parameters, ties: Iterable[Tie]) -> bool:
+        """Whether tied nodes have the same parameters."""
+        first = {node: tie.nodes[0] for tie in ties for node in tie.nodes}
+        pairs = ((free_parts(parameters[a]), free_parts(parameters[b])) for a, b in first.items())
+        return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))
 
     def first(self) -> Parameters:
         return self._start.first()
@@ -329,6 +350,7 @@ class HybridProblem:
             "fit_info": info,
             "incomplete": True,
             "hidden": self.hidden,
+            "ties": self.task.ties,
         }
         return BayesNet.of(self.dag, self.variables, cpds, **fitted)
 
@@ -374,9 +396,20 @@ class Scaled:
         return self._problem.units.outward_map(cpd) if isinstance(cpd, ConditionalGaussian) else None
 
 
-def _refuse_constants(nodes: Mapping[str, Node], units: Units, spread: Any, imagined: Mapping[str, Any]) -> None:
-    """A column of equal numbers has no density, unless a prior gives it one."""
+def _together(parts: Mapping[str, Any], tie: Tie, plus: Any) -> dict[str, Any]:
+    """For each node of a tie what all of them have, added."""
+    own = [parts[node] for node in tie.nodes if node in parts]
+    return dict.fromkeys(tie.nodes, reduce(plus, own)) if own else {}
+
+
+def _refuse_constants(
+    nodes: Mapping[str, Node], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
+) -> None:
+    """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
+    tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
     for i, name in enumerate(units.centre):
+        if name in tied:
+            continue
         square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
         same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
         if same and nodes[name].kind is Kind.NORMAL and imagined[name] is None:

@@ -14,7 +14,9 @@ from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.learning.problem import Problem
+from suffice.learning.sharing import tied
 from suffice.models.bayes_net import BayesNet
+from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 
@@ -31,6 +33,7 @@ class Task:
     estimate: Estimate
     families: Mapping[str, Any]
     threads: int | None = None
+    ties: tuple[Tie, ...] = ()
 
 
 def problem_of(
@@ -42,9 +45,17 @@ def problem_of(
     estimate: Estimate | None = None,
     families: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    shared: Any = (),
 ) -> Problem:
     """The problem of fitting this graph to this data; what is wrong with them is said here."""
-    return solvable(task_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, families=families, threads=threads))
+    if getattr(dag, "pools", ()):
+        raise FitError(
+            "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
+            "Separate() or Tied(), or fill the cells in before"
+        )
+    options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
+    task = task_of(dag, data, shared=shared, **options)
+    return tied(solvable(task), task.ties)
 
 
 def solvable(task: Task) -> Problem:
@@ -67,6 +78,7 @@ def task_of(
     estimate: Estimate | None = None,
     families: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    shared: Any = (),
 ) -> Task:
     """Graph, rows, hidden variables and prior, checked."""
     how = Mean() if estimate is None else estimate
@@ -75,6 +87,7 @@ def task_of(
     if isinstance(data, Statistics):
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
+    graph, ties = shared_in(graph, shared_of(dag, shared))
     unseen = _hidden(hidden)
     for name in unseen:
         if name not in graph:
@@ -98,11 +111,16 @@ def task_of(
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
-    _check_families(families, graph, variables)
-    return Task(graph, rows, variables, tuple(unseen), as_prior(prior), how, dict(families or {}), threads)
+    wider = alike((*ties, *getattr(dag, "alike", ())), variables)
+    rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
+    checked_families(families, graph, variables)
+    check_families(ties, families)
+    asked = as_prior(prior)
+    own = None if asked is None else tied_prior(asked, ties)
+    return Task(graph, rows, variables, tuple(unseen), own, how, dict(families or {}), threads, ties)
 
 
-def _check_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
+def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
     """Refuse families of nodes that are not there, and those that a node cannot have."""
     if not isinstance(families or {}, Mapping):
         raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
@@ -112,8 +130,10 @@ def _check_families(families: Any, graph: Dag, variables: Mapping[str, Variable]
         if isinstance(family, type) or not hasattr(family, "n_parameters"):
             raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
         child, parents = variables[name], [variables[p] for p in graph.parents(name)]
-        if not getattr(family, "iterative", False) and family != family_of(child, parents):
-            raise FitError(f"{name!r} cannot have the family {family!r}: only Logistic(), for finite nodes, may be chosen so far")
+        if getattr(family, "iterative", False):
+            family.check(child, parents)
+        elif family != family_of(child, parents):
+            raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
 
 
 def _hidden(hidden: Any) -> dict[str, Finite]:

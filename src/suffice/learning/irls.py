@@ -1,142 +1,344 @@
-"""Logistic regressions of largest likelihood, from complete rows: Newton steps, each a pass over the rows and each checked.
+"""Iteratively reweighted least squares: regressions of largest likelihood (less a ridge), each iteration a fold over the rows.
 
-An estimate need not exist. Columns that the rows do not tell apart (collinear) and columns that part the states of the child
-(separation: Albert & Anderson 1984, Biometrika 71, p. 1) are refused by name, with a way out.
+    θ ← θ + (H + Λ)⁻¹ (G − Λθ)        G = Σ w dℓ/dθ,   H = −Σ w d²ℓ/dθ²,   ½ θᵀΛθ the ridge
+
+which solves the weighted least squares argmin (z − Xθ)ᵀ W (z − Xθ) of the working response z. ℓ is concave in θ for every family
+here, so these are Newton steps that end quadratically; one that lowers the objective is halved. The covariance is the inverse of
+the expected curvature, which differs from H where the link is not canonical.
+
+An estimate need not exist: columns that the rows do not tell apart (collinear), and columns that part the values of the child
+(separation: Albert & Anderson 1984, Biometrika 71, p. 1), are refused by name, with a way out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
-from suffice.errors import FitError, ModelError, listed
+from suffice.errors import FitError, listed
+from suffice.families.design import are_numbers, expanded, predicted
 from suffice.families.family import Array
-from suffice.families.logistic import Logistic, Working
-from suffice.families.logistic_cpd import LogisticCpd, are_numbers, expanded
-from suffice.variables import Variable
+from suffice.families.glm import Regressors, Sums
+from suffice.families.regression import COLLINEAR, too_large
+from suffice.statistics import Counts, Request
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite, Variable
 
 CONVERGED = 1e-9
-"""A step that moves no effect by more than this, in standard deviations of its column, ends the iterations."""
+"""A step that moves no effect by more than this, per standard deviation of its column, is the last: its error is the square."""
 
-STALLED = 10
-"""So many steps that gain nothing and still move the coefficients are a way to infinity."""
+ERRORS = 1e3
+"""A last step is also no longer than this times its tolerance, in standard errors: columns may matter to few of the rows."""
+
+VANISHED = 1e-4
+"""A step of fewer standard errors that still moves the predictor of some row by more than `FAR` is on its way to infinity: no
+more than 1e-6 of a row speaks against it."""
+
+FAR = 0.1
+
+SAMPLE = 2**14
+MANY = 2**17
+"""From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
+
+
+class Distinct:
+    """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
+
+    def __init__(self, counts: Counts) -> None:
+        keys, weight = counts.listed()
+        codes = np.unravel_index(keys, sizes(counts.variables)) if counts.variables else ()
+        columns = {v.name: c.astype(np.intp) for v, c in zip(counts.variables, codes, strict=True)}
+        self.batch = Batch(columns, np.asarray(weight, dtype=np.float64), 0)
+        self.n_rows = len(keys)
+
+    def fold(self, step: Callable[[Batch], Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        return step(self.batch)
+
+
+class Nowhere(FitError):
+    """The log-likelihood is not finite at a start."""
+
+
+class Climb(NamedTuple):
+    """Where the iterations ended: θ, the sums there, the inverse of the curvature, and the passes it took."""
+
+    theta: Array
+    sums: Sums
+    covariance: Array
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """A family, its columns, and a way to pass over some rows at a θ."""
+
+    family: Any
+    at: Regressors
+    measure: Callable[..., Sums]
+    reach: Callable[[Array], float]
+    max_iter: int
+    count: float = 1.0
+
+    def expected(self, climb: Climb) -> Climb:
+        """The same with the sums and the covariance by the expected curvature."""
+        if self.family.canonical:
+            return climb
+        s = self.measure(climb.theta, expected=True)
+        covariance = _solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
+        return Climb(climb.theta, s, covariance, climb.iterations + 1)
+
+    def climbed(self, theta: Array, tol: float) -> Climb:
+        """The θ of largest objective, from a start."""
+        penalty = self.family.penalty(self.at)
+        s = self.measure(theta)
+        if not np.isfinite(s.log_likelihood):
+            raise Nowhere(
+                f"the regression of {self.at.child.name!r} has nowhere to start from: rescale its parents or its offset"
+            )
+        self._refuse_collinear(s.hessian + penalty)
+        size = self.family.sizes(self.at, s)
+        for iteration in range(1, self.max_iter + 1):
+            slope = s.gradient - penalty @ theta
+            step, covariance = _solved(s.hessian + penalty, slope)
+            moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
+            unit, error = self._units(s)
+            rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
+            done = moved.max() <= max(tol * unit, rounding) and errors <= max(ERRORS * tol * error, rounding)
+            if not done and error > 0.0 and errors <= VANISHED * error:
+                furthest = self.reach(step) / unit
+                if furthest > FAR and not self.family.dispersed:
+                    raise self._separated(moved)
+                # columns that are nearly collinear have steps of rounding that change no predictor
+                done = max(furthest, errors / error) <= tol
+            if done:
+                gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
+                return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
+            theta, s = self._uphill(theta, s, step, penalty)
+        raise FitError(
+            f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
+            f"give a ridge: {self._ridged()}"
+        )
+
+    def _units(self, s: Sums) -> tuple[float, float]:
+        """A change of the predictor to compare with, and a standard error of one row."""
+        spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
+        return self.family.unit(s) * spread, self.count * spread
+
+    def _uphill(self, theta: Array, s: Sums, step: Array, penalty: Array) -> tuple[Array, Sums]:
+        """θ after a step that does not lower the objective, half of it, and so on; and the sums there."""
+        here, fraction = _objective(theta, s, penalty), 1.0
+        while fraction > 1e-10:
+            ahead = theta + fraction * step
+            there = self.measure(ahead)
+            if _objective(ahead, there, penalty) >= here - 1e-12 * (1.0 + abs(here)):
+                return ahead, there
+            fraction *= 0.5
+        raise FitError(
+            f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
+            f"collinear or of very different size; rescale them, or give a ridge: {self._ridged()}"
+        )
+
+    def _refuse_collinear(self, A: Array) -> None:
+        lost = collinear(A, self.at.child.name)
+        place = 0 if lost is None else int(self.family.places(self.at)[lost])
+        if lost is None or place == 0:
+            return
+        (variable, state), term = list(expanded(self.at.parents))[place - 1], self.at.terms[place - 1]
+        if state and not A[lost, lost] > 0:
+            raise FitError(
+                f"{self.at.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use {self._ridged()}"
+            )
+        before = listed(self.at.terms[: place - 1])
+        of = f"a linear combination of {before} or constant" if before else "constant"
+        raise FitError(
+            f"{self.at.child.name!r} cannot be fitted: the column {term!r} of its parent {variable.name!r} is {of}; leave the "
+            f"parent out, or use {self._ridged()}"
+        )
+
+    def _separated(self, moved: Array) -> FitError:
+        by_term = np.zeros(1 + len(self.at.terms))
+        np.maximum.at(by_term, self.family.places(self.at), moved)
+        grows = [n for n, m in zip(("the intercept", *self.at.terms), by_term, strict=True) if m > 0.1 * by_term.max()]
+        by = [n for n in grows if n != "the intercept"] or grows
+        return FitError(
+            f"the coefficients of {self.at.child.name!r} grow without end: {listed(by)} separates its values in the data, and "
+            f"there is no estimate of largest likelihood; leave the parent out, or use {self._ridged()}"
+        )
+
+    def _ridged(self) -> str:
+        return f"{type(self.family).__name__}(ridge=1)"
 
 
 def fitted(
-    child: Variable,
-    parents: Sequence[Variable],
-    rows: Data,
-    *,
-    ridge: float = 0.0,
-    max_iter: int = 200,
-    threads: int | None = None,
-) -> LogisticCpd:
-    """The logistic regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
+    child: Variable, parents: Sequence[Variable], rows: Data, family: Any, *, max_iter: int = 100, threads: int | None = None
+) -> Any:
+    """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
 
     >>> from suffice.engines import scan
+    >>> from suffice.families.logistic import Logistic
     >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]})
-    >>> fitted(data.schema["y"], [data.schema["x"]], data).coefficients.round(4)
+    >>> fitted(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
     array([[0.9082]])
     """
-    names = [v.name for v in (child, *parents)]
+    family.check(child, parents)
+    names = [v.name for v in (*parents, child)]
     rows.require_complete(names)
-    family = Logistic(ridge)
-    start, chosen = family.start(child, parents), rows.take(names)
-
-    def measure(cpd: LogisticCpd) -> Working:
-        return chosen.fold(lambda batch: family.step(cpd, batch.columns, batch.weight, newton=True), threads=threads)
-
-    return maximised(start, measure, max_iter=max_iter)
+    if all(isinstance(v, Finite) for v in (child, *parents)):
+        table = rows.gather([Request(tuple(names))], threads=threads).counts(names)
+        return maximised(child, parents, Distinct(table), family, max_iter=max_iter)
+    return maximised(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
 
 
-def maximised(cpd: LogisticCpd, measure: Callable[[LogisticCpd], Working], *, max_iter: int = 200) -> LogisticCpd:
-    """The regression of largest log-likelihood (less the ridge), where `measure` gives the sums over some rows, Hessian included.
+def maximised(
+    child: Variable, parents: Sequence[Variable], chosen: Any, family: Any, *, max_iter: int = 100, threads: int | None = None
+) -> Any:
+    """The same from rows that are known to be complete, or from `Distinct` rows."""
+    what = f"the regression of {child.name!r}"
+    summary = chosen.fold(lambda b: family.summary(child, parents, b.columns, b.weight), threads=threads, what=what)
+    family.refuse(child, parents, summary)
+    own = family.regressors(parents)
+    numbers = are_numbers(own)
+    at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
+    count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
+    ascent = partial(_ascent, family, at, max_iter=max_iter, count=count)
+    first = family.first(at, summary)
+    theta = _sampled(ascent, chosen, first)
+    whole = partial(ascent, chosen, threads=threads, what=what)
+    if family.profiled:
+        return _profiled(family, at, parents, chosen, summary, theta, whole)
+    try:
+        climb = whole().climbed(theta, CONVERGED)
+    except Nowhere:
+        climb = whole().climbed(first, CONVERGED)
+    climb = whole().expected(climb)
+    found = {"covariance": climb.covariance, "iterations": climb.iterations}
+    return family.finished(at, parents, climb.theta, climb.sums, summary, **found)
 
-    Newton steps, each checked; where one overshoots, half of it and so on, and then the step that cannot. Effects that the rows
-    do not tell apart, and effects that grow without end because they separate the states, are refused by name.
-    """
-    s, stalled = measure(cpd), 0
-    _refuse_unseen(cpd, s)
-    scale = abs(float(s.log_likelihood))
-    cpd, s, _ = _uphill(cpd, s, measure, fractions=())  # which finds the centre of the columns
-    _refuse_collinear(cpd, s)
-    for _ in range(max_iter):
-        before, sums = cpd, s
-        cpd, s, newton = _uphill(cpd, s, measure)
-        moved = _effects(cpd, before, sums)
-        if newton and moved.max() <= CONVERGED:
-            return cpd
-        was = _objective(before, sums)
-        idle = _objective(cpd, s) - was <= 1e-9 * abs(was) or abs(was) <= 1e-9 * scale
-        stalled = stalled + 1 if idle and moved.max() > 0.1 else 0
-        if stalled >= STALLED:
-            raise _separated(cpd, moved)
-    raise FitError(
-        f"the logistic regression of {cpd.child.name!r} did not converge in {max_iter} iterations; give max_iter, or a ridge"
-    )
+
+def _ascent(
+    family: Any,
+    at: Regressors,
+    rows: Any,
+    *,
+    max_iter: int,
+    count: float,
+    threads: int | None = None,
+    what: str | None = None,
+    **options: float,
+) -> Ascent:
+    def measure(theta: Array, **more: bool) -> Any:
+        given = {**options, **more}
+        return rows.fold(lambda b: family.measure(at, theta, b.columns, b.weight, **given), threads=threads, what=what)
+
+    def reach(step: Array) -> float:
+        changes = family.predictors(at, step)
+        return float(rows.fold(lambda b: _Largest(_reach(at, changes, b)), threads=threads).value)
+
+    return Ascent(family, at, measure, reach, max_iter, count)
 
 
-def _uphill(
-    cpd: LogisticCpd, s: Working, measure: Callable[[LogisticCpd], Working], fractions: tuple[float, ...] = (1.0, 0.5, 0.125)
-) -> tuple[LogisticCpd, Working, bool]:
-    """A better regression, its sums, and whether a whole Newton step led there."""
-    here = _objective(cpd, s)
-    for fraction in fractions:
-        try:
-            ahead = cpd.family.newton(cpd, s, fraction)
-        except (np.linalg.LinAlgError, ModelError):
+@dataclass(frozen=True)
+class _Largest:
+    """A number that adds to another as the larger of the two."""
+
+    value: float
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return self if self.value >= other.value else other
+
+
+def _reach(at: Regressors, changes: Array, batch: Batch) -> float:
+    """The largest change of a predictor in a row that has weight."""
+    changed = np.abs(predicted(changes, at.parents, batch.columns, at.centre, batch.n_rows, at.child.name)).max(axis=0)
+    return float(np.max(changed if batch.weight is None else changed[batch.weight > 0], initial=0.0))
+
+
+def _profiled(
+    family: Any, at: Regressors, parents: Sequence[Variable], rows: Any, summary: Any, theta: Array, ascent: Callable[..., Ascent]
+) -> Any:
+    """Coefficients and a shape in turn, each the best given the other, until neither moves."""
+    shape, iterations = 1.0, 0
+    for _ in range(100):
+        climb = ascent(dispersion=1.0 / shape).climbed(theta, CONVERGED)
+        theta, before = climb.theta, shape
+        shape, total = _best_shape(family, at, rows, theta, shape)
+        iterations += climb.iterations
+        if abs(np.log(shape / before)) < 1e-10:
             break
-        there = measure(ahead)
-        if _objective(ahead, there) >= here - 1e-13 * (1.0 + abs(here)):
-            return ahead, there, fraction == 1.0
-    ahead = cpd.family.advance(cpd, s)
-    return ahead, measure(ahead), False
+    climb = ascent(dispersion=1.0 / shape).expected(climb)
+    found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
+    cpd = family.finished(at, parents, theta, climb.sums, summary, **found)
+    return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=total))
 
 
-def _objective(cpd: LogisticCpd, s: Working) -> float:
-    return float(s.log_likelihood) + cpd.family.log_prior(cpd)
+def _best_shape(family: Any, at: Regressors, rows: Any, theta: Array, shape: float) -> tuple[float, float]:
+    """The shape of largest likelihood given θ, by Newton steps in its logarithm, and the log-likelihood there."""
 
+    def spread(batch: Any, shape: float) -> Array:
+        y = family.values(at.child, batch.columns)
+        w = np.ones(len(y)) if batch.weight is None else batch.weight
+        eta = predicted(theta[None], at.parents, batch.columns, at.centre, len(y), at.child.name)[0]
+        offset = family.exposed(batch.columns)[1]
+        return np.asarray(family.spread(y, eta + offset if offset.size else eta, w, shape))
 
-def _effects(a: LogisticCpd, b: LogisticCpd, s: Working) -> Array:
-    """By how much each column's effect differs, the largest over the states: of a number, per standard deviation."""
-    deviation = np.sqrt(np.maximum(np.diag(s.scatter)[1:] / s.scatter[0, 0], 0.0))
-    unit = np.where(are_numbers(a.parent_variables), deviation, 1.0)
-    levels = [c.intercept + c.coefficients @ a.centre for c in (a, b)]
-    change = np.concatenate([(levels[0] - levels[1])[:, None], (a.coefficients - b.coefficients) * unit], axis=1)
-    return np.asarray(np.abs(change).max(axis=0))
-
-
-def _refuse_unseen(cpd: LogisticCpd, s: Working) -> None:
-    if not s.counts.sum() > 0:
-        raise FitError(f"{cpd.child.name!r} cannot be fitted: there are no rows")
-    if np.any(s.counts <= 0):
-        state = cpd.child.states[int(np.argmin(s.counts))]
-        raise FitError(f"no row has {cpd.child.name}={state}, and its log-odds would be infinite; leave the state out")
-
-
-def _refuse_collinear(cpd: LogisticCpd, s: Working) -> None:
-    kept = set(cpd.family.independent(cpd, s).tolist())
-    for j, ((variable, state), term) in enumerate(zip(expanded(cpd.parent_variables), cpd.terms, strict=True), start=1):
-        if j in kept:
-            continue
-        if state and not s.scatter[j, j] > 0:
+    for _ in range(100):
+        value, slope, curve = rows.fold(lambda b: spread(b, shape))  # noqa: B023
+        step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
+        if shape * np.exp(step) > 1e7:
             raise FitError(
-                f"{cpd.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use Logistic(ridge=1)"
+                f"{at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape grows "
+                "without end: use PoissonLog()"
             )
-        before = listed(cpd.terms[: j - 1])
-        of = f"a linear combination of {before} or constant" if before else "constant"
-        raise FitError(
-            f"{cpd.child.name!r} cannot be fitted: the column {term!r} of its parent {variable.name!r} is {of}; leave the parent "
-            "out, or use Logistic(ridge=1)"
-        )
+        shape *= float(np.exp(step))
+        if abs(step) < 1e-11:
+            break
+    return shape, float(value)
 
 
-def _separated(cpd: LogisticCpd, moved: Array) -> FitError:
-    columns = [name for name, change in zip(("the intercept", *cpd.terms), moved, strict=True) if change > 0.1 * moved.max()]
-    by = [c for c in columns if c != "the intercept"] or columns
-    return FitError(
-        f"the coefficients of {cpd.child.name!r} grow without end: {listed(by)} separates its states in the data, and there is "
-        "no estimate of largest likelihood; leave the parent out, or use Logistic(ridge=1)"
-    )
+def _sampled(ascent: Callable[..., Ascent], rows: Data | Distinct, theta: Array) -> Array:
+    """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
+    if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
+        return theta
+    some = rows.pick(np.arange(0, rows.n_rows, rows.n_rows // SAMPLE))
+    try:
+        return ascent(some, max_iter=30).climbed(theta, 1e-3).theta
+    except FitError:
+        return theta
+
+
+def _objective(theta: Array, s: Sums, penalty: Array) -> float:
+    value = s.log_likelihood - 0.5 * float(theta @ penalty @ theta)
+    return value if np.isfinite(value) else -np.inf
+
+
+def collinear(A: Array, name: str) -> int | None:
+    """The first column that is a combination of those before it."""
+    if not np.isfinite(A).all():
+        raise too_large(name)
+    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
+    R = A / scale[:, None] / scale
+    for j in range(len(R)):
+        if not R[j, j] > COLLINEAR:
+            return j
+        R = R - np.outer(R[:, j], R[j]) / R[j, j]
+    return None
+
+
+def _solved(A: Array, b: Array) -> tuple[Array, Array]:
+    """A⁻¹ b and A⁻¹ for a positive definite A, scaled to unit diagonal."""
+    scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
+    R = A / scale[:, None] / scale
+    try:
+        inverse = np.linalg.inv(R)
+        inverse = 0.5 * (inverse + inverse.T)
+        x = np.linalg.solve(R, b / scale)
+    except np.linalg.LinAlgError:  # a curvature that has vanished in some direction: the smallest step that solves the rest
+        inverse = np.linalg.pinv(R, hermitian=True)
+        x = inverse @ (b / scale)
+    return np.asarray(x / scale), np.asarray(inverse / scale[:, None] / scale)

@@ -7,7 +7,7 @@ The division is exact, and so is the subtraction for cells within a factor of tw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,6 +91,25 @@ class Units:
         weight = dict(zip(names, spread.weight.tolist(), strict=True))
         counted = frozenset(n for n in names if isinstance(variables[n], Count))
         return Units(centre, scale, middle, variance, weight, counted)
+
+    def alike(self, groups: Iterable[tuple[str, ...]]) -> Units:
+        """The same, but that some columns have common units: the mean of their centres, and the largest of their scales.
+
+        A scale large enough for centres that are far apart, too, keeps what is computed in these units near 1.
+        """
+        centre, scale, mean, variance = (dict(part) for part in (self.centre, self.scale, self.mean, self.variance))
+        for names in ([n for n in group if n in self.centre and n not in self.counted] for group in groups):
+            if len(names) < 2:
+                continue
+            middle = float(np.mean([self.centre[n] for n in names]))
+            far = max(abs(self.centre[n] - middle) for n in names)
+            common = max(self.scale[n] for n in names)
+            common = max(common, float(2.0 ** np.round(np.log2(far)))) if far > 0 else common
+            for n in names:
+                mean[n] = (self.centre[n] - middle + self.mean[n] * self.scale[n]) / common
+                variance[n] = self.variance[n] * (self.scale[n] / common) ** 2
+                centre[n], scale[n] = middle, common
+        return replace(self, centre=centre, scale=scale, mean=mean, variance=variance)
 
     @property
     def plain(self) -> Units:

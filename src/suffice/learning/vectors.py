@@ -29,6 +29,11 @@ def free_parts(cpd: Any) -> list[Array]:
         return [np.log(getattr(cpd, n)) if n in LOGARITHMS else np.asarray(getattr(cpd, n)) for n in _names(cpd)]
 
 
+def like(cpd: Any, other: Any) -> Any:
+    """A distribution under its own names with the parameters of another of the same shape."""
+    return replace(cpd, **{n: getattr(other, n) for n in _names(cpd)})
+
+
 def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
     """A distribution like this one with other parameters."""
     given = {n: np.exp(p) if n in LOGARITHMS else p for n, p in zip(_names(cpd), parts, strict=True)}

@@ -223,10 +223,18 @@ class Marginals(Mapping[str, Any]):
         result._names = tuple(names)
         return result
 
+    def only(self, names: Iterable[str]) -> Marginals:
+        """Those of these nodes, in this order."""
+        kept = tuple(names)
+        result = self.in_order(kept)
+        result._variables = {n: v for n, v in self._variables.items() if n in kept}
+        result._reals = {n: r for n, r in self._reals.items() if n in kept}
+        return result
+
     def __getitem__(self, name: str) -> Any:
         if name in self._reals:
             return self._reals[name]
-        if name not in self._index:
+        if name not in self._variables:
             raise unknown_name(name, self)
         i = self._index[name]
         return Distribution.made(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)

@@ -20,7 +20,8 @@ from suffice.inference.network import NONE, Array, GaussianNode, Network
 from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
 from suffice.inference.support import support
 from suffice.models.answers import Distribution
-from suffice.models.evidence import Observed, impossible, in_words
+from suffice.models.evidence import Observed, impossible, in_words, observed
+from suffice.models.regressions import reduced
 from suffice.models.requisite import Question
 from suffice.models.samples import Samples
 from suffice.statistics.configurations import checked_cells, sizes
@@ -56,6 +57,9 @@ def query(
     if isinstance(method, LikelihoodWeighting):
         return _answer(question, *_weighted(question, method, seeds))
     if isinstance(method, Gibbs):
+        if bn.compiled.open:  # the answer does not depend on them, and the walk goes through tables
+            small = reduced(bn, question.nodes, {n: x for n, x in question.observed.items() if n in bn.compiled.real_index})
+            question = Question.of(small, targets, observed(small, evidence.given))
         return _answer(question, *_walked(question, method, seeds))
     raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")
 
@@ -63,7 +67,8 @@ def query(
 def _check_possible(bn: BayesNet, evidence: Observed) -> None:
     """Refuse what a single family shows to be impossible, also where the answer does not depend on it."""
     likelihoods = [((v,), NONE, likelihood) for v, likelihood in evidence.soft.items()]
-    network = bn.compiled.network.with_factors(likelihoods) if likelihoods else bn.compiled.network
+    network = bn.compiled.around_regressions.network if bn.compiled.open else bn.compiled.network
+    network = network.with_factors(likelihoods) if likelihoods else network
     if support(network, evidence.codes[None].astype(np.int32)).impossible[0]:
         raise impossible(evidence)
 

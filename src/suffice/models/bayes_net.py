@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,18 @@ from suffice.errors import DataError, MissingCells, ModelError, listed, nearest,
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.empirical_bayes import Node, believed, chosen
 from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.gathering import gather
-from suffice.families.logistic import LogisticCpd, needs_rows
+from suffice.families.glm import needs_rows
+from suffice.families.logistic_cpd import LogisticCpd
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
+from suffice.models.regressions import same_regressions
+from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable, by_name
@@ -41,8 +46,8 @@ class BayesNet(Answering):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
-    row per cell, a `Gaussian`, or `Rates`. `variables` declares the nodes; a node with a `Gaussian` is `Real` without saying, one
-    with `Rates` a `Count`.
+    row per cell, a `Gaussian`, `Rates`, or a `Regression`. `variables` declares the nodes; a node with a `Gaussian` is `Real`
+    without saying, one with `Rates` a `Count`, and one with a `Regression` what its family is of, if it has no states.
 
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
@@ -80,10 +85,12 @@ class BayesNet(Answering):
         intervened: Iterable[str] = (),
         incomplete: bool = False,
         hidden: Iterable[str] = (),
+        ties: Iterable[Tie] = (),
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
         self._intervened, self._incomplete, self._hidden = frozenset(intervened), incomplete, frozenset(hidden)
+        self._ties = tuple(ties)
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> BayesNet:
@@ -136,8 +143,20 @@ class BayesNet(Answering):
         return self._intervened
 
     @property
+    def shared(self) -> tuple[tuple[str, ...], ...]:
+        """The groups of nodes that share their parameters."""
+        return tuple(tie.nodes for tie in self._ties)
+
+    @property
+    def ties(self) -> tuple[Tie, ...]:
+        """The same groups with the parents of their nodes."""
+        return self._ties
+
+    @property
     def n_parameters(self) -> int:
-        return sum(cpd.n_parameters for cpd in self._cpds.values())
+        """The number of free parameters; those that nodes share count once."""
+        again = {node for tie in self._ties for node in tie.nodes[1:]}
+        return sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._cpds:
@@ -192,8 +211,8 @@ class BayesNet(Answering):
             from suffice.models.observed import observed_log_likelihood
 
             return observed_log_likelihood(self, data)
-        if self._regressions and data is not None and not isinstance(data, Statistics):
-            return self._log_likelihood_of_rows(self.rows(data))
+        if self._regressions and not isinstance(data, Statistics):
+            return self._log_likelihood_of_fit() if data is None else self._log_likelihood_of_rows(self.rows(data))
         try:
             statistics = self.summary(data)
         except MissingCells:
@@ -208,19 +227,38 @@ class BayesNet(Answering):
         return [n for n, cpd in self._cpds.items() if getattr(cpd.family, "iterative", False)]
 
     def _log_likelihood_of_rows(self, rows: Any) -> float:
-        """Σ ln p(row), row by row; the rows must be complete."""
-        rows.require_complete(list(self._cpds))
+        """Σ ln p(row), row by row."""
+        if any(rows.missing.values()):
+            from suffice.models.observed import observed_log_likelihood
+
+            return observed_log_likelihood(self, rows)
 
         def step(batch: Any) -> float:
             each = sum(cpd.log_prob(batch.columns) for cpd in self._cpds.values())
-            return float(np.sum(each if batch.weight is None else each * batch.weight))
+            if batch.weight is None:
+                return float(np.sum(each))
+            with np.errstate(invalid="ignore"):  # an impossible row of weight 0 is no row
+                return float(np.where(batch.weight > 0, each * batch.weight, 0.0).sum())
 
         return float(rows.fold(step))
+
+    def _log_likelihood_of_fit(self) -> float:
+        """Σ ln p(row) over the rows that the network was fitted from, which regressions remember."""
+        statistics, total = self.summary(), 0.0
+        for name, cpd in self._cpds.items():
+            if name in self._regressions:
+                if getattr(cpd, "fitted", None) is None:
+                    raise needs_rows(cpd.child)
+                total += cpd.fitted.log_likelihood  # type: ignore[attr-defined]
+            else:
+                total += cpd.log_likelihood(statistics.answer(self._needs(name)))
+        return total
 
     def bic(self, data: Any = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
         rows = self.summary(data) if data is None or isinstance(data, Statistics) else self.rows(data)
-        return self.log_likelihood(rows) - 0.5 * self.n_parameters * float(np.log(rows.weight))
+        of = None if data is None else rows
+        return self.log_likelihood(of) - 0.5 * self.n_parameters * float(np.log(rows.weight))
 
     def aic(self, data: Any = None) -> float:
         """log-likelihood − k: higher is better."""
@@ -228,8 +266,8 @@ class BayesNet(Answering):
 
     def cross_entropy(self, data: Any = None) -> float:
         """−(1/N) Σ ln p(row): nats per row that the data costs under this network."""
-        statistics = self.summary(data)
-        return -self.log_likelihood(statistics) / statistics.weight
+        rows = self.rows(data) if self._regressions and not isinstance(data, (Statistics, type(None))) else self.summary(data)
+        return -self.log_likelihood(None if data is None else rows) / float(rows.weight)
 
     def entropy(self) -> float:
         """H(p) in nats, exactly, through the joint of each node's finite parents.
@@ -271,9 +309,12 @@ class BayesNet(Answering):
                 "this network was written down, not fitted: there is nothing to add rows to; use fit with a prior, BDe(bn, ess)"
             )
         if self._regressions:
-            raise needs_rows(self._cpds[self._regressions[0]].child)
+            raise ModelError(
+                f"{self._regressions[0]!r} is a regression, which needs all rows at once: call fit(bn, all_rows), with the old "
+                "rows and the new"
+            )
         new = more if isinstance(more, Statistics) else gather(self._read(more, self._open_variables()), self._dag)
-        return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True)
+        return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True, shared=self.shared)
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
@@ -320,10 +361,10 @@ class BayesNet(Answering):
         return {n: Finite if isinstance(v, Finite) and v.inferred and v.cuts is None else v for n, v in self._variables.items()}
 
     def __eq__(self, other: object) -> bool:
-        """Same graph, same variables, same parameters."""
+        """Same graph, same variables, same parameters, shared by the same nodes."""
         if not isinstance(other, BayesNet):
             return NotImplemented
-        if self._dag != other._dag or self._variables != other._variables:
+        if self._dag != other._dag or self._variables != other._variables or self.shared != other.shared:
             return False
         return all(same_parameters(self[n], other[n]) for n in self)
 
@@ -365,11 +406,14 @@ def estimated(
     *,
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
+    shared: Any = (),
 ) -> BayesNet:
     """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned.
 
-    `ready` has distributions of iterative families, which statistics cannot give.
+    `ready` has distributions of iterative families, which statistics cannot give; `shared` has groups of nodes that share one
+    parameter set.
     """
+    dag, ties = shared_in(dag, shared)
     known = statistics.variables
     variables = {n: known[n] for n in dag.nodes if n in known}
     missing = [n for n in dag.nodes if n not in variables]
@@ -377,8 +421,12 @@ def estimated(
         raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")
+    statistics = agreeing(statistics, ties)
+    variables = {n: statistics.variables[n] for n in dag.nodes}
     if prior is not None and not bound:
-        prior = prior.bind(variables, statistics)
+        nodes = free_nodes(dag, variables, statistics, ties, ready or ())
+        prior = tied_prior(chosen(prior, variables, nodes, statistics), ties).bind(variables, statistics)
+    together = seen_together(ties, statistics, variables)
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
     for name in dag.nodes:
@@ -388,15 +436,37 @@ def estimated(
             continue
         child, parents = variables[name], [variables[p] for p in dag.parents(name)]
         family = family_of(child, parents)
-        imagined = None if prior is None else prior.imagine(child, parents)
+        imagined = None if prior is None else believed(prior, child, parents)
         if prior is not None and imagined is None:
             unspoken.append(name)
-        cpds[name] = family.estimate(child, parents, statistics.answer(family.needs(child, parents)), imagined, how)
+        seen = together[name] if name in together else statistics.answer(family.needs(child, parents))
+        cpds[name] = family.estimate(child, parents, seen, imagined, how)
     if unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
     by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
-    info = f"fitted from {statistics.weight:,.10g} rows, {by}"
-    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info)
+    info = f"fitted from {statistics.weight:,.10g} rows, {by}{shared_in_words(ties)}"
+    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
+
+
+def free_nodes(
+    dag: Dag, variables: Mapping[str, Variable], statistics: Statistics, ties: Sequence[Tie], ready: Container[str] = ()
+) -> Iterator[Node]:
+    """The nodes by which a prior may choose its numbers, with what was seen of each; of a tie its first node, with all it saw."""
+    together = seen_together(ties, statistics, variables)
+    again = {node for tie in ties for node in tie.nodes[1:]}
+    for name in dag.nodes:
+        if name not in again and name not in ready:
+            child, parents = variables[name], [variables[p] for p in dag.parents(name)]
+            seen = together[name] if name in together else statistics.answer(family_of(child, parents).needs(child, parents))
+            yield child, parents, seen
+
+
+def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd]) -> BayesNet:
+    """A network learned from incomplete rows with some of its distributions, and their edges, put in the place of others."""
+    kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
+    info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
+    options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
+    return BayesNet.of(dag, dict(bn.variables), kept, incomplete=bn.incomplete, ties=bn._ties, **options)
 
 
 def same_parameters(a: Cpd, b: Cpd) -> bool:
@@ -409,9 +479,8 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
-    if isinstance(a, LogisticCpd) and isinstance(b, LogisticCpd):
-        b = b.arranged(a.parents)
-        return bool(np.array_equal(a.intercept, b.intercept) and np.array_equal(a.coefficients, b.coefficients))
+    if isinstance(a, (LogisticCpd, RegressionCpd)) and isinstance(b, (LogisticCpd, RegressionCpd)):
+        return same_regressions(a, b)
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)
     finite = [[p.name for p in c.finite_parents] for c in (a, b)]

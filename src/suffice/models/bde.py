@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.errors import FitError, nearest
 from suffice.models.bayes_net import BayesNet
-from suffice.models.divergence import marginal
+from suffice.models.expected import marginal
 from suffice.statistics import Counts, Statistics
 from suffice.variables import Finite, Variable
 

@@ -5,35 +5,26 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from suffice.errors import ModelError
+import numpy as np
+
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.logistic import LogisticCpd
 from suffice.families.poisson import PoissonRates
 from suffice.inference.blocks import Hybrid
-from suffice.inference.counts import Counted, CountNode
+from suffice.inference.counts import Counted, CountNode, DensityNode
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.network import GaussianNode, Network
+from suffice.inference.network import Array, GaussianNode, Network
+from suffice.models.regressions import Density, closed, is_open
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-def tabled(cpd: LogisticCpd) -> Table:
-    """A logistic regression on finite parents as a table."""
-    if cpd.real_parents:
-        raise ModelError(
-            f"{cpd.child.name!r} is a logistic regression on the number {cpd.real_parents[0]!r}: there is no exact inference in "
-            "such a network yet; log_prob and sample work, and do({...}) with numbers for its real parents makes it a table"
-        )
-    return cpd.table()
-
-
 class Compiled:
     """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
 
     `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
+    `open` are the regressions that have no place among these: inference goes through `regressions` and `regression_rows`.
     """
 
     def __init__(self, bn: BayesNet) -> None:
@@ -44,31 +35,15 @@ class Compiled:
         self.real_index = {n: i for i, n in enumerate(self.reals)}
         self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, Count))
         self._cpds = {n: bn[n] for n in bn}
+        self.open = tuple(n for n in bn.dag.topological_order if is_open(bn[n]))
 
     @cached_property
     def network(self) -> Network:
-        factors = []
-        for i, name in enumerate(self.finite):
-            cpd = self._cpds[name]
-            if isinstance(cpd, LogisticCpd):
-                cpd = tabled(cpd)
-            assert isinstance(cpd, Table)
-            factors.append(((*(self.index[p] for p in cpd.parents), i), i, cpd.probs))
-        return Network.of([v.n_states for v in self.variables.values()], factors)
+        return self._network(stand_ins=False)
 
     @cached_property
     def gaussians(self) -> tuple[GaussianNode, ...]:
-        nodes: list[GaussianNode] = []
-        for name in self.reals:
-            cpd = self._cpds[name]
-            assert isinstance(cpd, (ConditionalGaussian, PoissonRates))
-            finite = tuple(self.index[p.name] for p in cpd.finite_parents)
-            if isinstance(cpd, PoissonRates):
-                nodes.append(CountNode.of(finite, cpd.rates))
-                continue
-            reals = tuple(self.real_index[p] for p in cpd.real_parents)
-            nodes.append(GaussianNode(finite, reals, cpd.intercept, cpd.coefficients, cpd.variance))
-        return tuple(nodes)
+        return tuple(self._node(name, stand_ins=False) for name in self.reals)
 
     @cached_property
     def tree(self) -> JunctionTree:
@@ -76,4 +51,39 @@ class Compiled:
 
     @cached_property
     def hybrid(self) -> Hybrid:
-        return Counted(self.network, self.gaussians) if self.counts else Hybrid(self.network, self.gaussians)
+        return _hybrid(self.network, self.gaussians)
+
+    @cached_property
+    def around_regressions(self) -> Hybrid:
+        """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
+        return _hybrid(self._network(stand_ins=True), tuple(self._node(name, stand_ins=True) for name in self.reals))
+
+    def _network(self, *, stand_ins: bool) -> Network:
+        factors: list[tuple[tuple[int, ...], int, Array]] = []
+        for i, name in enumerate(self.finite):
+            if stand_ins and name in self.open:
+                n = self.variables[name].n_states
+                factors.append(((i,), i, np.full(n, 1.0 / n)))
+                continue
+            cpd = closed(self._cpds[name])
+            assert isinstance(cpd, Table)
+            factors.append(((*(self.index[p] for p in cpd.parents), i), i, cpd.probs))
+        return Network.of([v.n_states for v in self.variables.values()], factors)
+
+    def _node(self, name: str, *, stand_ins: bool) -> GaussianNode:
+        if stand_ins and name in self.open:
+            return DensityNode.of((), np.zeros(()))
+        cpd = closed(self._cpds[name])
+        assert not isinstance(cpd, Table)
+        finite = tuple(self.index[p.name] for p in cpd.finite_parents)
+        if isinstance(cpd, Density):
+            return DensityNode.of(finite, cpd.logs)
+        if isinstance(cpd, PoissonRates):
+            return CountNode.of(finite, cpd.rates)
+        reals = tuple(self.real_index[p] for p in cpd.real_parents)
+        return GaussianNode(finite, reals, cpd.intercept, cpd.coefficients, cpd.variance)
+
+
+def _hybrid(network: Network, nodes: tuple[GaussianNode, ...]) -> Hybrid:
+    counted = any(isinstance(node, CountNode) for node in nodes)
+    return Counted(network, nodes) if counted else Hybrid(network, nodes)

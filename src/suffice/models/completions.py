@@ -124,11 +124,15 @@ def complete(bn: BayesNet, rows: RowEvidence, gaps: Gaps, origin: Ints, uniforms
     the other finite variables, of which the real ones tell no more, and then the real ones, each Gaussian given what is before.
     """
     compiled, order = bn.compiled, {n: i for i, n in enumerate(bn)}
+    if compiled.open:
+        from suffice.models.regression_completions import complete_beside_regressions
+
+        return complete_beside_regressions(bn, rows, gaps, origin, uniforms)
     impossible = np.zeros(len(rows.codes), bool)
     for v in sorted({v for node in compiled.gaussians for v in node.finite_parents}):
         name = compiled.finite[v]
         own = np.flatnonzero((rows.codes[:, v] == NONE) & ~impossible)
-        probs = _shared_posterior(bn, name, rows, own, origin)
+        probs = shared_posterior(bn, name, rows, own, origin)
         impossible[own[np.isnan(probs[:, 0])]] = True
         rows.codes[own, v] = picked(probs, uniforms[own, order[name]])
     places = [order[n] for n in compiled.finite]
@@ -136,9 +140,9 @@ def complete(bn: BayesNet, rows: RowEvidence, gaps: Gaps, origin: Ints, uniforms
     impossible |= complete_finite(compiled.network, rows.codes, finite, uniforms[:, places])
     for m, name in enumerate(compiled.reals):
         own = np.flatnonzero(gaps.reals[:, m] & ~impossible)
-        moments = _shared_posterior(bn, name, rows, own, origin)
+        moments = shared_posterior(bn, name, rows, own, origin)
         impossible[own[np.isnan(moments[:, 0])]] = True
-        rows.reals[own, m] = _numbers(moments, uniforms[own, order[name]], name in compiled.counts)
+        rows.reals[own, m] = numbers_of(moments, uniforms[own, order[name]], name in compiled.counts)
     rows.codes[impossible[:, None] & gaps.finite] = NONE
     rows.reals[impossible[:, None] & gaps.reals] = np.nan
     return impossible
@@ -201,7 +205,7 @@ def _marginals(network: Network, asked: Codes, wanted: Flags) -> Iterator[tuple[
             yield v, own, probs[which[own] - first, starts[v] : starts[v + 1]]
 
 
-def _shared_posterior(bn: BayesNet, name: str, rows: RowEvidence, some: Ints, origin: Ints) -> Array:
+def shared_posterior(bn: BayesNet, name: str, rows: RowEvidence, some: Ints, origin: Ints) -> Array:
     """The posterior of a node in some of the rows; copies of a row that are still equal are asked about once."""
     numbers = rows.reals[some].view(np.int64).reshape(len(some), rows.reals.shape[1])
     keys = _keys(np.concatenate([origin[some, None], rows.codes[some].astype(np.int64), numbers], axis=1))
@@ -232,7 +236,7 @@ def picked(probs: Array, uniforms: Array) -> Ints:
     return codes
 
 
-def _numbers(moments: Array, uniforms: Array, counts: bool) -> Array:
+def numbers_of(moments: Array, uniforms: Array, counts: bool) -> Array:
     """Real cells by their means and variances, and counts, whose finite parents are known by now, by their rates."""
     from scipy.special import ndtri
     from scipy.stats import poisson

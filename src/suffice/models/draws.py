@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import no_posterior
 from suffice.families.regression import posteriors
 from suffice.inference.network import NONE, Array, GaussianNode
+from suffice.statistics import Counts
 
 SMALL = 0.1
 """Gamma variables of a smaller shape than this are drawn as logs: they may lie below the smallest double."""
@@ -46,7 +48,8 @@ class DrawnTable:
     """A table whose rows have Dirichlet posteriors, as a factor: those rows, and of an observed child that state, which are left.
 
     `number` has the numbers of the variables that are not observed, `observed` the codes of the others. A table that is
-    `certain`, set by an intervention, is always itself.
+    `certain`, set by an intervention, is always itself. One that is `shared` is drawn whole, whatever is observed: nodes that
+    share it then have the same draws from equal generators.
 
     >>> from suffice.learning.fit import fit
     >>> from suffice.families.priors import Dirichlet
@@ -56,24 +59,44 @@ class DrawnTable:
     ((0, 1), (2, 2), (1000, 4))
     """
 
-    def __init__(self, cpd: Table, number: Mapping[str, int], observed: Mapping[str, Any], certain: bool = False) -> None:
+    def __init__(
+        self,
+        cpd: Table,
+        number: Mapping[str, int],
+        observed: Mapping[str, Any],
+        certain: bool = False,
+        shared: bool = False,
+    ) -> None:
         family = (*cpd.parents, cpd.child.name)
         rows = tuple(observed.get(p, slice(None)) for p in cpd.parents)
         self.scope = tuple(number[v] for v in family if v not in observed)
         self.child = number[cpd.child.name] if cpd.child.name not in observed else NONE
         self._state = observed.get(cpd.child.name, slice(None))
-        self._probs = cpd.probs[rows].reshape(-1, cpd.child.n_states)
         self.shape = cpd.probs[(*rows, self._state)].shape
-        self._alpha = None if certain else _counts(cpd)[rows].reshape(self._probs.shape)
+        places = np.arange(cpd.probs.size // cpd.child.n_states).reshape(cpd.probs.shape[:-1])
+        self._rows = places[rows].reshape(-1) if shared else slice(None)  # which of the rows that are drawn are left
+        drawn = () if shared else rows
+        self._whole = shared
+        self._probs = cpd.probs[drawn].reshape(-1, cpd.child.n_states)
+        self._alpha = None if certain else _counts(cpd)[drawn].reshape(self._probs.shape)
+        self._belief = None if certain or isinstance(cpd.imagined, Counts) else cpd.imagined
+
+    @property
+    def n_spare(self) -> int:
+        """How many more parameters a draw has than are left."""
+        return int(self._probs.size) - math.prod(self.shape) if self._whole else 0
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n tables, flat: [n, cells]."""
         if self._alpha is None:
-            return np.repeat(self._probs[:, self._state].reshape(1, -1), n, axis=0)
-        drawn = dirichlet(self._alpha, n, rng)
-        empty = self._alpha.sum(axis=1) <= 0.0
-        drawn[:, empty] = self._probs[empty]
-        return drawn[:, :, self._state].reshape(n, -1)
+            return np.repeat(self._probs[self._rows, self._state].reshape(1, -1), n, axis=0)
+        if self._belief is not None:
+            drawn = self._belief.drawn(self._alpha, n, rng)
+        else:
+            drawn = dirichlet(self._alpha, n, rng)
+            empty = self._alpha.sum(axis=1) <= 0.0
+            drawn[:, empty] = self._probs[empty]
+        return drawn[:, self._rows][:, :, self._state].reshape(n, -1)
 
 
 class DrawnGaussian:
@@ -120,9 +143,10 @@ class DrawnGaussian:
 
 
 def _counts(cpd: Table) -> Array:
+    """What was seen and imagined; with a prior that imagines no counts, what was seen."""
     if cpd.imagined is None or cpd.seen is None:
         raise no_posterior(cpd.child)
-    return (cpd.seen + cpd.imagined).dense()
+    return (cpd.seen + cpd.imagined if isinstance(cpd.imagined, Counts) else cpd.seen).dense()
 
 
 def _root(inverse: Array) -> Array:

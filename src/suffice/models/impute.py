@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from suffice.engines.passing import Passed, Passing, passing
 from suffice.engines.sources import Kind
 from suffice.errors import ModelError, listed, note
 from suffice.inference.most_probable import most_probable
-from suffice.inference.network import HINTED, NONE
+from suffice.inference.network import HINTED, NONE, Network
 from suffice.inference.rows import marginals_in_rows
 from suffice.models.completions import Completions
 from suffice.models.filling import Fill, filled
+from suffice.models.regressions import reduced
 from suffice.models.row_evidence import RowEvidence, present, row_evidence
 from suffice.models.row_frames import checked_size
 from suffice.models.row_posteriors import Impossible, best, row_posterior
@@ -163,12 +165,17 @@ class Gaps:
                 self._parts[name].append((start + gaps, full[gaps, i]))
         return impossible
 
+    @cached_property
+    def _network(self) -> Network:
+        """The finite network; regressions on numbers, which are no columns here, must be barren."""
+        return reduced(self._bn, self._variables).compiled.network
+
     def _completed(self, codes: Ints, columns: Ints) -> Ints | None:
         """A row with its gaps filled, or None if it is impossible. Nodes that are no columns are summed out."""
         key = codes.tobytes()
         if key not in self._explained:
             targets = columns[codes[columns] == NONE]
-            found = most_probable(self._bn.compiled.network, targets, codes)
+            found = most_probable(self._network, targets, codes)
             completed = codes.copy()
             completed[targets] = found.codes
             self._explained[key] = completed if np.isfinite(found.log_prob) else None

@@ -13,6 +13,7 @@ fixed has no Gaussian, which would need a variance above zero, so its value move
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
-from suffice.families.logistic import LogisticCpd
 from suffice.graphs import Dag
 from suffice.models.evidence import (
     as_mapping,
@@ -33,6 +33,7 @@ from suffice.models.evidence import (
     numbers_by_state,
     unknown_node,
 )
+from suffice.models.regressions import REGRESSIONS, Regressed
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
     if not kept:
         raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
     cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(bn[n], values) for n in kept}
+    untouched = [n for n in kept if cpds[n] is bn[n]]
     return BayesNet.of(
         Dag({n: cpd.parents for n, cpd in cpds.items()}),
         kept,
@@ -56,6 +58,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
         estimate=bn.estimate,
         fit_info=f"{bn.fit_info}; then do({in_words(interventions)})",
         intervened=bn.intervened | set(interventions),
+        ties=[tie for tie in (tie.only(untouched) for tie in bn.ties) if len(tie.nodes) > 1],
     )
 
 
@@ -91,9 +94,8 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
 
     It has no posterior: its moments speak of the parents that it no longer has.
     """
-    if isinstance(cpd, LogisticCpd):
-        rest = cpd.without({p: values[p] for p in cpd.real_parents if p in values})
-        return rest if rest.real_parents else rest.table()
+    if isinstance(cpd, REGRESSIONS):
+        return _regression_without(cpd, {p: values[p] for p in cpd.real_parents if p in values})
     if not isinstance(cpd, ConditionalGaussian) or not any(p in values for p in cpd.real_parents):
         return cpd
     at = np.array([values.get(p, 0.0) for p in cpd.real_parents])
@@ -105,3 +107,17 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
         cpd.coefficients[..., left],
         cpd.variance,
     )
+
+
+def _regression_without(cpd: Regressed, values: Mapping[str, float]) -> Cpd:
+    """A regression with some of its numbers set; of states, with all of them, it is a table."""
+    trials = cpd.family.trials
+    if trials in values:
+        raise ModelError(
+            f"{trials!r} holds the trials of {cpd.child.name!r} and cannot be set: observe it instead, given={{{trials!r}: "
+            f"{values[str(trials)]:g}}}"
+        )
+    if not values:
+        return cpd
+    rest = replace(cpd.without(values), fitted=None)  # its covariance speaks of parents that it no longer has
+    return rest.table() if isinstance(rest.child, Finite) and not rest.real_parents else rest

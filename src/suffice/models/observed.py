@@ -8,6 +8,7 @@ a sum over the states that it may have is left to be done in logs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,9 @@ def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
 
 def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
+    if bn.compiled.open:
+        parts = np.array_split(np.arange(len(seen.codes)), max(1, -(-len(seen.codes) // PART)))
+        return np.concatenate([_hybrid_log_probs(bn, seen.take(some)) for some in parts])
     network = bn.compiled.network
     numbers = np.flatnonzero(~np.isnan(seen.reals).all(axis=1))
     if not len(numbers):
@@ -115,26 +119,31 @@ def finite_log_probs(network: Network, codes: Codes) -> Array:
 
 def _hybrid_log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     from suffice.models.hybrid import _named
+    from suffice.models.regression_rows import log_probs as beside_regressions
 
+    rows = Rows(seen.codes.astype(np.int64), seen.reals)
     with _named(bn):
-        return _in_halves(bn.compiled.hybrid, Rows(seen.codes.astype(np.int64), seen.reals))
+        if bn.compiled.open:
+            return _in_halves(lambda some: beside_regressions(bn, some), rows)
+        hybrid = bn.compiled.hybrid
+        return _in_halves(lambda some: summed(hybrid, some, _Densities(hybrid, some)), rows)
 
 
-def _in_halves(hybrid: Hybrid, rows: Rows) -> Array:
+def _in_halves(answer: Callable[[Rows], Array], rows: Rows) -> Array:
     """Half as many rows at a time where all together are too large."""
     try:
-        return _summed(hybrid, rows)
+        return answer(rows)
     except ManyConfigurations:
         raise
     except TooLarge:
         if len(rows.codes) == 1:
             raise
         halves = np.array_split(np.arange(len(rows.codes)), 2)
-        return np.concatenate([_in_halves(hybrid, rows.take(half)) for half in halves])
+        return np.concatenate([_in_halves(answer, rows.take(half)) for half in halves])
 
 
-def _summed(hybrid: Hybrid, rows: Rows) -> Array:
-    densities = _Densities(hybrid, rows)
+def summed(hybrid: Hybrid, rows: Rows, densities: _Densities) -> Array:
+    """ln of the sum over all finite variables that are not observed, what is known of the real cells being `densities`."""
     result, closed = densities.constant, ~densities.open
     result[closed] += finite_log_probs(hybrid.network, rows.codes[closed])
     still_open = np.flatnonzero(densities.open)

@@ -1,8 +1,9 @@
 """Questions to a network: posteriors, all marginals, the probability of evidence, most probable states.
 
-A question that names only finite variables needs only the finite part of the network: no finite node has a real parent,
-so real nodes without evidence are barren. Other questions go to `hybrid`, sampling to `approximate`, credible intervals to
-`intervals`: each has functions of the same names, which take targets as names and evidence as `Observed`.
+Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then a question that names only
+finite variables needs only the finite part of the network: no finite node has a real parent, so real nodes without evidence are
+barren. Other questions go to `hybrid`, sampling to `approximate`, credible intervals to `intervals`: each has functions of the
+same names, which take targets as names and evidence as `Observed`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, listed, note
 from suffice.inference.most_probable import most_probable as explanation
 from suffice.inference.posterior import conditional
 from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
 from suffice.models.poisson_mixture import PoissonMixture
+from suffice.models.regressions import REGRESSIONS, answerable, reduced
 
 if TYPE_CHECKING:
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -45,8 +47,7 @@ def query(
     check_not_observed(bn, names, evidence)
     if interval is not None and method is not None:
         raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
-    if bn.compiled.counts:
-        _check_counts(bn, names, evidence, method, interval)
+    _check_families(bn, names, evidence, method, interval)
     if method is not None:
         from suffice.models import approximate
 
@@ -55,6 +56,7 @@ def query(
         from suffice.models import intervals
 
         return intervals.query(bn, names, evidence, interval, draws, seed)
+    bn, evidence = without_regressions(bn, names, evidence)
     if needs_reals(bn, names, evidence):
         from suffice.models import hybrid
 
@@ -62,20 +64,36 @@ def query(
     return _finite(bn, names, evidence)
 
 
-def _check_counts(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
-    """Refuse ways of answering that know no counts, where the answer depends on one."""
+def _check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
+    """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
     from suffice.inference.sampling import Gibbs
     from suffice.models.requisite import Question
 
-    if interval is None and not isinstance(method, Gibbs):
+    known = bn.compiled.counts.union(n for n in bn if isinstance(bn[n], REGRESSIONS))
+    if not known or (interval is None and not isinstance(method, Gibbs)):
         return
-    counts = [n for n in Question.of(bn, names, evidence).nodes if n in bn.compiled.counts]
-    if counts:
+    wrong = [n for n in Question.of(bn, names, evidence).nodes if n in known]
+    if wrong:
+        what = "regression" if isinstance(bn[wrong[0]], REGRESSIONS) else "count"
         how = "Gibbs sampling does" if interval is None else "intervals of answers do"
         raise ModelError(
-            f"the answer depends on the count {counts[0]!r}, which {how} not know yet; ask exactly, without a method, or by "
+            f"the answer depends on the {what} {wrong[0]!r}, which {how} not know yet; ask exactly, without a method, or by "
             "LikelihoodWeighting()"
         )
+
+
+def without_regressions(bn: BayesNet, names: Iterable[str], evidence: Observed) -> tuple[BayesNet, Observed]:
+    """The network and the evidence of a question that has no open regressions any more."""
+    if not bn.compiled.open:
+        return bn, evidence
+    small = reduced(bn, names, *_observed_in(bn, evidence))
+    return small, observed(small, evidence.given)
+
+
+def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], list[str]]:
+    """The numbers that are observed, and the finite variables of which there is evidence."""
+    numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
+    return numbers, [n for n in evidence.given if n not in numbers]
 
 
 def _as_asked(answer: Any, names: tuple[str, ...]) -> Any:
@@ -97,6 +115,8 @@ def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribut
 def marginals(bn: BayesNet, given: Given = None) -> Marginals:
     """p(x | given) of every node x."""
     evidence = observed(bn, given)
+    if bn.compiled.open:
+        return _marginals_beside_regressions(bn, evidence)
     compiled = bn.compiled
     if compiled.reals:
         from suffice.models import hybrid
@@ -108,11 +128,27 @@ def marginals(bn: BayesNet, given: Given = None) -> Marginals:
     return Marginals(compiled.variables, answer.probs, answer.start, answer.log_prob, evidence.given, index=compiled.index)
 
 
+def _marginals_beside_regressions(bn: BayesNet, evidence: Observed) -> Marginals:
+    """Those of the nodes that have a formula; the others are left out, with a note."""
+    from suffice.models import hybrid
+
+    names = answerable(bn, *_observed_in(bn, evidence))
+    small, known = without_regressions(bn, names, evidence)
+    left_out = [n for n in bn if n not in names]
+    if left_out:
+        note(
+            f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
+            f"distribution; draw it with query({left_out[0]!r}, ..., method=LikelihoodWeighting())"
+        )
+    return hybrid.marginals(small, known).only(names)
+
+
 def log_prob_of(bn: BayesNet, given: Given) -> float:
     """ln p(given); −inf for evidence that cannot be."""
     evidence = observed(bn, given)
     if not evidence.given:
         return 0.0
+    bn, evidence = without_regressions(bn, (), evidence)
     if evidence.reals:
         from suffice.models import hybrid
 
@@ -128,6 +164,7 @@ def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str
     else:
         names = checked_targets(bn, targets)
         check_not_observed(bn, names, evidence)
+    bn, evidence = without_regressions(bn, names, evidence)
     if needs_reals(bn, names, evidence):
         from suffice.models import hybrid
 

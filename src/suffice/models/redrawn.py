@@ -63,12 +63,15 @@ class Redrawn:
         others = [n for n in known if n not in self._number and n not in real_nodes]
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
         self._question = question
-        self._tables = [
-            DrawnTable(bn[n], self._number, known, n in bn.intervened) for n in question.nodes if isinstance(bn[n], Table)
-        ]
+        together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
+        table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
+        self._tables = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
         self._gaussians = [DrawnGaussian(bn[n], self._number, self._real_number) for n in real_nodes]
         self._groups = self._grouped(real_nodes)
-        self._rngs = [np.random.default_rng(s) for s in seeds.spawn(len(self._tables) + len(self._gaussians))]
+        names = [*table_nodes, *real_nodes]
+        own = dict(zip(names, seeds.spawn(len(names)), strict=True))
+        first = {together.get(n, n): n for n in reversed(names)}  # of the nodes that share their parameters, one gives the seed
+        self._rngs = [np.random.default_rng(own[first[together.get(n, n)]]) for n in names]
         self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
         self._network = self._as_network([1] * len(self._groups))
 
@@ -109,7 +112,7 @@ class Redrawn:
     def answers(self, n: int, size: int) -> Array:
         """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
         result = np.empty((n, size))
-        numbers = self._network.tables.size + sum(g.n_numbers for g in self._gaussians)
+        numbers = self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
         numbers += sum(g.n_configurations * len(g.members) for g in self._groups)
         step = max(1, min(n, NUMBERS // max(1, numbers, size)))
         for start in range(0, n, step):

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from suffice.engines.passing import Passing
 from suffice.errors import note
 from suffice.inference.rows import posteriors
+from suffice.models import regression_rows
+from suffice.models.direct_posteriors import applies, direct_posterior, direct_rows
 from suffice.models.row_evidence import RowEvidence
 
 if TYPE_CHECKING:
@@ -24,7 +26,23 @@ MOMENTS = ("mean", "variance")
 
 def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """A line per row: the probabilities of the target's states, or its mean and variance; NaN where a row is impossible."""
+    if not applies(bn, target):
+        return _inferred(bn, target, seen)
+    direct = direct_rows(bn, target, seen)
+    if direct.all():
+        return direct_posterior(bn, target, seen)
+    result = np.empty((len(direct), bn.compiled.variables[target].n_states))
+    for rows, answer in ((np.flatnonzero(direct), direct_posterior), (np.flatnonzero(~direct), _inferred)):
+        if len(rows):
+            result[rows] = answer(bn, target, seen.take(rows))
+    return result
+
+
+def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+    """By inference, in rows that leave other nodes to be summed out."""
     compiled = bn.compiled
+    if compiled.open:
+        return regression_rows.row_posterior(bn, target, seen)
     if target not in compiled.index:
         return _hybrid(bn, target, seen)
     with_numbers = ~np.isnan(seen.reals).all(axis=1)

@@ -12,16 +12,21 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
 from suffice.families.family import Cpd
-from suffice.families.logistic import LogisticCpd
+from suffice.families.logistic_cpd import LogisticCpd
 from suffice.families.poisson import PoissonRates, Rates
+from suffice.families.regression_cpd import RegressionCpd
+from suffice.families.written_regression import Regression
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
 
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
-    """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states."""
-    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, LogisticCpd)):
+    """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states, a
+    regression is of what its family is for."""
+    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, LogisticCpd, RegressionCpd)):
         return _fitting(name, given, parents, known)
+    if isinstance(given, Regression):
+        return _regression(name, given, parents, known)
     if isinstance(given, (Gaussian, Rates)):
         kind, what = (Real, "a Gaussian") if isinstance(given, Gaussian) else (Count, "rates")
         child = known.setdefault(name, kind(name))
@@ -52,8 +57,18 @@ _NEEDED: dict[type, str] = {
 }
 
 
+def _regression(name: str, given: Regression, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
+    if name not in known and given.kind is None:
+        raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
+    child = known.setdefault(name, given.kind(name)) if given.kind is not None else known[name]
+    return given.bound(child, [known[p] for p in parents])
+
+
 def _fitting(
-    name: str, given: Table | ConditionalGaussian | PoissonRates | LogisticCpd, parents: Sequence[str], known: dict[str, Variable]
+    name: str,
+    given: Table | ConditionalGaussian | PoissonRates | LogisticCpd | RegressionCpd,
+    parents: Sequence[str],
+    known: dict[str, Variable],
 ) -> Cpd:
     """A CPD of another network, which must be of this node, these parents, and the same states."""
     if given.child.name != name or set(given.parents) != set(parents):

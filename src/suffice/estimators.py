@@ -1,1 +1,0 @@
-"""scikit-learn adapters: networks and regressions with `fit`, `predict` and `predict_proba`."""

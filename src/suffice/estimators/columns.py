@@ -1,0 +1,138 @@
+"""What scikit-learn passes, arrays and frames, as columns with names, and its labels as states."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_consistent_length, column_or_1d, validate_data
+
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, listed
+from suffice.variables import Bins, Finite, Real, state_text
+
+
+class Frame(NamedTuple):
+    """Columns by name, and which of them hold numbers."""
+
+    columns: dict[str, Any]
+    numbers: frozenset[str]
+
+
+def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
+    """The columns of X, checked by scikit-learn's rules: `reset` for the first time, else against what was seen then.
+
+    The columns of an array are `x0`, `x1`, …; a column of a frame that is not of numbers (text, categories, booleans) is kept
+    as it is, and will be finite. A missing cell of a number is NaN.
+    """
+    mixed = _mixed(X)
+    if mixed is None:
+        X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=_finite(estimator))
+        names = _names(estimator)
+        return Frame({n: X[:, j] for j, n in enumerate(names)}, frozenset(names))
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if len(mixed) == 0:
+        raise DataError("there is not 1 sample: the frame has no rows")
+    columns = {str(s.name): s for s in mixed.iter_columns()}
+    numbers = frozenset(n for n, s in columns.items() if s.dtype.is_numeric())
+    cells = {n: _numbers(estimator, n, s) if n in numbers else s.to_native() for n, s in columns.items()}
+    return Frame(cells, numbers)
+
+
+def classes(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The labels that occur, sorted, and the number of each row's.
+
+    >>> classes(["b", "a", "b"])
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, codes
+
+
+def states(labels: npt.NDArray[Any]) -> list[str]:
+    """Labels as states: their texts, or their numbers where two have the same text.
+
+    >>> states(np.array([0, 1])), states(np.array([""]))
+    (['0', '1'], ['0'])
+    """
+    texts = [state_text(label) for label in labels.tolist()]
+    return texts if all(texts) and len(set(texts)) == len(texts) else [str(i) for i in range(len(texts))]
+
+
+class Target(NamedTuple):
+    """The column of what is to be predicted, and its variable."""
+
+    cells: Any
+    variable: Any
+
+
+def labelled(name: str, labels: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Target:
+    """The column of classes."""
+    import pyarrow as pa
+
+    variable = Finite(name, states(labels))
+    return Target(
+        pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(variable.states, pa.string())), variable
+    )
+
+
+def rows(frame: Frame, X: Any, target: Target, sample_weight: Any, variables: Any = None, bins: Any = None) -> Data:
+    """The rows as the library reads them. What is not declared by `variables` is `Real`, or in `bins`, if it is a number."""
+    name = target.variable.name
+    if name in frame.columns:
+        raise DataError(f"a feature has the name {name!r} of the node of what is predicted: give that another, target='label'")
+    check_consistent_length(X, target.cells)
+    cut = bins if bins is None or isinstance(bins, Bins) else Bins(bins)
+    declared = dict.fromkeys(frame.numbers, Real if cut is None else cut)
+    declared |= _declared(variables, frame)
+    weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+    return scan({**frame.columns, name: target.cells}, {**declared, name: target.variable}, weights=weights)
+
+
+def _declared(variables: Any, frame: Frame) -> dict[str, Any]:
+    said = {} if variables is None else variables if isinstance(variables, dict) else {v.name: v for v in variables}
+    unknown = [n for n in said if n not in frame.columns]
+    if unknown:
+        raise FitError(f"variables declares {listed(unknown)}, and the features are {listed(frame.columns)}")
+    return said
+
+
+def _mixed(X: Any) -> Any:
+    """A frame with columns that are not of numbers, as narwhals knows it; None for anything else."""
+    if not hasattr(X, "columns"):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or all(s.dtype.is_numeric() for s in frame.iter_columns()):
+        return None
+    return frame
+
+
+def _numbers(estimator: Any, name: str, series: Any) -> npt.NDArray[np.float64]:
+    cells = np.array(series.cast(_float()).to_numpy(), dtype=np.float64)
+    if np.isinf(cells).any() or (_finite(estimator) is True and np.isnan(cells).any()):
+        what = "infinity" if np.isinf(cells).any() else "missing cells (NaN)"
+        raise DataError(f"the column {name!r} of X has {what}, of which {type(estimator).__name__} learns nothing")
+    return cells
+
+
+def _float() -> Any:
+    import narwhals as nw
+
+    return nw.Float64
+
+
+def _finite(estimator: Any) -> Any:
+    return "allow-nan" if estimator.__sklearn_tags__().input_tags.allow_nan else True
+
+
+def _names(estimator: Any) -> list[str]:
+    given = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(n) for n in given]

@@ -1,0 +1,168 @@
+"""The gamma distribution: p(x | a, b) = b^a / Γ(a) · x^(a−1) exp(−bx), x > 0; as a prior, of rates and of precisions.
+
+T(x) = (ln x, x),   h(x) = 1,   η = (a − 1, −b),   A(η) = ln Γ(a) − a ln b
+E[T] = (ψ(a) − ln b, a/b),   Var[T] = ((ψ′(a), 1/b), (1/b, a/b²))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from suffice.errors import FitError, ModelError
+from suffice.exponential.family import Family, generator
+from suffice.exponential.family_and_prior import FamilyAndPrior
+from suffice.exponential.interval import Interval, tail
+from suffice.exponential.saddle import log_poisson
+from suffice.exponential.shapes import keep, vectors
+from suffice.exponential.special import (
+    HALF_LOG_2PI,
+    excess_over_log,
+    inverse_log_minus_digamma,
+    log_gamma_step,
+    log_minus_digamma,
+    stirling_rest,
+)
+from suffice.exponential.statistic import Array
+from suffice.exponential.student_t import plain
+from suffice.exponential.values import bounded, observed
+
+EQUAL = 1e-14
+"""ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gamma(FamilyAndPrior):
+    """A gamma distribution of positive numbers, or of a rate: the conjugate prior of Poisson, of Exponential, and of the
+    precision 1/σ² of NormalKnownMean. (`suffice.Gamma` is something else: it imagines rows for the nodes of a network.)
+
+    >>> from suffice.exponential import Exponential
+    >>> posterior = Gamma(2.0, 3.0) + Exponential().statistic([1.0, 2.0])
+    >>> posterior, posterior.mean, posterior.predictive()
+    (Gamma(shape=4.0, rate=6.0, of=Exponential()), 0.6666666666666666, Lomax(shape=4.0, scale=6.0))
+    >>> Gamma().estimate(Gamma().statistic([1.0, 2.0, 4.0])).mean
+    2.3333333333333335
+    """
+
+    shape: Any = None
+    rate: Any = None
+    of: Family | None = None
+
+    names: ClassVar[tuple[str, ...]] = ("shape", "rate")
+    support: ClassVar[str] = "positive numbers"
+
+    def __post_init__(self) -> None:
+        checked = {n: bounded(v, f"the {n} of Gamma", 0.0, open=True) for n in self.names if (v := getattr(self, n)) is not None}
+        keep(self, shape=checked.get("shape"), rate=checked.get("rate"))
+
+    def given(self) -> Self:
+        """This, if it has its parameters."""
+        self._need("shape")
+        return self
+
+    @property
+    def mean(self) -> Any:
+        """E[x] = a/b."""
+        return plain(self._need("shape") / self._need("rate"))
+
+    @property
+    def variance(self) -> Any:
+        """Var[x] = a/b²."""
+        return plain(self._need("shape") / self._need("rate") ** 2)
+
+    @property
+    def mode(self) -> Any:
+        """(a − 1)/b; refused where a < 1, whose density has no greatest value."""
+        shape = self._need("shape")
+        if np.any(shape < 1.0):
+            raise ModelError(f"Gamma has no mode where the shape, here {shape.min():g}, is below 1: its density is infinite at 0")
+        return plain((shape - 1.0) / self._need("rate"))
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """The equal-tailed interval of this probability."""
+        from scipy.special import gammainccinv, gammaincinv
+
+        outside, shape, rate = tail(level), self._need("shape"), self._need("rate")
+        return Interval(plain(gammaincinv(shape, outside) / rate), plain(gammainccinv(shape, outside) / rate))
+
+    def sufficient(self, x: Any) -> Array:
+        x = observed(x, "Gamma")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.stack([np.log(x), x], axis=-1)
+
+    def log_base(self, x: Any) -> Array:
+        return np.where(observed(x, "Gamma") > 0.0, 0.0, -np.inf)
+
+    @property
+    def natural(self) -> Array:
+        return np.stack([self._need("shape") - 1.0, -self._need("rate")], axis=-1)
+
+    def from_natural(self, eta: Any) -> Self:
+        eta = vectors(eta, "η of Gamma", 2)
+        shape = bounded(eta[..., 0] + 1.0, "η₁ + 1 of Gamma", 0.0, open=True)
+        return type(self)(shape, bounded(-eta[..., 1], "−η₂ of Gamma", 0.0, open=True))
+
+    def from_mean(self, mu: Any) -> Self:
+        """The solution of ln a − ψ(a) = ln E[x] − E[ln x], by Newton, and b = a/E[x]."""
+        mu = vectors(mu, "E[T] of Gamma", 2)
+        mean = bounded(mu[..., 1], "E[x] of Gamma", 0.0, open=True)
+        gap = np.log(mean) - mu[..., 0]
+        if np.any(gap <= EQUAL * (1.0 + np.abs(mu[..., 0]))):
+            raise FitError(
+                "Gamma has no member with E[ln x] as large as ln E[x], that is, no estimate where all numbers are equal, or less "
+                "than a millionth apart: the shape would be infinite"
+            )
+        shape = inverse_log_minus_digamma(gap)
+        return type(self)(shape, shape / mean)
+
+    def log_normaliser(self, eta: Any = None) -> Array:
+        from scipy.special import gammaln
+
+        shape, rate = self._both(eta)
+        return np.asarray(gammaln(shape) - shape * np.log(rate))
+
+    def gradient(self, eta: Any = None) -> Array:
+        from scipy.special import digamma
+
+        shape, rate = self._both(eta)
+        return np.stack([digamma(shape) - np.log(rate), shape / rate], axis=-1)
+
+    def hessian(self, eta: Any = None) -> Array:
+        from scipy.special import polygamma
+
+        shape, rate = self._both(eta)
+        entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate**2]
+        return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
+
+    def log_prob(self, x: Any) -> Array:
+        """ln a/x + ln Pois(a; bx), whose terms stay small where a is large: those of the plain formula are 1e9 at a = 1e8."""
+        x, (shape, rate) = observed(x, "Gamma"), self._both(None)
+        with np.errstate(over="ignore"):
+            scaled = rate * x
+        inside = (x > 0.0) & np.isfinite(scaled)
+        x, scaled = np.where(inside, x, 1.0), np.where(inside, scaled, 1.0)
+        return np.where(inside, np.log(shape) - np.log(x) + log_poisson(shape, scaled), -np.inf)
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
+        shape, rate = self._both(None)
+        return np.asarray(generator(n, seed).standard_gamma(shape, (n, *shape.shape)) / rate)
+
+    def entropy(self) -> Array:
+        """a − ln b + ln Γ(a) + (1 − a) ψ(a)."""
+        shape, rate = self._both(None)
+        own = 0.5 * np.log(shape) + HALF_LOG_2PI + stirling_rest(shape) - (1.0 - shape) * log_minus_digamma(shape)
+        return np.asarray(own - np.log(rate))
+
+    def kl(self, other: Self) -> Array:
+        """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
+        self._comparable(other)
+        (a, b), (c, d) = self._both(None), other._both(None)
+        shapes = log_gamma_step(a, c - a) - (c - a) * (np.log(a) - log_minus_digamma(a))
+        # a(r − 1) − c ln r − (c − a) ln … is gathered as a(r − 1 − ln r) + (a − c) ln r, r = d/b: no large terms for like rates.
+        return np.maximum(shapes + a * excess_over_log((d - b) / b) + (a - c) * np.log(d / b), 0.0)
+
+    def _both(self, eta: Any) -> tuple[Array, Array]:
+        member = self if eta is None else self.from_natural(eta)
+        return member._need("shape"), member._need("rate")

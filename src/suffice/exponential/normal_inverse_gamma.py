@@ -1,0 +1,152 @@
+"""Normal-inverse-gamma: the conjugate prior of a normal's mean and variance.
+
+    v ~ InverseGamma(a, b),   μ | v ~ Normal(m, v/κ)
+    p(μ, v) = √(κ/2πv) b^a/Γ(a) v^−(a+1) exp(−(2b + κ(μ − m)²)/2v)
+
+It is worth κ imagined rows of the mean, and 2a of the variance with the scatter 2b; seen rows join them by Chan's update.
+Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from suffice.errors import ModelError
+from suffice.exponential.centred import Centred, joined
+from suffice.exponential.family import Family, generator
+from suffice.exponential.interval import Interval, tail
+from suffice.exponential.prior import Prior
+from suffice.exponential.shapes import finite, keep
+from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth
+from suffice.exponential.statistic import Array
+from suffice.exponential.student_t import StudentT, plain
+from suffice.exponential.values import bounded, same, shown
+
+if TYPE_CHECKING:
+    from suffice.exponential.normal import Normal
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalInverseGamma(Prior):
+    """A distribution of a normal's mean and variance: `mean` with the weight of `count` rows, and an inverse gamma of the
+    variance. (`suffice.NormalInverseGamma` is something else: it imagines rows for the nodes of a network.)
+
+    >>> from suffice.exponential import Normal
+    >>> posterior = NormalInverseGamma(0.0, 1.0, 2.0, 3.0) + Normal().statistic([2.0, 4.0])
+    >>> posterior
+    NormalInverseGamma(mean=2.0, count=3.0, shape=3.0, scale=7.0, of=Normal())
+    >>> posterior.expected, posterior.predictive()
+    (Normal(mean=2.0, variance=3.5), StudentT(df=6.0, location=2.0, scale=1.7638342073763937))
+    """
+
+    mean: Any
+    count: Any
+    shape: Any
+    scale: Any
+    of: Family | None = None
+    rest: Any = field(default=None, repr=False)
+    """What of the mean a double cannot hold: a posterior remembers it, so that rows one by one make the same as all at once."""
+
+    names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
+
+    def __post_init__(self) -> None:
+        mean = finite(self.mean, "the mean of NormalInverseGamma")
+        rest = np.zeros(()) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
+        positive = {n: bounded(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
+        keep(self, mean=mean, **positive, rest=rest)
+
+    @property
+    def expected(self) -> Normal:
+        """The posterior means, E[μ] = m and E[v] = b/(a − 1), as a normal; refused where a ≤ 1, which has no E[v]."""
+        if np.any(self._a <= 1.0):
+            raise ModelError(f"the variance has no expectation where the shape, here {self._a.min():g}, is 1 or below")
+        return self._normal(self._b / (self._a - 1.0))
+
+    @property
+    def mode(self) -> Normal:
+        """The normal of largest p(μ, v): m and b/(a + 3/2)."""
+        return self._normal(self._b / (self._a + 1.5))
+
+    def interval(self, level: float = 0.95) -> dict[str, Interval]:
+        """Equal-tailed intervals of the `mean` (Student t) and the `variance` (inverse gamma)."""
+        from scipy.special import gammainccinv, gammaincinv
+
+        outside = tail(level)
+        low, high = self._b / gammainccinv(self._a, outside), self._b / gammaincinv(self._a, outside)
+        return {"mean": self.marginal_mean.interval(level), "variance": Interval(plain(low), plain(high))}
+
+    @property
+    def marginal_mean(self) -> StudentT:
+        """p(μ), the variance integrated out."""
+        return StudentT(plain(2.0 * self._a), self.mean, plain(np.sqrt(self._b / self._a / self._k)))
+
+    def log_prob(self, normal: Normal) -> Array:
+        """ln p(μ, v) at a normal's mean and variance; `normal` may be many side by side."""
+        from scipy.special import gammaln
+
+        if type(normal) is not type(self.family(None)):
+            raise ModelError(f"the density is one of normals, log_prob(Normal(mean, variance)), not of {normal!r}")
+        mean, v, a, b = normal._need("mean"), normal._need("variance"), self._a, self._b
+        top = 0.5 * np.log(self._k) - HALF_LOG_2PI + a * np.log(b) - gammaln(a)
+        return np.asarray(top - (a + 1.5) * np.log(v) - (b + 0.5 * self._k * (mean - self.mean) ** 2) / v)
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Normal:
+        """n draws of both, as so many normals side by side: the first axis of their parameters."""
+        rng, shape = generator(n, seed), self._a.shape
+        variance = self._b / rng.standard_gamma(self._a, (n, *shape))
+        return self._normal(variance, rng.standard_normal((n, *shape)) * np.sqrt(variance / self._k))
+
+    def plus(self, s: Centred) -> NormalInverseGamma:
+        """The posterior: κ + n, a + n/2, and b + ½ (scatter + κn/(κ+n) (x̄ − m)²)."""
+        mean, rest = np.asarray(self.mean)[..., None], np.asarray(self.rest)[..., None]
+        both, shape = joined(s, self._k, mean, rest, 2.0 * self._b[..., None, None])
+        parts = (a.reshape(shape) for a in (both.mean, both.weight, both.scatter, both.rest))
+        mean, count, scatter, rest = parts
+        return NormalInverseGamma(mean, count, self._a + 0.5 * s.count, 0.5 * scatter, s.family, rest)
+
+    def evidence(self, s: Centred) -> Array:
+        """ln Γ(a′)/Γ(a) + a ln b − a′ ln b′ + ½ ln κ/κ′ − n/2 ln 2π, with a′, b′, κ′ of the posterior."""
+        after, n = self.plus(s), s.count
+        b, c = self._b, after._b
+        slack = -self._a * log_growth(b, c - b) - 0.5 * n * np.log(c)
+        return np.asarray(log_gamma_step(self._a, 0.5 * n) + slack - 0.5 * np.log1p(n / self._k) - n * HALF_LOG_2PI)
+
+    def next_observation(self) -> StudentT:
+        """The Student t of the next x: 2a degrees, scale² = b(κ + 1)/aκ."""
+        return StudentT(plain(2.0 * self._a), self.mean, plain(np.sqrt(self._b / self._a * (1.0 + 1.0 / self._k))))
+
+    def family(self, of: Family | None) -> Family:
+        from suffice.exponential.normal import Normal
+
+        return super().family(Normal() if of is None and self.of is None else of)
+
+    def _normal(self, variance: Array, off: Any = 0.0) -> Normal:
+        from suffice.exponential.normal import Normal
+
+        return Normal(self.mean + off, variance)
+
+    @property
+    def _a(self) -> Array:
+        return np.asarray(self.shape)
+
+    @property
+    def _b(self) -> Array:
+        return np.asarray(self.scale)
+
+    @property
+    def _k(self) -> Array:
+        return np.asarray(self.count)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NormalInverseGamma):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.repr)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)
+        return f"NormalInverseGamma({', '.join(f'{n}={shown(v)}' for n, v in given if v is not None)})"

@@ -1,0 +1,143 @@
+"""Parameters and observations at the door: numbers, of a shape, inside their bounds; and how they are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import DataError, ModelError
+
+Array = npt.NDArray[np.float64]
+LARGEST = 2.0**53
+"""Not every whole number beyond is a double."""
+
+
+def numbers(value: Any, what: str) -> Array:
+    """Parameters as an array of numbers, none of them NaN.
+
+    >>> numbers([1, 2], "the rate")
+    array([1., 2.])
+    """
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be a number or an array of numbers, not {value!r}") from None
+    if np.isnan(array).any():
+        raise ModelError(f"{what} must be a number, not NaN")
+    return array
+
+
+def bounded(value: Any, what: str, low: float, high: float = np.inf, *, open: bool = False) -> Array:
+    """Parameters between two bounds, which they may reach unless `open`; never infinite.
+
+    >>> bounded(0.5, "p", 0, 1)
+    array(0.5)
+    """
+    array = numbers(value, what)
+    inside = (array > low) & (array < high) if open else (array >= low) & (array <= high)
+    wrong = ~(inside & np.isfinite(array))
+    if wrong.any():
+        least = f"above {low:g}" if open else f"of at least {low:g}"
+        bounds = f"a finite number {least}" if np.isinf(high) else f"a number between {low:g} and {high:g}"
+        raise ModelError(f"{what} must be {bounds}, not {array[wrong].flat[0]:g}")
+    return array
+
+
+def natural_numbers(value: Any, what: str, least: int) -> Array:
+    """Whole numbers that are not too small: the n of a binomial.
+
+    >>> natural_numbers(3, "n", 0)
+    array(3.)
+    """
+    array = bounded(value, what, least)
+    if np.any(array > LARGEST):
+        raise ModelError(f"{what} must be at most 2^53, not {array.max():g}: not every whole number is a double beyond")
+    if np.any(array != np.rint(array)):
+        raise ModelError(f"{what} must be a whole number, not {array[array != np.rint(array)].flat[0]:g}")
+    return array
+
+
+def held(array: Array) -> float | Array:
+    """A parameter as a family keeps it: a float, or an array that cannot be written to.
+
+    >>> held(np.array(2.5))
+    2.5
+    """
+    if array.ndim == 0:
+        return float(array)
+    array.flags.writeable = False
+    return array
+
+
+def observed(x: Any, what: str) -> Array:
+    """Observations as an array of numbers, none of them NaN: a missing value is not an observation.
+
+    >>> observed([0, 3], "Poisson")
+    array([0., 3.])
+    """
+    try:
+        array = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is about numbers, and {_no_number(x)!r} is none") from None
+    if np.isnan(array).any():
+        first = int(np.argwhere(np.isnan(array))[0][0]) if array.ndim else 0
+        raise DataError(f"{what} needs values, and the one at {first} is NaN, which means missing")
+    return array
+
+
+def _no_number(x: Any) -> Any:
+    """The first of some observations that is no number."""
+    try:
+        for value in np.asarray(x, dtype=object).reshape(-1):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                return value
+    except ValueError:
+        pass
+    return x
+
+
+def checked_weights(weights: Any, shape: tuple[int, ...]) -> Array:
+    """The weight of each observation: one per row (the first axis) or one per value; finite and not negative.
+
+    >>> checked_weights([1, 2], (2, 3)).shape, float(checked_weights(None, (2,)).sum())
+    ((2, 3), 2.0)
+    """
+    if weights is None:
+        return np.ones(shape)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"weights must be numbers, not {weights!r}") from None
+    if array.shape not in (shape, shape[:1]):
+        raise DataError(f"there are {shape[0]:,} rows, so the weights need the shape {shape[:1]}, not {array.shape}")
+    wrong = ~(np.isfinite(array) & (array >= 0.0))
+    if wrong.any():
+        i = int(np.argwhere(wrong)[0][0])
+        raise DataError(f"weights must be finite and not negative: the weight at {i} is {array[wrong].flat[0]:g}")
+    return np.broadcast_to(array.reshape(array.shape + (1,) * (len(shape) - array.ndim)), shape)
+
+
+def shown(value: Any) -> str:
+    """A parameter as a repr shows it: exactly where it is short.
+
+    >>> shown(2.5), shown(np.array([0.25, 0.75])), shown(np.zeros((100, 2)))
+    ('2.5', '[0.25, 0.75]', '<array of shape (100, 2)>')
+    """
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist()) if value.size <= 16 else f"<array of shape {value.shape}>"
+    return repr(value)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two parameters are equal, arrays by their values.
+
+    >>> same(np.array([1.0]), np.array([1.0])), same(None, 1.0)
+    (True, False)
+    """
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return a is not None and b is not None and bool(np.array_equal(a, b))
+    return bool(a == b)

@@ -1,0 +1,347 @@
+"""Generalised linear models: the mean of a node is a function of one linear predictor η = a + b·x of its parents' columns.
+
+    Linear                 y ~ Normal(η, σ²)
+    Probit                 p(second state) = Φ(η)
+    BinomialLogit          y ~ Binomial(n, 1/(1 + e^(−η))), n the parent `trials`
+    PoissonLog             y ~ Poisson(e^η)
+    NegativeBinomialLog    y ~ negative binomial, mean e^η and variance e^η + d e^(2η)
+    GammaLog               y ~ Gamma, mean e^η and variance d e^(2η)
+    GammaInverse           y ~ Gamma, mean 1/η and variance d/η²
+
+(`Logistic` has its own file: of K states it has K − 1 predictors.) Finite parents are coded by an indicator of every state but
+their first (`design`). There is no sufficient statistic of rows with numbers in them: the families are iterative. A pass over
+the rows at some θ = (a, b) gives `Sums`, which add; `learning.irls` takes them to the estimate of largest likelihood, less
+
+    ½ λ b P bᵀ     a ridge λ, the log-density of a normal prior of variance 1/λ for each effect (P: `design.shrunk`); in units of
+                   the dispersion where there is one
+
+McCullagh & Nelder 1989, Generalized Linear Models, 2nd ed., ch. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest
+from suffice.families.design import CELLS, are_numbers, filled, fixed, shrunk, terms
+from suffice.families.family import Array, Columns
+from suffice.families.regression_cpd import Fitted, RegressionCpd
+from suffice.statistics import Request
+from suffice.variables import Finite, Real, Variable
+
+MAX_PARAMETERS = 4096
+"""No regression has more parameters than this: its Hessian is 128 MiB."""
+
+
+class Sums(NamedTuple):
+    """What one pass over rows says at some parameters: Σ w ℓ, its gradient, its curvature, Σ w (y − μ)²/V(μ), Σ w.
+
+    ℓ is the log-likelihood of a row at dispersion 1 less that where a row has a predictor of its own: −½ of its deviance.
+    """
+
+    log_likelihood: float
+    gradient: Array
+    hessian: Array
+    pearson: float
+    weight: float
+
+
+class Summary(NamedTuple):
+    """What is known before the first iteration: Σ w, Σ w x of the columns, Σ w y (by state of a finite child), Σ w (offset),
+    Σ w n (trials), and Σ w `base`, what a log-likelihood has beside −½ of the deviance."""
+
+    weight: float
+    columns: Array
+    child: Array
+    offset: float
+    trials: float
+    base: float
+
+
+class Regressors(NamedTuple):
+    """A child, the parents that are columns of its regression, and the centre that their numbers are taken from."""
+
+    child: Variable
+    parents: tuple[Variable, ...]
+    centre: Array
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return terms(self.parents)
+
+
+class Blocks:
+    """The layout of θ: one linear predictor after the other, each an intercept and a coefficient per column."""
+
+    def places(self, at: Regressors) -> npt.NDArray[np.intp]:
+        """The column that each parameter belongs to, from 1; 0 of an intercept."""
+        return np.arange(1 + len(at.centre))
+
+    def predictors(self, at: Regressors, theta: Array) -> Array:
+        """θ as a row for each linear predictor."""
+        return theta.reshape(-1, 1 + len(at.centre))
+
+    def sizes(self, at: Regressors, s: Sums) -> Array:
+        """The size of each parameter's column: a change of the parameter times this is a change of its predictor."""
+        states = np.concatenate([[True], ~are_numbers(at.parents)])
+        diagonal = np.maximum(np.diag(s.hessian), 0.0).reshape(-1, len(states))
+        return np.where(states, 1.0, np.sqrt(diagonal / np.maximum(diagonal[:, :1], 1e-300))).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Glm(Blocks):
+    """The common part of regressions with one linear predictor. `offset` names a parent that adds to η as it is."""
+
+    ridge: float = 0.0
+    offset: str | None = None
+
+    iterative: ClassVar[bool] = True
+    response: ClassVar[int]
+    canonical: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
+    profiled: ClassVar[bool] = False
+    words: ClassVar[str]
+    trials: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
+            raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
+        for what in ("offset", "trials"):
+            if not isinstance(getattr(self, what), (str, type(None))):
+                raise FitError(f"the {what} of {type(self).__name__} is the name of a parent, not {getattr(self, what)!r}")
+
+    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
+        """Refuse variables that this family is not for."""
+        self.check_child(child)
+        names = [p.name for p in parents]
+        for what in ("offset", "trials"):
+            name = getattr(self, what)
+            if name is None:
+                continue
+            if name not in names:
+                raise FitError(
+                    f"the {what} {name!r} of {child.name!r} must be one of its parents: add the edge {name} -> {child.name}"
+                    f"{nearest(name, names)}"
+                )
+            if isinstance(parents[names.index(name)], Finite):
+                raise FitError(f"the {what} {name!r} of {child.name!r} must be a number, not states")
+        if self.offset is not None and self.offset == self.trials:
+            raise FitError(f"{self.offset!r} cannot be both the offset and the trials of {child.name!r}")
+        m = self.n_parameters(child, parents)
+        if m > MAX_PARAMETERS:
+            raise too_many(child, parents, m)
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Real):
+            raise FitError(f"{type(self).__name__} is a family of real nodes, and {child.name!r} is {child!r}")
+
+    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The parents that have coefficients."""
+        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        """What statistics can say: of finite variables all, else something about the child."""
+        return known(child, parents)
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        return 1 + len(terms(self.regressors(parents))) + self.dispersed
+
+    def log_likelihood(self, child: Variable, seen: Any) -> float:
+        raise needs_rows(child)
+
+    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
+        raise needs_rows(child)
+
+    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Any) -> Any:
+        raise needs_rows(child)
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        """The child's column as numbers, which the family must be able to have."""
+        y = np.ascontiguousarray(columns[child.name], dtype=np.float64)
+        if not np.isfinite(y).all():
+            raise DataError(f"{child.name!r} has missing cells, and its regression needs all of them")
+        return y
+
+    def exposed(self, columns: Columns) -> tuple[Array, Array]:
+        """Trials and offset of each row; empty where the family has none."""
+        none = np.empty(0)
+        n = none if self.trials is None else np.ascontiguousarray(columns[self.trials], dtype=np.float64)
+        o = none if self.offset is None else np.ascontiguousarray(columns[self.offset], dtype=np.float64)
+        return n, o
+
+    def summary(self, child: Variable, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
+        """The first pass over some rows, which also refuses values that the family cannot have."""
+        y = self.values(child, columns)
+        w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        n, offset = self.exposed(columns)
+        sums = [column_sums(p, columns, w) for p in self.regressors(parents)]
+        weight = float(len(y) if w is None else w.sum())
+        return Summary(
+            weight,
+            np.concatenate([np.zeros(0), *sums]),
+            np.array([weighed(y, w)]),
+            weighed(offset, w) if offset.size else 0.0,
+            weighed(n, w) if n.size else weight,
+            weighed(self.base(y, n), w),
+        )
+
+    def refuse(self, child: Variable, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without an estimate, as far as its sums show."""
+        if not s.weight > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+
+    def first(self, at: Regressors, s: Summary) -> Array:
+        """θ without effects, the intercept from the mean of the child."""
+        theta = np.zeros(1 + len(at.centre))
+        theta[0] = self.link(float(s.child[0]) / s.trials) - s.offset / s.weight
+        return theta
+
+    def measure(
+        self,
+        at: Regressors,
+        theta: Array,
+        columns: Columns,
+        weights: Array | None,
+        *,
+        dispersion: float = 1.0,
+        expected: bool = False,
+    ) -> Sums:
+        """The sums of one pass over some rows at θ, with the curvature that the rows have or are expected to have."""
+        from suffice.kernels.regression import regression_sums
+
+        q, y = len(theta), self.values(at.child, columns)
+        trials, offset = self.exposed(columns)
+        gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
+        size = max(1, CELLS // q)
+        ones = np.ones(min(size, len(y))) if weights is None else None
+        for start in range(0, len(y), size):
+            part = slice(start, start + size)
+            own = {p.name: columns[p.name][part] for p in at.parents}
+            n = len(y[part])
+            X = filled(at.parents, own, at.centre, n, at.child.name)
+            w = ones[:n] if weights is None else np.ascontiguousarray(weights[part], dtype=np.float64)  # type: ignore[index]
+            rows = (fixed(y[part]), fixed(trials[part]), fixed(offset[part]), fixed(w), fixed(theta))
+            regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)
+        return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
+
+    def penalty(self, at: Regressors) -> Array:
+        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
+        return self.ridge * shrunk(at.parents)
+
+    def unit(self, s: Sums) -> float:
+        """A change of η that is neither small nor large, at dispersion 1."""
+        return 1.0
+
+    def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
+        """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
+        left = np.sqrt(s.pearson / s.weight)
+        if left > 1e-6 * self.explained(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
+            return
+        by = listed([p.name for p in at.parents])
+        why = f"in the data it is a function of {by}" if self.explained(theta, s) > left else "its values are all equal"
+        out = "give more rows, or leave a parent out" if at.parents else "give more rows"
+        raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
+
+    def explained(self, theta: Array, s: Sums) -> float:
+        """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
+        H = s.hessian / s.hessian[0, 0]
+        spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
+        return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))
+
+    def level(self, theta: Array) -> float:
+        """The size of the mean in the same units."""
+        return 1.0
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        """The dispersion of largest likelihood: what `log_prob` takes."""
+        return 1.0
+
+    def finished(self, at: Regressors, parents: Sequence[Variable], theta: Array, s: Sums, summary: Summary, **found: Any) -> Any:
+        """The CPD at θ, and what there is to know about the fit: `covariance` at dispersion 1 and `iterations` are found."""
+        deviance = max(-2.0 * s.log_likelihood, 0.0)
+        if self.dispersed:
+            self.refuse_exact(at, theta, s)
+        own = self.scale(s, deviance) if self.dispersed else found.get("dispersion", 1.0)
+        free = summary.weight - len(theta)
+        spread = (s.pearson / free if free > 0 else np.nan) if self.dispersed else 1.0
+        fitted = Fitted(
+            log_likelihood=self.total(s, summary, own),
+            deviance=deviance,
+            pearson=s.pearson,
+            dispersion=spread,
+            weight=summary.weight,
+            covariance=uncentred(found["covariance"], at.centre, 1) * spread,
+            iterations=found["iterations"],
+        )
+        intercept = theta[0] - theta[1:] @ at.centre
+        return RegressionCpd(at.child, tuple(parents), self, intercept, theta[1:], own, at.centre, fitted)
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        """Σ w ln p(y) from the sums."""
+        return s.log_likelihood + summary.base
+
+    def link(self, mean: float) -> float:
+        raise NotImplementedError
+
+    def mean(self, eta: Array) -> Array:
+        """E[y] (of one trial) at η."""
+        raise NotImplementedError
+
+    def base(self, y: Array, n: Array) -> Array:
+        """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""
+        return np.zeros(len(y))
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        """ln p(y | η) of each row."""
+        raise NotImplementedError
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """A draw of each row."""
+        raise NotImplementedError
+
+
+def known(child: Variable, parents: Sequence[Variable]) -> Request:
+    """What a regression asks of statistics: where every variable is finite, its contingency table is enough."""
+    if not isinstance(child, Finite):
+        return Request((), (child.name,))
+    finite = all(isinstance(p, Finite) for p in parents)
+    return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
+
+
+def weighed(x: Array, w: Array | None) -> float:
+    """Σ w x. Not by BLAS, whose own threads get into the way of those of a fold."""
+    return float(x.sum() if w is None else np.einsum("i,i", w, x))
+
+
+def column_sums(v: Variable, columns: Columns, w: Array | None) -> Array:
+    """Σ w of each column that a parent gives a regression."""
+    if isinstance(v, Finite):
+        codes = np.asarray(columns[v.name], dtype=np.intp)
+        return np.bincount(codes, w, v.n_states)[1 : v.n_states].astype(np.float64)
+    return np.array([weighed(columns[v.name], w)])
+
+
+def uncentred(covariance: Array, centre: Array, predictors: int) -> Array:
+    """The covariance of intercepts and coefficients from that at the centre."""
+    one = np.eye(1 + len(centre))
+    one[0, 1:] = -centre
+    J = np.kron(np.eye(predictors), one)
+    return np.asarray(J @ covariance @ J.T)
+
+
+def needs_rows(child: Variable) -> FitError:
+    return FitError(
+        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
+    )
+
+
+def too_many(child: Variable, parents: Sequence[Variable], m: int) -> TooLarge:
+    return TooLarge(
+        f"the regression of {child.name!r} on {listed([v.name for v in parents])} would have {m:,} parameters, a Hessian of "
+        f"{bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
+    )

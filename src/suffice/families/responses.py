@@ -1,0 +1,389 @@
+"""The regressions with one linear predictor: what each response and link adds to `glm.Glm`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import DataError, FitError
+from suffice.exponential.saddle import log_binomial, log_negative_binomial, log_poisson
+from suffice.exponential.special import (
+    HALF_LOG_2PI,
+    LARGE,
+    excess_over_log,
+    inverse_log_minus_digamma,
+    log_minus_digamma,
+    stirling_rest,
+)
+from suffice.families.design import codes_of
+from suffice.families.family import Array, Columns
+from suffice.families.glm import Glm, Summary, Sums
+from suffice.variables import Count, Finite, Real, Variable
+
+LARGEST = 1e15
+"""Counts are not drawn at larger means: not every whole number is a double beyond."""
+
+
+@dataclass(frozen=True)
+class Linear(Glm):
+    """Linear regression of a real node, with one variance: y ~ Normal(a + b·x, σ²). Unlike the linear Gaussian that a real node
+    has by default it has one set of coefficients for all states of its finite parents, whose effects add. `ridge` λ is in units
+    of σ²: least squares plus λ b².
+
+    >>> import suffice as sf
+    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "g": ["a", "a", "b", "b"], "y": [1.0, 2.5, 5.0, 6.0]}
+    >>> sf.fit("x -> y; g -> y", data, families={"y": Linear()})["y"].coefficients.round(4)
+    array([1.25, 1.25])
+    """
+
+    response: ClassVar[int] = 0
+    dispersed: ClassVar[bool] = True
+    words: ClassVar[str] = "linear regression"
+
+    def link(self, mean: float) -> float:
+        return mean
+
+    def mean(self, eta: Array) -> Array:
+        return eta
+
+    def level(self, theta: Array) -> float:
+        return float(abs(theta[0]))
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        return s.pearson / s.weight
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        with np.errstate(divide="ignore"):
+            return float(-0.5 * summary.weight * (np.log(2.0 * np.pi * dispersion) + 1.0))
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        return np.asarray(-0.5 * ((y - eta) ** 2 / dispersion + np.log(2.0 * np.pi * dispersion)))
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return np.asarray(rng.normal(eta, np.sqrt(dispersion)))
+
+
+@dataclass(frozen=True)
+class Probit(Glm):
+    """Probit regression of a node of two states: p(second state) = Φ(a + b·x).
+
+    >>> import suffice as sf
+    >>> data = {"x": [1.0, 2.0, 3.0, 4.0], "y": ["no", "yes", "no", "yes"]}
+    >>> sf.fit("x -> y", data, families={"y": Probit()})["y"].coefficients.round(4)
+    array([0.5908])
+    """
+
+    response: ClassVar[int] = 2
+    canonical: ClassVar[bool] = False
+    words: ClassVar[str] = "probit regression"
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Finite) or child.n_states != 2:
+            raise FitError(f"Probit is a family of finite nodes of two states, and {child.name!r} is {child!r}")
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        assert isinstance(child, Finite)
+        return codes_of(columns, child).astype(np.float64)
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        assert isinstance(child, Finite)
+        if not 0 < s.child[0] < s.weight:
+            state = child.states[0 if s.child[0] > 0 else 1]
+            raise FitError(f"no row has {child.name}={state}, and its probability would be 0; leave the node or the state out")
+
+    def link(self, mean: float) -> float:
+        from scipy.special import ndtri
+
+        return float(ndtri(mean))
+
+    def mean(self, eta: Array) -> Array:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(eta))
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        from scipy.special import log_ndtr
+
+        return np.asarray(log_ndtr(np.where(y > 0, eta, -eta)))
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return (rng.standard_normal(len(eta)) < eta).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class BinomialLogit(Glm):
+    """Logistic regression of how many of `trials` trials, a parent of the node, were successes.
+
+    >>> import suffice as sf
+    >>> data = {"dose": [1.0, 2.0, 3.0], "n": [10, 10, 10], "ill": [2, 5, 7]}
+    >>> rows = sf.scan(data, variables={"ill": Count("ill"), "n": Count("n")})
+    >>> sf.fit("dose -> ill; n -> ill", rows, families={"ill": BinomialLogit(trials="n")})["ill"].coefficients.round(4)
+    array([1.1051])
+    """
+
+    trials: str | None = None  # type: ignore[misc]
+
+    response: ClassVar[int] = 1
+    words: ClassVar[str] = "binomial regression, logit link"
+
+    def check_child(self, child: Variable) -> None:
+        if self.trials is None:
+            raise FitError(f"BinomialLogit needs the name of the parent of {child.name!r} that holds the trials: trials=...")
+        if not isinstance(child, Count):
+            raise FitError(
+                f"BinomialLogit is a family of counts, and {child.name!r} is {child!r}: declare it, "
+                f"scan(data, variables={{{child.name!r}: Count({child.name!r})}})"
+            )
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        y = super().values(child, columns)
+        n = np.asarray(columns[self.trials], dtype=np.float64)  # type: ignore[index]
+        wrong = np.flatnonzero(~((y <= n) & (n == np.floor(n))))
+        if wrong.size:
+            i = int(wrong[0])
+            raise DataError(
+                f"a row has {child.name}={y[i]:g} and {self.trials}={n[i]:g}: there cannot be more successes than trials, and "
+                "trials are whole numbers"
+            )
+        return y
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        if not 0 < s.child[0] < s.trials:
+            what = "successes" if s.child[0] <= 0 else "failures"
+            raise FitError(f"{child.name!r} cannot be fitted: the data has no {what}, and its log-odds would be infinite")
+
+    def link(self, mean: float) -> float:
+        return float(np.log(mean) - np.log1p(-mean))
+
+    def mean(self, eta: Array) -> Array:
+        from scipy.special import expit
+
+        return np.asarray(expit(eta))
+
+    def base(self, y: Array, n: Array) -> Array:
+        return log_poisson(y, y) + log_poisson(n - y, n - y) - log_poisson(n, n)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        inside = (y >= 0) & (y <= n) & (y == np.floor(y))
+        k, n = np.where(inside, y, 0.0), np.where(inside, n, 0.0)
+        return np.where(inside, log_binomial(k, n, self.mean(eta), self.mean(-eta)), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        if not np.all((n >= 0) & (n == np.floor(n)) & (n < LARGEST)):
+            raise DataError(f"the trials {self.trials!r} lie in {n.min():g} … {n.max():g}: they must be whole numbers from 0 up")
+        return np.asarray(rng.binomial(n.astype(np.int64), self.mean(eta)), dtype=np.float64)
+
+
+class _LogLink(Glm):
+    """The mean is e^η."""
+
+    def link(self, mean: float) -> float:
+        return float(np.log(mean))
+
+    def mean(self, eta: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.exp(eta)
+
+
+@dataclass(frozen=True)
+class PoissonLog(_LogLink):
+    """Poisson regression of a count: y ~ Poisson(e^(a + b·x)). `offset` names a parent such as the logarithm of the exposure.
+
+    >>> import suffice as sf
+    >>> rows = sf.scan({"x": [0.0, 1.0, 2.0, 3.0], "n": [1, 3, 4, 9]}, variables={"n": Count("n")})
+    >>> sf.fit("x -> n", rows, families={"n": PoissonLog()})["n"].coefficients.round(4)
+    array([0.6574])
+    """
+
+    response: ClassVar[int] = 3
+    words: ClassVar[str] = "Poisson regression, log link"
+
+    def check_child(self, child: Variable) -> None:
+        counts_only(self, child)
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        some_events(child, s)
+
+    def base(self, y: Array, n: Array) -> Array:
+        return log_poisson(y, y)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        inside = (y >= 0) & (y == np.floor(y))
+        own = np.where(inside, y, 0.0)
+        return np.where(inside, log_poisson_at(own, eta), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return np.asarray(rng.poisson(drawable(self.mean(eta))), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class NegativeBinomialLog(_LogLink):
+    """Negative binomial regression of a count: mean μ = e^(a + b·x), variance μ + d μ². A Poisson with more spread; the
+    `dispersion` d of the fitted CPD is 1/θ of others.
+
+    >>> import suffice as sf
+    >>> rows = sf.scan({"x": [0.0, 1.0, 2.0, 3.0] * 2, "n": [0, 9, 1, 30, 2, 3, 14, 4]}, variables={"n": Count("n")})
+    >>> cpd = sf.fit("x -> n", rows, families={"n": NegativeBinomialLog()})["n"]
+    >>> cpd.coefficients.round(3), round(1 / cpd.dispersion, 3)
+    (array([0.782]), 1.446)
+    """
+
+    response: ClassVar[int] = 6
+    canonical: ClassVar[bool] = False
+    profiled: ClassVar[bool] = True
+    words: ClassVar[str] = "negative binomial regression, log link"
+
+    def check_child(self, child: Variable) -> None:
+        counts_only(self, child)
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        some_events(child, s)
+
+    def n_parameters(self, child: Variable, parents: Any) -> int:
+        return super().n_parameters(child, parents) + 1
+
+    def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
+        """Σ w ln p(y | η) and its first and second derivatives by ln(shape)."""
+        from scipy.special import polygamma
+
+        mu = self.mean(eta)
+        # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
+        first = log_minus_digamma(shape) - log_minus_digamma(shape + y) - excess_over_log((y - mu) / (shape + mu))
+        second = polygamma(1, y + shape) - polygamma(1, shape) + mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2
+        value = self.log_prob(y, eta, 1.0 / shape, np.empty(0))
+        return np.array([w @ value, shape * (w @ first), shape * (w @ first) + shape**2 * (w @ second)])
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        from scipy.special import expit
+
+        shape, inside = 1.0 / dispersion, (y >= 0) & (y == np.floor(y))
+        over = eta - np.log(shape)
+        return np.where(inside, log_negative_binomial(np.where(inside, y, 0.0), shape, expit(-over), expit(over)), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        rates = rng.gamma(1.0 / dispersion, dispersion * drawable(self.mean(eta)))
+        return np.asarray(rng.poisson(drawable(rates)), dtype=np.float64)
+
+
+class _Gamma(Glm):
+    """A gamma distribution of mean μ and variance d μ², d the dispersion: of shape 1/d."""
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        y = super().values(child, columns)
+        if y.size and not y.min() > 0:
+            raise DataError(f"{child.name!r} has the value {y.min():g}, and {type(self).__name__} is a family of numbers above 0")
+        return y
+
+    def base(self, y: Array, n: Array) -> Array:
+        return -np.log(y)
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        """1/shape, where ln(shape) − ψ(shape) = deviance / 2N."""
+        return float(1.0 / inverse_log_minus_digamma(0.5 * deviance / s.weight))
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        return float(s.log_likelihood / dispersion + summary.weight * log_gamma_peak(1.0 / dispersion) + summary.base)
+
+    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
+        mu = self.mean(eta)
+        inside = (y > 0) & (mu > 0)
+        own = np.where(inside, y, 1.0)
+        value = log_gamma_peak(1.0 / dispersion) - excess_over_log(own / np.where(inside, mu, own) - 1.0) / dispersion
+        return np.where(inside, value - np.log(own), -np.inf)
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        mu = self.mean(eta)
+        if not np.all((mu > 0) & np.isfinite(mu)):
+            raise DataError(f"a mean of {type(self).__name__} is {mu[~((mu > 0) & np.isfinite(mu))][0]:g}: it must be above 0")
+        return np.asarray(mu * rng.gamma(1.0 / dispersion, dispersion, len(mu)))
+
+
+@dataclass(frozen=True)
+class GammaLog(_Gamma, _LogLink):
+    """Gamma regression of a number above 0: mean e^(a + b·x), a constant coefficient of variation √d.
+
+    >>> import suffice as sf
+    >>> data = {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, 9.0]}
+    >>> sf.fit("x -> y", data, families={"y": GammaLog()})["y"].coefficients.round(4)
+    array([0.6816])
+    """
+
+    response: ClassVar[int] = 4
+    canonical: ClassVar[bool] = False
+    dispersed: ClassVar[bool] = True
+    words: ClassVar[str] = "gamma regression, log link"
+
+    def level(self, theta: Array) -> float:
+        return float(1.0 + abs(theta[0]))
+
+
+@dataclass(frozen=True)
+class GammaInverse(_Gamma):
+    """Gamma regression of a number above 0 by its inverse: mean 1/(a + b·x), which must be above 0 for every row.
+
+    >>> import suffice as sf
+    >>> data = {"x": [0.0, 1.0, 2.0, 3.0], "y": [9.0, 4.0, 3.0, 2.0]}
+    >>> sf.fit("x -> y", data, families={"y": GammaInverse()})["y"].coefficients.round(4)
+    array([0.1238])
+    """
+
+    response: ClassVar[int] = 5
+    dispersed: ClassVar[bool] = True
+    words: ClassVar[str] = "gamma regression, inverse link"
+
+    def link(self, mean: float) -> float:
+        return 1.0 / mean
+
+    def mean(self, eta: Array) -> Array:
+        return np.asarray(np.divide(1.0, eta, out=np.full(len(eta), -np.inf), where=eta > 0))
+
+    def unit(self, s: Sums) -> float:
+        return float(np.sqrt(s.weight / s.hessian[0, 0]))
+
+
+def log_poisson_at(y: Array, eta: Array) -> Array:
+    """ln p(y) of a Poisson count of mean e^η, also where that is beyond the doubles.
+
+    >>> log_poisson_at(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]))
+    array([  -0., -800.,  -inf])
+    """
+    from scipy.special import gammaln
+
+    with np.errstate(over="ignore"):
+        mean = np.exp(eta)
+    far = (y < LARGE) | ~np.isfinite(mean)
+    few = np.where(far, y, 0.0)
+    return np.where(far, few * eta - mean - gammaln(few + 1.0), log_poisson(np.where(far, LARGE, y), np.where(far, 1.0, mean)))
+
+
+def log_gamma_peak(shape: float) -> float:
+    """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s).
+
+    >>> round(log_gamma_peak(1.0), 12)
+    -1.0
+    """
+    return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))
+
+
+def counts_only(family: Glm, child: Variable) -> None:
+    if not isinstance(child, Count):
+        hint = f": declare it, scan(data, variables={{{child.name!r}: Count({child.name!r})}})" if isinstance(child, Real) else ""
+        raise FitError(f"{type(family).__name__} is a family of counts, and {child.name!r} is {child!r}{hint}")
+
+
+def some_events(child: Variable, s: Summary) -> None:
+    if not s.child[0] > 0:
+        raise FitError(f"{child.name!r} cannot be fitted: every count in the data is 0, and the log of its rate is infinite")
+
+
+def drawable(mean: Array) -> Array:
+    if mean.size and not mean.max() <= LARGEST:
+        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
+    return mean

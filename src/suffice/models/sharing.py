@@ -1,0 +1,341 @@
+"""Parameter sharing: several nodes whose distributions have one parameter set, so that their statistics add.
+
+    p(x₁ | u₁) = p(x₂ | u₂) = … = p(x | u),   seen = Σᵢ seenᵢ,   and the prior imagines its rows once
+
+Tied nodes have as many parents, of the same kinds, which correspond by position. Each keeps a distribution of its own, under its
+own names, with equal numbers; what it has `seen` is the sum. Koller & Friedman 2009, Probabilistic Graphical Models, p. 754.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+from suffice.errors import FitError, StatisticsError, listed, nearest
+from suffice.families import family_of
+from suffice.families.empirical_bayes import believed, chosen
+from suffice.families.family import Statistic
+from suffice.families.priors import Prior, imagined
+from suffice.graphs import Dag
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import agreed
+from suffice.variables import Finite, Variable
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Nodes that share their parameters, each with its parents: `families` has (child, *parents), in the order of the nodes.
+
+    >>> Tie((("x2", "x1"), ("x3", "x2"))).nodes
+    ('x2', 'x3')
+    """
+
+    families: tuple[tuple[str, ...], ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(family[0] for family in self.families)
+
+    def family(self, node: str) -> tuple[str, ...]:
+        return self.families[self.nodes.index(node)]
+
+    @property
+    def columns(self) -> Iterator[tuple[str, ...]]:
+        """The names that correspond: the nodes, their first parents, their second ones, …"""
+        return zip(*self.families, strict=True)
+
+    def renamed(self, statistic: Any, source: str, target: str) -> Any:
+        """What was said of one node and its parents, said of another and its own."""
+        names = dict(zip(self.family(source), self.family(target), strict=True))
+        return statistic if source == target else _renamed(statistic, names)
+
+    def only(self, nodes: Iterable[str]) -> Tie:
+        """The tie of some of its nodes."""
+        kept = set(nodes)
+        return Tie(tuple(family for family in self.families if family[0] in kept))
+
+
+def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
+    """The ties that a user asks for, and the graph with the parents of tied nodes in the order in which they correspond.
+
+    A group is a list of nodes, whose parents correspond as they are declared in the graph, or {node: its parents in order}.
+
+    >>> dag, (tie,) = shared_in(Dag("a -> x; b -> x; c -> y; d -> y"), [{"x": ["a", "b"], "y": ["d", "c"]}])
+    >>> tie.families, dag.parents("y")
+    ((('x', 'a', 'b'), ('y', 'd', 'c')), ('d', 'c'))
+    """
+    groups = [_group(group, dag) for group in _groups(shared)]
+    seen: set[str] = set()
+    for group in groups:
+        for node in group:
+            if node in seen:
+                raise FitError(f"{node!r} is in two groups of shared=: nodes that share their parameters belong into one")
+        seen |= set(group)
+    orders = {node: parents for group in groups for node, parents in group.items()}
+    if any(dag.parents(node) != parents for node, parents in orders.items()):
+        dag = Dag({n: orders.get(n, dag.parents(n)) for n in dag.nodes})
+    # in the order of the graph, so that nothing depends on the order in which the groups were written
+    ties = [Tie(tuple((n, *dag.parents(n)) for n in dag.nodes if n in group)) for group in groups]
+    for tie in ties:
+        _check_parents(tie)
+    return dag, tuple(sorted(ties, key=lambda tie: tie.nodes))
+
+
+def shared_of(dag: Any, shared: Any) -> Any:
+    """The groups that are asked for; where none are spoken of, those that a network brings."""
+    return getattr(dag, "shared", ()) if shared is None else shared
+
+
+def _groups(shared: Any) -> Iterable[Any]:
+    if shared is None:
+        return ()
+    wrong = isinstance(shared, (str, Mapping)) or not isinstance(shared, Iterable)
+    groups = () if wrong else tuple(shared)
+    if wrong or any(isinstance(group, str) for group in groups):
+        raise FitError(f"shared is a list of groups of nodes, shared=[('x1', 'x2'), ...], not {shared!r}")
+    return groups
+
+
+def _group(group: Any, dag: Dag) -> dict[str, tuple[str, ...]]:
+    """A group as nodes with their parents in order."""
+    if not isinstance(group, Iterable):
+        raise FitError(f"a group of shared= is a list of nodes, ('x1', 'x2'), not {group!r}")
+    names = list(group)
+    for name in names:
+        if name not in dag:
+            raise FitError(f"shared= names {name!r}, which is not in the graph{nearest(str(name), dag.nodes)}")
+        if names.count(name) > 1:
+            raise FitError(f"shared= names {name!r} twice in one group")
+    if len(names) < 2:
+        raise FitError(f"a group of shared= has at least two nodes, not {names!r}: a node by itself shares nothing")
+    return {name: _order(name, group[name], dag) if isinstance(group, Mapping) else dag.parents(name) for name in names}
+
+
+def _order(name: str, parents: Any, dag: Dag) -> tuple[str, ...]:
+    order = (parents,) if isinstance(parents, str) else tuple(parents) if isinstance(parents, Iterable) else (parents,)
+    if sorted(map(str, order)) != sorted(dag.parents(name)):
+        own = listed(dag.parents(name)) or "no parents"
+        raise FitError(f"shared= gives {name!r} the parents {listed(order) or 'none'}, but in the graph it has {own}")
+    return order
+
+
+def _check_parents(tie: Tie) -> None:
+    first = tie.families[0]
+    for family in tie.families[1:]:
+        if len(family) != len(first):
+            raise FitError(
+                f"{first[0]!r} has {len(first) - 1} parents and {family[0]!r} has {len(family) - 1}: nodes that share their "
+                "parameters have as many"
+            )
+
+
+def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> None:
+    """Refuse ties of nodes with families of their own: a regression has no statistic that adds before it is fitted."""
+    for tie in ties:
+        for node in tie.nodes:
+            if node in (families or {}):
+                raise FitError(
+                    f"{node!r} has a family of its own, {families[node]!r}, and cannot share its parameters yet: "  # type: ignore[index]
+                    "leave it out of shared=, or of families="
+                )
+
+
+def linked(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
+    """The names that must be of one shape: those that correspond in a tie, and what those correspond to in another.
+
+    >>> linked([Tie((("x2", "x1"), ("x3", "x2")))])
+    [('x1', 'x2', 'x3')]
+    """
+    classes: list[set[str]] = []
+    for tie in ties:
+        for names in tie.columns:
+            near = [c for c in classes if not c.isdisjoint(names)]
+            classes = [*(c for c in classes if c not in near), set(names).union(*near)]
+    return [tuple(sorted(c)) for c in classes]
+
+
+def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, Finite]:
+    """The variables whose states must change so that tied nodes are of one shape; what cannot be of one is refused.
+
+    Inferred states are united; declared ones must be the same, in the same order.
+
+    >>> known = {n: Finite(n, s, inferred=True) for n, s in {"x": ["a", "b"], "y": ["b", "c"]}.items()}
+    >>> alike([Tie((("x",), ("y",)))], known)["y"].states
+    ('a', 'b', 'c')
+    """
+    result: dict[str, Finite] = {}
+    for names in linked(ties):
+        common = variables[names[0]]
+        for name in names[1:]:
+            common = _common(common, variables[name], [variables[n] for n in names])
+        if isinstance(common, Finite):
+            result |= {n: _named(common, n) for n in names}
+    return {n: v for n, v in result.items() if v != variables[n]}
+
+
+def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
+    """The variable, under the first name, that two of several can both be."""
+    if type(a) is not type(b):
+        raise FitError(
+            f"nodes that share their parameters, and their parents, are of the same kind, but {a.name!r} is "
+            f"{_kind(a)} and {b.name!r} is {_kind(b)}"
+        )
+    if not isinstance(a, Finite) or not isinstance(b, Finite):
+        return a
+    other = _named(b, a.name)
+    if a.cuts != b.cuts:
+        raise FitError(f"{a.name!r} and {b.name!r} are cut into intervals at other points: to share parameters cut them alike")
+    if set(a.states) == set(b.states) and a.states != b.states and not (a.inferred and b.inferred):
+        raise FitError(
+            f"{b.name!r} has the states of {a.name!r} in another order, {listed(b.states)}: to share parameters declare "
+            "them alike"
+        )
+    try:
+        return agreed(a, other)
+    except StatisticsError:
+        raise _other_states(a, b, together) from None
+
+
+def _other_states(a: Finite, b: Finite, together: Sequence[Variable]) -> FitError:
+    state = sorted(set(a.states) ^ set(b.states))[0]
+    owners = [v.name for v in together if isinstance(v, Finite) and state in v.states]
+    lacking = [v.name for v in (a, b) if state not in v.states]
+    return FitError(
+        f"{owners[0]!r} has the state {state!r}, which {lacking[0]!r} has not: nodes that share their parameters, and their "
+        "parents, have the same states; declare them with variables="
+    )
+
+
+def _kind(variable: Variable) -> str:
+    return {"Finite": "finite", "Real": "real", "Count": "a count"}[type(variable).__name__]
+
+
+def _named(variable: Any, name: str) -> Any:
+    if not isinstance(variable, Finite):
+        return replace(variable, name=name)
+    return Finite(name, variable.states, cuts=variable.cuts, inferred=variable.inferred)
+
+
+def _renamed(statistic: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(statistic, (Counts, Moments)):
+        return statistic  # a belief that is not of names
+    finite = tuple(_named(v, names[v.name]) for v in statistic.variables)
+    if isinstance(statistic, Counts):
+        return replace(statistic, variables=finite)
+    reals, counted = (tuple(names[r] for r in part) for part in (statistic.reals, statistic.counted))
+    background = None if statistic.background is None else _renamed(statistic.background, names)
+    return replace(statistic, variables=finite, reals=reals, counted=counted, background=background)
+
+
+def agreeing(statistics: Statistics, ties: Sequence[Tie]) -> Statistics:
+    """The same statistics, in which tied nodes are of one shape."""
+    known = statistics.variables
+    by = alike([tie for tie in ties if all(n in known for family in tie.families for n in family)], known)
+    return Statistics([entry.recoded(by) for entry in statistics], statistics.weight) if by else statistics
+
+
+def pooled(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistic:
+    """The statistics of all nodes of a tie together, under the names of the first."""
+    parts = []
+    for child, *parents in tie.families:
+        node = variables[child], [variables[p] for p in parents]
+        parts.append(tie.renamed(statistics.answer(family_of(*node).needs(*node)), child, tie.nodes[0]))
+    total: Statistic = reduce(add, parts)
+    return total
+
+
+def seen_together(ties: Iterable[Tie], statistics: Statistics, variables: Mapping[str, Variable]) -> dict[str, Statistic]:
+    """What each tied node has seen: the statistics of its whole tie, under its own names."""
+    result: dict[str, Statistic] = {}
+    for tie in ties:
+        common = pooled(tie, statistics, variables)
+        result |= {node: tie.renamed(common, tie.nodes[0], node) for node in tie.nodes}
+    return result
+
+
+@dataclass(frozen=True)
+class TiedPrior:
+    """A prior that says the same of tied nodes: what it imagines of the first, with defaults from the data of all of them.
+
+    `own` has the prior of each tie, bound to the pooled statistics, and `prior` is that of all other nodes.
+
+    >>> from suffice.families.priors import Dirichlet
+    >>> TiedPrior(Dirichlet(1), ()).prior
+    Dirichlet(alpha=1)
+    """
+
+    prior: Any
+    ties: tuple[Tie, ...]
+    own: tuple[Any, ...] = ()
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> TiedPrior:
+        own = tuple(self.prior.bind(variables, _of_tie(tie, statistics, variables)) for tie in self.ties)
+        return replace(self, prior=self.prior.bind(variables, statistics), own=own)
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Any], statistics: Statistics) -> TiedPrior:
+        """The same, with the numbers that the prior leaves free chosen by these nodes, of each tie the first."""
+        return replace(self, prior=chosen(self.prior, variables, nodes, statistics))
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
+        return self._said(child, parents, lambda prior, first, tie: prior.imagine(*first))
+
+    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        """The same of a prior that is not conjugate."""
+        return self._said(child, parents, lambda prior, first, tie: believed(prior, *first))
+
+    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
+        """The same of a prior that looks where there is data: at the pooled statistics `seen` of a tie."""
+
+        def said(prior: Any, first: tuple[Variable, Sequence[Variable]], tie: Tie | None) -> Statistic | None:
+            there = seen if tie is None else tie.renamed(seen, child.name, tie.nodes[0])
+            return imagined(prior, first[0], first[1], there)
+
+        return self._said(child, parents, said)
+
+    def _said(self, child: Variable, parents: Sequence[Variable], ask: Any) -> Statistic | None:
+        """What the prior says of the first node of a tie, under the names of this one."""
+        places = [i for i, tie in enumerate(self.ties) if child.name in tie.nodes]
+        if not places or not self.own:
+            answer: Statistic | None = ask(self.prior, (child, parents), None)
+            return answer
+        tie, own = self.ties[places[0]], self.own[places[0]]
+        first, *others = (_named(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
+        said = ask(own, (first, others), tie)
+        return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
+
+
+def _of_tie(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistics:
+    """The data that the prior of a tie takes its defaults from: for the first node and its parents, that of all nodes."""
+    others = statistics.marginal(set(statistics.variables) - set(tie.families[0]))
+    try:
+        entries = [pooled(tie, statistics, variables)]
+    except StatisticsError:  # incomplete rows: there are only statistics of single columns
+        entries = [_column(names, statistics) for names in tie.columns if not set(names).isdisjoint(statistics.variables)]
+    return Statistics([*others, *entries], statistics.weight)
+
+
+def _column(names: Sequence[str], statistics: Statistics) -> Statistic:
+    """The statistics of columns that correspond, each by itself, under the name of the first."""
+    known = [n for n in names if n in statistics.variables]
+    finite = isinstance(statistics.variables[known[0]], Finite)
+    parts = [_renamed(statistics.counts([n]) if finite else statistics.moments((), [n]), {n: names[0]}) for n in known]
+    total: Statistic = reduce(add, parts)
+    return total
+
+
+def tied_prior(prior: Prior, ties: tuple[Tie, ...]) -> Prior:
+    """The prior of a network with ties."""
+    plain: Prior = prior.prior if isinstance(prior, TiedPrior) else prior
+    return TiedPrior(plain, ties) if ties else plain
+
+
+def shared_in_words(ties: Iterable[Tie]) -> str:
+    """The ties as the end of a sentence.
+
+    >>> shared_in_words([Tie((("x", "u"), ("y", "u")))])
+    "; 'x', 'y' share their parameters"
+    """
+    return "".join(f"; {listed(tie.nodes)} share their parameters" for tie in ties)
