@@ -13,6 +13,7 @@ import pytest
 import suffice as sf
 from suffice.cli import in_options
 from suffice.cli_words import declared_by, families_of
+from suffice.families.ordinal import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
 WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma", "dead=binomial,trials=n"]
@@ -146,5 +147,6 @@ def test_what_is_refused(run: Any, rows: Any, words: tuple[str, ...], message: s
 def test_words_of_families() -> None:
     found = families_of(["y=Probit:2", "n=negative-binomial,offset=t", 'k=binomial,"trials=n, of k"'])
     assert found == {"y": sf.Probit(2.0), "n": sf.NegativeBinomialLog(offset="t"), "k": sf.BinomialLogit(trials="n, of k")}
+    assert families_of(["pain=ordinal:1"]) == {"pain": ProportionalOdds(1.0)}
     assert declared_by(found, ["y", "n"]) == {"y": sf.Finite, "n": sf.Count("n")}
     assert in_options("or use Logistic(ridge=1)") == "or use a ridge, as in --family NAME=WORD:1"

@@ -277,6 +277,24 @@ def test_weights_that_add_up_to_one():
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_another_order_of_the_parents_takes_the_fit_along(name):
+    r = rows(13)
+    family = CASES[name][0](**({"trials": "trials"} if name == "successes" else {}))
+    cpd = fitted_in_order(r.columns, name, family, "x v z")
+    turned = cpd.arranged(["z", *cpd.parents[3:], "x", "v"])
+    np.testing.assert_array_equal(turned.standard_errors, cpd.standard_errors[[0, 3, 4, 1, 2]])
+    assert cpd.arranged(cpd.parents[1:]).fitted is None
+
+
+def test_another_order_of_the_parents_of_a_multinomial():
+    cpd = fitted_in_order(rows(13).columns, "three", sf.Logistic(), "x v z")
+    turned = cpd.arranged(["z", "x", "v"])
+    np.testing.assert_array_equal(turned.standard_errors, cpd.standard_errors[:, [0, 3, 4, 1, 2]])
+    np.testing.assert_array_equal(turned.interval(0.9)[0], cpd.interval(0.9)[0][:, [0, 3, 4, 1, 2]])
+    assert cpd.without({"x": 1.0}).fitted is None
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_what_a_fit_shows(name):
     r = rows(13)
     trials = {"trials": "trials"} if name == "successes" else {}

@@ -16,6 +16,7 @@ import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.ordinal import ProportionalOdds
 from suffice.families.poisson import PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.written_regression import Regression
@@ -135,6 +136,22 @@ def test_what_nothing_depends_on_is_left_out(bn: sf.BayesNet) -> None:
     assert set(found) == {"z", "x", "m", "t"}
     assert "y" not in found
     assert found["x"].mean == pytest.approx(0.7)
+
+
+def test_what_the_evidence_cuts_off_is_left_out(bn: sf.BayesNet) -> None:
+    """k given u, m; m given n and y: neither depends on x, which is not observed and has no formula beside them."""
+    assert bn.query("m", {"n": 3, "y": "p"}).mean == pytest.approx(4.0)
+    assert bn.query("t", {"y": "q", "z": "a", "w": 0.3}).mean == pytest.approx(0.0)
+    assert bn.query("u", {"x": 0.4, "y": "q", "k": 2, "m": 5, "c": 1, "n": 2}).probs == pytest.approx(
+        bn.query("u", {"x": 0.4, "y": "q", "k": 2, "m": 5}).probs
+    )
+    cpds = {"a": sf.Gaussian(), "z": Regression(sf.Probit(), 0.1, {"a": 1.0}), "x": sf.Gaussian([0.0, 1.0], variance=[1.0, 1.0])}
+    cpds |= {"b": sf.Gaussian(1.0, {"x": 2.0})}
+    chain = sf.BayesNet("a -> z -> x -> b", cpds, [Z])
+    assert chain.query("b", {"x": 0.5}).mean == pytest.approx(2.0)
+    assert np.isnan(chain.query("b", {"x": 0.5}).log_prob_of_evidence)
+    with pytest.raises(ModelError, match="'z', a probit regression on the number 'a'"):
+        chain.query("x")
 
 
 @pytest.mark.parametrize(
@@ -487,6 +504,32 @@ def test_other_formats(tmp_path: Any) -> None:
     assert again.query("z", {"y": "r"}).probs == pytest.approx(bn.query("z", {"y": "r"}).probs)
     with pytest.raises(sf.SufficeError, match=r"holds only finite variables, and 'x' is none; write \.json"):
         sf.write(sf.BayesNet("x -> u", {"x": sf.Gaussian(), "u": Regression(sf.Probit(), 0.5)}, [U]), tmp_path / "no.bif")
+
+
+def test_ordered_states(tmp_path: Any) -> None:
+    """p(y ≤ k) = F(cut − 0.8x + [z=b]): with x observed a table over z."""
+    cpds = {"x": sf.Gaussian(), "z": [0.4, 0.6], "y": Regression(ProportionalOdds(), [-1.0, 0.5], {"x": 0.8, "z=b": -1.0})}
+    bn = sf.BayesNet("x -> y; z -> y", cpds, [Z, Y])
+    ends = np.array([[expit(cut - 0.8 * 1.5 + shift) for cut in (-1.0, 0.5)] for shift in (0.0, 1.0)])
+    table = np.diff(ends, axis=1, prepend=0.0, append=1.0)
+    assert bn.query("y", {"x": 1.5}).probs == pytest.approx(np.array([0.4, 0.6]) @ table)
+    assert bn.query("z", {"x": 1.5, "y": "q"}).probs[0] == pytest.approx(0.4 * table[0, 1] / (np.array([0.4, 0.6]) @ table[:, 1]))
+    with pytest.raises(ModelError, match="'y', a proportional odds regression on the number 'x'"):
+        bn.query("z", {"y": "p"})
+    drawn = bn.query("y", method=sf.LikelihoodWeighting(50_000))
+    x = np.linspace(-9, 9, 20_001)
+    low = sum(w * expit(-1.0 - 0.8 * x + s) for w, s in ((0.4, 0.0), (0.6, 1.0))) @ stats.norm.pdf(x) * (x[1] - x[0])
+    assert abs(drawn["p"] - low) < 4 * drawn.error[0]
+    assert bn.do({"x": 1.5}).query("y").probs == pytest.approx(bn.query("y", {"x": 1.5}).probs)
+    fitted = sf.fit(bn, bn.sample(500, seed=0))
+    sf.write(fitted, tmp_path / "bn.json")
+    again = sf.read(tmp_path / "bn.json")
+    assert again == fitted == pickle.loads(pickle.dumps(fitted))
+    assert again != bn
+    assert np.array_equal(again["y"].interval(), fitted["y"].interval())
+    assert write(again) == write(fitted)
+    with pytest.raises(sf.SufficeError, match="must be 2 numbers"):
+        sf.BayesNet("x -> y", {"x": sf.Gaussian(), "y": Regression(ProportionalOdds(), 0.0)}, [Y])
 
 
 def test_a_missing_column_of_a_logistic_regression_is_summed_out() -> None:

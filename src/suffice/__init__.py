@@ -90,6 +90,7 @@ _HOME = {
     "NormalWishart": "families.priors",
     "NotAncestor": "structure.constraints",
     "Orders": "structure.orders",
+    "OrdinalCpd": "families.ordinal_cpd",
     "PC": "structure.pc",
     "Partial": "learning.plates",
     "Plate": "learning.plates",
@@ -100,8 +101,10 @@ _HOME = {
     "Probit": "families.responses",
     "Projected": "learning.gradient",
     "Projection": "learning.project",
+    "ProportionalOdds": "families.ordinal",
     "Rates": "families.poisson",
     "Real": "variables",
+    "Regression": "families.written_regression",
     "RegressionCpd": "families.regression_cpd",
     "Request": "statistics",
     "Require": "structure.constraints",
@@ -226,6 +229,7 @@ __all__ = [
     "NormalWishart",
     "NotAncestor",
     "Orders",
+    "OrdinalCpd",
     "Partial",
     "Plate",
     "PoissonLog",
@@ -235,8 +239,10 @@ __all__ = [
     "Probit",
     "Projected",
     "Projection",
+    "ProportionalOdds",
     "Rates",
     "Real",
+    "Regression",
     "RegressionCpd",
     "Request",
     "Require",
@@ -295,10 +301,13 @@ if TYPE_CHECKING:
     from suffice.families.logistic import Logistic
     from suffice.families.logistic_cpd import LogisticCpd
     from suffice.families.logistic_normal import LogisticNormal
+    from suffice.families.ordinal import ProportionalOdds
+    from suffice.families.ordinal_cpd import OrdinalCpd
     from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
     from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
     from suffice.families.regression_cpd import RegressionCpd
     from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
+    from suffice.families.written_regression import Regression
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting

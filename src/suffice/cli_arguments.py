@@ -22,7 +22,7 @@ FamilyWords = Annotated[
     typer.Option(
         "--family",
         metavar="NAME=WORD",
-        help="make a node a regression on its parents: y=logistic, probit, linear, poisson, negative-binomial, gamma, "
+        help="make a node a regression on its parents: y=logistic, probit, ordinal, linear, poisson, negative-binomial, gamma, "
         "gamma-inverse or binomial; with a ridge y=logistic:1; n=poisson,offset=t; ill=binomial,trials=n (may be repeated)",
     ),
 ]

@@ -39,17 +39,18 @@ METHODS: dict[str, tuple[str, str, str | None]] = {
     "mmhc": ("mmhc", "MMHC", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
-FAMILIES: dict[str, tuple[str, type | None]] = {
-    "linear": ("Linear", None),
-    "logistic": ("Logistic", Finite),
-    "probit": ("Probit", Finite),
-    "binomial": ("BinomialLogit", Count),
-    "poisson": ("PoissonLog", Count),
-    "negative-binomial": ("NegativeBinomialLog", Count),
-    "gamma": ("GammaLog", None),
-    "gamma-inverse": ("GammaInverse", None),
+FAMILIES: dict[str, tuple[str, str, type | None]] = {
+    "linear": ("responses", "Linear", None),
+    "logistic": ("logistic", "Logistic", Finite),
+    "probit": ("responses", "Probit", Finite),
+    "ordinal": ("ordinal", "ProportionalOdds", Finite),
+    "binomial": ("responses", "BinomialLogit", Count),
+    "poisson": ("responses", "PoissonLog", Count),
+    "negative-binomial": ("responses", "NegativeBinomialLog", Count),
+    "gamma": ("responses", "GammaLog", None),
+    "gamma-inverse": ("responses", "GammaInverse", None),
 }
-"""Regressions, and what a column of whole numbers is taken for if it is one."""
+"""A regression's module, its class, and what a column of whole numbers is taken for if it is one."""
 SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
 INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
@@ -145,7 +146,8 @@ def families_of(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _family(text: str, word: str, ridge: str, options: Sequence[str]) -> Any:
-    family = getattr(import_module("suffice"), FAMILIES[word][0])
+    module, name, _ = FAMILIES[word]
+    family = getattr(import_module(f"suffice.families.{module}"), name)
     known = [f.name for f in dataclasses.fields(family) if f.name in ("offset", "trials")]
     given: dict[str, Any] = {}
     for option in options:
@@ -169,7 +171,7 @@ def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, A
     >>> declared_by(families_of(["n=poisson", "y=linear"]), ["n", "y"])
     {'n': Count('n')}
     """
-    kinds = {name: kind for name, kind in FAMILIES.values() if kind is not None}
+    kinds = {name: kind for _, name, kind in FAMILIES.values() if kind is not None}
     found = {n: kinds.get(type(f).__name__) for n, f in families.items()}
     found |= {f.trials: Count for f in families.values() if f.trials is not None}
     return {n: Count(n) if kind is Count else Finite for n, kind in found.items() if kind is not None and n in columns}

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
+from suffice.families.ordinal import ProportionalOdds
 from suffice.variables import Count, Finite
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
@@ -223,6 +224,22 @@ def test_fair():
     cpd = regression(table, "affair", parents, sf.Logistic())
     assert cpd.fitted.log_likelihood == pytest.approx(-3471.4714230566797, rel=1e-13)
     assert cpd.intercept[0] == pytest.approx(3.72571987, abs=6e-9)
+
+
+def test_housing():
+    """MASS polr, with frequencies."""
+    levels = {
+        "Sat": ["Low", "Medium", "High"],
+        "Infl": ["Low", "Medium", "High"],
+        "Type": ["Tower", "Apartment", "Atrium", "Terrace"],
+        "Cont": ["Low", "High"],
+    }
+    variables = {n: Finite(n, states) for n, states in levels.items()}
+    cpd = regression("housing.csv", "Sat", "Infl Type Cont", ProportionalOdds(), variables, weights="Freq")
+    assert cpd.fitted.deviance == pytest.approx(3479.14929906, abs=6e-9)
+    np.testing.assert_allclose(cpd.cut_points, [-0.49613534, 0.69070829], atol=2e-7)  # which R stops short of
+    expected = [0.56639374, 1.2888191, -0.57235015, -0.36618657, -1.0910149, 0.36028415]
+    np.testing.assert_allclose(cpd.arranged(["Infl", "Type", "Cont"]).coefficients, expected, atol=2e-7)
 
 
 def test_stackloss():

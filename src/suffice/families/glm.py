@@ -30,7 +30,8 @@ import numpy.typing as npt
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest
 from suffice.families.design import CELLS, are_numbers, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.regression_cpd import Fitted, RegressionCpd
+from suffice.families.fitted import Fitted
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 

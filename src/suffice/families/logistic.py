@@ -42,6 +42,7 @@ from suffice.engines.data import added
 from suffice.errors import FitError
 from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns, Estimate
+from suffice.families.fitted import Fitted
 from suffice.families.glm import (
     MAX_PARAMETERS,
     Blocks,
@@ -56,7 +57,6 @@ from suffice.families.glm import (
 )
 from suffice.families.logistic_cpd import LogisticCpd, design, finite_child, softmax
 from suffice.families.regression import COLLINEAR, too_large
-from suffice.families.regression_cpd import Fitted
 from suffice.statistics import Request
 from suffice.variables import Variable
 

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import split
-from suffice.families.design import CELLS, codes_of, columns_of, filled, terms
-from suffice.families.family import Array, Columns, Interval, frame
-from suffice.families.regression_cpd import Fitted, coefficient_table
-from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.families.design import CELLS, codes_of, columns_of, filled
+from suffice.families.family import Array, Columns, Interval
+from suffice.families.fitted import Fitted, Regressed, coefficient_table
+from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.families.logistic import Logistic
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticCpd:
+@dataclass(frozen=True, eq=False, repr=False)
+class LogisticCpd(Regressed):
     """p(child | parents) by the log-odds of each state against the first: intercept[k] + coefficients[k]·x for state k + 1.
 
     The columns of the coefficients are `terms`: a number per real parent, an indicator per state but the first of a finite one,
@@ -56,32 +54,7 @@ class LogisticCpd:
         K, p = finite_child(self.child).n_states, len(self.terms)
         shapes = {"intercept": (K - 1,), "coefficients": (K - 1, p), "centre": (p,)}
         for name, shape in shapes.items():
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if name == "centre" and not array.size:
-                array = np.zeros(shape)
-            if array.shape != shape:
-                raise ModelError(f"the {name} of {self.child.name!r} needs the shape {shape}, not {array.shape}")
-            if not np.isfinite(array).all():
-                raise ModelError(f"the {name} of {self.child.name!r} must be finite numbers")
-            object.__setattr__(self, name, frozen(array))
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of the graph."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return split(self.parent_variables)[0]
-
-    @property
-    def real_parents(self) -> tuple[str, ...]:
-        return tuple(p.name for p in split(self.parent_variables)[1])
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """The names of the columns of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
-        return terms(self.parent_variables)
+            self._keep(name, shape)
 
     @property
     def family(self) -> Logistic:
@@ -93,19 +66,6 @@ class LogisticCpd:
     def n_parameters(self) -> int:
         return self.intercept.size + self.coefficients.size
 
-    @property
-    def seen(self) -> None:
-        return None
-
-    @property
-    def imagined(self) -> None:
-        return None
-
-    @property
-    def unsupported(self) -> npt.NDArray[np.bool_]:
-        """Never: one set of coefficients speaks for every configuration of the finite parents."""
-        return np.zeros(sizes(self.finite_parents), dtype=bool)
-
     def interval(self, level: float = 0.95) -> Interval:
         """Wald intervals, a row per state but the first: of its intercept, then of its coefficients."""
         return self._fitted().interval(np.concatenate([self.intercept[:, None], self.coefficients], axis=1), level)
@@ -114,19 +74,6 @@ class LogisticCpd:
     def standard_errors(self) -> Array:
         """A row per state but the first: of its intercept, then of its coefficients."""
         return self._fitted().standard_errors.reshape(len(self.intercept), -1)
-
-    def _fitted(self) -> Fitted:
-        if self.fitted is None:
-            raise FitError(
-                f"{self.child.name!r} was not fitted to complete rows by itself (it was written down, read from a file, or "
-                "learned by EM): it has no standard errors and no intervals"
-            )
-        return self.fitted
-
-    def log_likelihood(self, statistic: Any) -> float:
-        from suffice.families.glm import needs_rows
-
-        raise needs_rows(self.child)
 
     def probs_of(self, columns: Columns) -> Array:
         """p(child | parents) of each row: one row per row, one column per state."""
@@ -167,18 +114,18 @@ class LogisticCpd:
         """The same distribution, the parents in another order or some of them left out."""
         columns = [j for p in parents for j in range(len(self.terms))[self.columns_of(p)]]
         variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
-        return replace(self, parent_variables=variables, coefficients=self.coefficients[:, columns], centre=self.centre[columns])
+        kept = self.coefficients[:, columns], self.centre[columns]
+        # where parents were left out, the rest of the fit speaks of another distribution
+        whole = self.fitted is not None and set(parents) == set(self.parents)
+        blocks = 1 + len(self.terms)
+        order = [k * blocks + j for k in range(len(self.intercept)) for j in (0, *(1 + c for c in columns))]
+        fitted = self.fitted.arranged(order) if whole and self.fitted else None
+        return LogisticCpd(self.child, variables, self.intercept, *kept, self.ridge, fitted)
 
     def without(self, values: Mapping[str, float]) -> LogisticCpd:
         """The distribution where some real parents are these numbers, which move into the intercept."""
         intercept = self.intercept + sum(self.coefficients[:, self.columns_of(p)][:, 0] * x for p, x in values.items())
         return replace(self, intercept=intercept).arranged([p for p in self.parents if p not in values])
-
-    def to_frame(self) -> Any:
-        """One row per state but the first: its intercept and a column per coefficient. After a fit, one row per coefficient, with
-        its standard error, z, p and 95 % interval."""
-        header, rows = self._rows()
-        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
 
     def _log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state (the first axis) in each row."""
@@ -200,18 +147,8 @@ class LogisticCpd:
         states = [s for s in self.child.states[1:] for _ in names]
         return [self.child.name, *header], [[state, *row] for state, row in zip(states, rows, strict=True)]
 
-    def _title(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        return f"p({self.child.name}{given}), logistic, against {self.child.name}={self.child.states[0]}"
-
-    def __repr__(self) -> str:
-        header, rows = self._rows()
-        more = len(rows) - 16
-        return f"{self._title()}\n{text_table(header, rows[:16])}" + (f"\n… and {more:,} more rows" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        header, rows = self._rows()
-        return html_table(header, rows[:32], caption=self._title())
+    def _kind(self) -> str:
+        return f"logistic, against {self.child.name}={self.child.states[0]}"
 
 
 def design(cpd: LogisticCpd, columns: Columns, n: int) -> Array:

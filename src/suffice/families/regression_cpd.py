@@ -1,68 +1,29 @@
-"""The conditional distribution of a regression with one linear predictor, and what is known about its fit."""
+"""The conditional distribution of a regression with one linear predictor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
-from suffice.errors import FitError, ModelError
+from suffice.errors import ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import split
 from suffice.families.design import columns_of, predicted, terms
-from suffice.families.family import Array, Columns, Interval, checked_level, frame
-from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.families.family import Array, Columns, Interval
+from suffice.families.fitted import Fitted, Regressed, coefficient_table
+from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.families.glm import Glm
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """What a fit by IRLS leaves behind.
-
-    log_likelihood   Σ w ln p(y | x) at the estimate
-    deviance         2 (the log-likelihood of a predictor for each row − the log-likelihood), at dispersion 1
-    pearson          Σ w (y − μ)²/V(μ)
-    dispersion       Pearson / (rows − coefficients) where the family has a dispersion, else 1
-    weight           the rows (or the sum of their weights)
-    covariance       of the intercept and the coefficients: the inverse of the expected information, times the dispersion; with a
-                     ridge, of the normal approximation of the posterior
-    iterations       passes over all rows
-    """
-
-    log_likelihood: float
-    deviance: float
-    pearson: float
-    dispersion: float
-    weight: float
-    covariance: Array
-    iterations: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "covariance", frozen(np.array(self.covariance, dtype=np.float64)))
-
-    @property
-    def standard_errors(self) -> Array:
-        """Of each parameter, in the order of the covariance."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
-
-    def interval(self, estimate: Array, level: float) -> Interval:
-        """Normal quantiles around an estimate."""
-        from scipy.special import ndtri
-
-        z = float(ndtri(0.5 + 0.5 * checked_level(level)))
-        spread = z * self.standard_errors.reshape(estimate.shape)
-        return Interval(estimate - spread, estimate + spread)
-
-
-@dataclass(frozen=True, eq=False)
-class RegressionCpd:
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionCpd(Regressed):
     """p(child | parents) by η = intercept + coefficients·x (+ the offset), a family that makes a distribution of η, a dispersion.
 
     The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
@@ -94,14 +55,7 @@ class RegressionCpd:
         self.family.check(self.child, self.parent_variables)
         p = len(self.terms)
         for name in ("coefficients", "centre"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if name == "centre" and not array.size:
-                array = np.zeros(p)
-            if array.shape != (p,):
-                raise ModelError(f"the {name} of {self.child.name!r} need the shape {(p,)}, not {array.shape}")
-            if not np.isfinite(array).all():
-                raise ModelError(f"the {name} of {self.child.name!r} must be finite numbers")
-            object.__setattr__(self, name, frozen(array))
+            self._keep(name, (p,))
         for name in ("intercept", "dispersion"):
             value = getattr(self, name)
             if not np.isfinite(value):
@@ -109,15 +63,6 @@ class RegressionCpd:
             object.__setattr__(self, name, float(value))
         if not self.dispersion > 0:
             raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of the graph."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return split(self.parent_variables)[0]
 
     @property
     def real_parents(self) -> tuple[str, ...]:
@@ -139,19 +84,6 @@ class RegressionCpd:
         return self.family.n_parameters(self.child, self.parent_variables)
 
     @property
-    def seen(self) -> None:
-        return None
-
-    @property
-    def imagined(self) -> None:
-        return None
-
-    @property
-    def unsupported(self) -> npt.NDArray[np.bool_]:
-        """Never: one set of coefficients speaks for every configuration of the finite parents."""
-        return np.zeros(sizes(self.finite_parents), dtype=bool)
-
-    @property
     def standard_errors(self) -> Array:
         """Of the intercept, then of the coefficients."""
         return self._fitted().standard_errors
@@ -159,11 +91,6 @@ class RegressionCpd:
     def interval(self, level: float = 0.95) -> Interval:
         """Wald intervals of the intercept, then of the coefficients: quantiles of their normal approximation."""
         return self._fitted().interval(np.concatenate([[self.intercept], self.coefficients]), level)
-
-    def log_likelihood(self, statistic: Any) -> float:
-        from suffice.families.glm import needs_rows
-
-        raise needs_rows(self.child)
 
     def predictor(self, columns: Columns, n: int) -> Array:
         """η of each of n rows."""
@@ -215,20 +142,10 @@ class RegressionCpd:
         own, every = self.regressors, range(len(self.terms))
         columns = [j for v in family.regressors(variables) for j in every[columns_of(own, v.name)]]
         kept = self.coefficients[columns], self.centre[columns]
-        return RegressionCpd(self.child, variables, family, intercept, kept[0], self.dispersion, kept[1])
-
-    def to_frame(self) -> Any:
-        """One row per term: its estimate and, after a fit, its standard error, z, p and 95 % interval."""
-        header, rows = self._rows()
-        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
-
-    def _fitted(self) -> Fitted:
-        if self.fitted is None:
-            raise FitError(
-                f"{self.child.name!r} was written down or read from a file, not fitted to rows: it has no standard errors and no "
-                "intervals"
-            )
-        return self.fitted
+        # where parents were left out, the rest of the fit speaks of another distribution
+        whole = self.fitted is not None and set(parents) == set(self.parents)
+        fitted = self.fitted.arranged([0, *(1 + j for j in columns)]) if whole and self.fitted else None
+        return RegressionCpd(self.child, variables, family, intercept, kept[0], self.dispersion, kept[1], fitted)
 
     def _trials(self, columns: Columns, n: int) -> Array:
         return np.ones(n) if self.family.trials is None else np.asarray(columns[self.family.trials], dtype=np.float64)
@@ -240,32 +157,7 @@ class RegressionCpd:
             return ["term", "estimate"], [[n, float(b)] for n, b in zip(names, estimate, strict=True)]
         return coefficient_table(names, estimate, self.fitted)
 
-    def _title(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
+    def _kind(self) -> str:
         spread = f", dispersion {self.dispersion:.6g}" if self.dispersion != 1.0 else ""
         special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self.family, what)) is not None)
-        return f"p({self.child.name}{given}), {self.family.words}{special}{spread}"
-
-    def __repr__(self) -> str:
-        header, rows = self._rows()
-        more = len(rows) - 32
-        return f"{self._title()}\n{text_table(header, rows[:32])}" + (f"\n… and {more:,} more terms" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        header, rows = self._rows()
-        return html_table(header, rows[:64], caption=self._title())
-
-
-def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
-    """Each term with its standard error, z = estimate/error, the p-value of z, and its 95 % interval."""
-    lower, upper = fitted.interval(estimate, 0.95)
-    header = ["term", "estimate", "standard error", "z", "p", "lower", "upper"]
-    return header, [list(row) for row in _tested(names, estimate, fitted.standard_errors, lower, upper)]
-
-
-def _tested(names: Sequence[str], estimate: Array, errors: Array, lower: Array, upper: Array) -> Iterator[tuple[object, ...]]:
-    from scipy.special import ndtr
-
-    for name, b, error, low, high in zip(names, estimate, errors, lower, upper, strict=True):
-        z = b / error if error > 0 else np.nan
-        yield name, float(b), float(error), float(z), float(2.0 * ndtr(-abs(z))), float(low), float(high)
+        return f"{self.family.words}{special}{spread}"

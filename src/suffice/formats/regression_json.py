@@ -2,6 +2,7 @@
 
     {"type": "logistic", "intercept": [a number per state but the first], "coefficients": [… × terms], "ridge", "centre",
      "fitted"}
+    {"type": "ordinal", "cut_points": [a number per state but the last], "coefficients": […], "ridge", "centre", "fitted"}
     {"type": "regression", "family": "PoissonLog", "options": {"ridge", "offset", "trials"}, "intercept", "terms": [names],
      "coefficients": [a number per term], "dispersion", "centre", "fitted"}
 
@@ -19,8 +20,10 @@ import numpy as np
 
 from suffice.errors import FormatError
 from suffice.families.design import terms
+from suffice.families.fitted import Fitted
 from suffice.families.logistic_cpd import LogisticCpd
-from suffice.families.regression_cpd import Fitted, RegressionCpd
+from suffice.families.ordinal_cpd import OrdinalCpd, ordered_child
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.responses import (
     BinomialLogit,
     GammaInverse,
@@ -35,10 +38,10 @@ from suffice.variables import Finite, Variable
 FAMILIES: dict[str, Any] = {
     c.__name__: c for c in (Linear, Probit, BinomialLogit, PoissonLog, NegativeBinomialLog, GammaLog, GammaInverse)
 }
-TYPES = ("logistic", "regression")
+TYPES = ("logistic", "ordinal", "regression")
 
 
-def to_json(cpd: LogisticCpd | RegressionCpd) -> dict[str, Any]:
+def to_json(cpd: LogisticCpd | OrdinalCpd | RegressionCpd) -> dict[str, Any]:
     """A regression as plain values.
 
     >>> from suffice.variables import Real
@@ -49,6 +52,8 @@ def to_json(cpd: LogisticCpd | RegressionCpd) -> dict[str, Any]:
     fitted = None if cpd.fitted is None else _fitted(cpd.fitted)
     if isinstance(cpd, LogisticCpd):
         return {"type": "logistic", "intercept": _numbers(cpd.intercept), **arrays, "ridge": cpd.ridge, "fitted": fitted}
+    if isinstance(cpd, OrdinalCpd):
+        return {"type": "ordinal", "cut_points": _numbers(cpd.cut_points), **arrays, "ridge": cpd.ridge, "fitted": fitted}
     if type(cpd.family).__name__ not in FAMILIES:
         raise FormatError(f"the regression {type(cpd.family).__name__} of {cpd.child.name!r} cannot be written to a file")
     return {
@@ -63,11 +68,16 @@ def to_json(cpd: LogisticCpd | RegressionCpd) -> dict[str, Any]:
     }
 
 
-def from_json(d: dict[str, Any], child: Variable, parents: Sequence[Variable]) -> LogisticCpd | RegressionCpd:
+def from_json(d: dict[str, Any], child: Variable, parents: Sequence[Variable]) -> LogisticCpd | OrdinalCpd | RegressionCpd:
     """What `to_json` made of a regression; older files have neither centre nor fit."""
+    if d["type"] != "regression" and not isinstance(child, Finite):
+        raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
+    if d["type"] == "ordinal":
+        fitted = _fitted_of(d["fitted"], len(d["cut_points"]) + len(d["coefficients"]), child)
+        cuts, coefficients, centre = (_array(d[k]) for k in ("cut_points", "coefficients", "centre"))
+        return OrdinalCpd(ordered_child(child), tuple(parents), cuts, coefficients, centre, float(d["ridge"]), fitted)
     if d["type"] == "logistic":
-        if not isinstance(child, Finite):
-            raise FormatError(f"the CPD of {child.name!r} is 'logistic', which does not fit {child!r}")
+        assert isinstance(child, Finite)
         shape = (child.n_states - 1, len(terms(parents)))
         numbers = _array(d["intercept"]), _array(d["coefficients"]).reshape(shape), _array(d.get("centre", []))
         fitted = _fitted_of(d.get("fitted"), shape[0] * (1 + shape[1]), child)

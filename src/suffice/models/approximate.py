@@ -58,7 +58,8 @@ def query(
         return _answer(question, *_weighted(question, method, seeds))
     if isinstance(method, Gibbs):
         if bn.compiled.open:  # the answer does not depend on them, and the walk goes through tables
-            small = reduced(bn, question.nodes, {n: x for n, x in question.observed.items() if n in bn.compiled.real_index})
+            numbers = {n: x for n, x in question.observed.items() if n in bn.compiled.real_index}
+            small = reduced(bn, targets, numbers, needed=question.nodes)
             question = Question.of(small, targets, observed(small, evidence.given))
         return _answer(question, *_walked(question, method, seeds))
     raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")

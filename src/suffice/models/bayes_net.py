@@ -20,13 +20,11 @@ from suffice.families.empirical_bayes import Node, believed, chosen
 from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.gathering import gather
 from suffice.families.glm import needs_rows
-from suffice.families.logistic_cpd import LogisticCpd
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
-from suffice.families.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
-from suffice.models.regressions import same_regressions
+from suffice.models.regressions import REGRESSIONS, same_regressions
 from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
@@ -479,7 +477,7 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
-    if isinstance(a, (LogisticCpd, RegressionCpd)) and isinstance(b, (LogisticCpd, RegressionCpd)):
+    if isinstance(a, REGRESSIONS) and isinstance(b, REGRESSIONS):
         return same_regressions(a, b)
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)

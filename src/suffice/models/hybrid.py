@@ -25,6 +25,7 @@ from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture
 from suffice.models.poisson_mixture import PoissonMixture
+from suffice.models.regressions import no_formula
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ def _named(bn: BayesNet) -> Iterator[None]:
         ) from None
     except HiddenCount as hidden:
         count, child = (bn.compiled.reals[m] for m in (hidden.count, hidden.child))
+        if count not in bn.compiled.counts:
+            raise no_formula(bn[count], dict.fromkeys(bn[count].real_parents, 0.0)) from None
         raise ModelError(
             f"the answer depends on {child!r}, whose parent {count!r} is a count that is not observed: the sum over all counts "
             f"has no formula; observe {count!r}, or draw the answer with method=LikelihoodWeighting()"

@@ -21,7 +21,7 @@ from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
 from suffice.models.poisson_mixture import PoissonMixture
-from suffice.models.regressions import REGRESSIONS, answerable, reduced
+from suffice.models.regressions import REGRESSIONS, above, answerable, reduced, without_formula
 
 if TYPE_CHECKING:
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -56,12 +56,36 @@ def query(
         from suffice.models import intervals
 
         return intervals.query(bn, names, evidence, interval, draws, seed)
+    if _cut_off(bn, names, evidence):
+        return _query_of_relevant(bn, names, evidence)
     bn, evidence = without_regressions(bn, names, evidence)
+    return _exact(bn, names, evidence)
+
+
+def _exact(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
     if needs_reals(bn, names, evidence):
         from suffice.models import hybrid
 
         return _as_asked(hybrid.query(bn, names, evidence), names)
     return _finite(bn, names, evidence)
+
+
+def _cut_off(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> bool:
+    """Whether the evidence needs an integral without a formula, but the answer may not depend on it."""
+    numbers, seen = _observed_in(bn, evidence)
+    needed = above(bn.dag, {*names, *numbers, *seen}) if bn.compiled.open else ()
+    return any(n in needed and without_formula(bn, n, numbers) for n in bn.compiled.open)
+
+
+def _query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
+    """The answer from the distributions that matter to it; the probability of all evidence is not known then."""
+    from suffice.models.requisite import Question
+
+    question = Question.of(bn, names, evidence)
+    kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
+    small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
+    answer = replace(_exact(small, names, observed(small, kept)), given=evidence.given)
+    return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
 def _check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:

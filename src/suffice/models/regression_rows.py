@@ -23,6 +23,7 @@ from suffice.inference.blocks import Hybrid, checked_shape
 from suffice.inference.hybrid_rows import CELLS, Rows, _alike, _in_parts
 from suffice.inference.network import NONE
 from suffice.models.regressions import is_open, moments, no_formula, words
+from suffice.models.requisite import requisite
 from suffice.models.row_evidence import RowEvidence
 from suffice.variables import Finite
 
@@ -75,8 +76,13 @@ def log_probs(bn: BayesNet, rows: Rows) -> Array:
 def factors(bn: BayesNet, rows: Rows, target: str | None = None) -> Iterator[Factor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller."""
     for name, needed in _needed(bn, rows, target).items():
+        if not is_open(bn[name]):
+            continue
         some = np.flatnonzero(needed)
-        if len(some) and is_open(bn[name]):
+        numbers = [n for n in (name, *bn[name].parents) if n in bn.compiled.real_index and n != target]
+        if target is not None and not all(is_seen(bn, n, rows)[some].all() for n in numbers):
+            some = some[_matters(bn, name, rows.take(some), target)]
+        if len(some):
             _refuse_hidden(bn, name, rows.take(some), target)
             if name != target or name in bn.compiled.index:
                 yield from _factors(bn, name, rows, some)
@@ -89,6 +95,15 @@ def _needed(bn: BayesNet, rows: Rows, target: str | None) -> dict[str, Flags]:
         own = np.full(len(rows.codes), name == target) | is_seen(bn, name, rows)
         needed[name] = np.logical_or.reduce([own, *(needed[c] for c in bn.dag.children(name))])
     return needed
+
+
+def _matters(bn: BayesNet, name: str, rows: Rows, target: str) -> Flags:
+    """The rows in which the observed cells do not cut a node off from the target."""
+    result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
+    for same in _alike(seen):
+        observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
+        result[same] = name in requisite(bn.dag, [target], observed)
+    return result
 
 
 def _refuse_hidden(bn: BayesNet, name: str, rows: Rows, target: str | None) -> None:

@@ -25,6 +25,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array
 from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.ordinal_cpd import OrdinalCpd
 from suffice.families.poisson import PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.responses import BinomialLogit, Linear, NegativeBinomialLog, PoissonLog
@@ -35,8 +36,8 @@ from suffice.variables import Finite, Variable
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
-Regressed = LogisticCpd | RegressionCpd
-REGRESSIONS = (LogisticCpd, RegressionCpd)
+Regressed = LogisticCpd | OrdinalCpd | RegressionCpd
+REGRESSIONS = (LogisticCpd, OrdinalCpd, RegressionCpd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +171,8 @@ def same_regressions(a: Regressed, b: Regressed) -> bool:
     if replace(a.family, ridge=0.0) != replace(b.family, ridge=0.0) or set(a.parents) != set(b.parents):
         return False
     b = b.arranged(a.parents)
-    numbers = [np.array_equal(getattr(a, k), getattr(b, k)) for k in ("intercept", "coefficients")]
-    return all(numbers) and getattr(a, "dispersion", 1.0) == getattr(b, "dispersion", 1.0)
+    parts = [k for k in ("intercept", "cut_points", "coefficients", "dispersion") if hasattr(a, k)]
+    return all(np.array_equal(getattr(a, k), getattr(b, k)) for k in parts)
 
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -181,11 +182,17 @@ def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any
 
 
 def reduced(
-    bn: BayesNet, targets: Iterable[str], numbers: Mapping[str, float] | None = None, seen: Iterable[str] = ()
+    bn: BayesNet,
+    targets: Iterable[str],
+    numbers: Mapping[str, float] | None = None,
+    seen: Iterable[str] = (),
+    *,
+    needed: Iterable[str] | None = None,
 ) -> BayesNet:
     """The network for one question: no regression in it is open. Nodes and variables stay what they are.
 
-    `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence.
+    `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the
+    nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> from suffice.models.bayes_net import BayesNet
@@ -200,13 +207,15 @@ def reduced(
     if not bn.compiled.open:
         return bn
     values = dict(numbers or {})
-    needed = _above(bn.dag, {*targets, *values, *seen})
-    _refuse_hidden(bn, values, needed)
+    needed = above(bn.dag, {*targets, *values, *seen}) if needed is None else set(needed)
+    for name in bn.compiled.open:
+        if name in needed and without_formula(bn, name, values):
+            raise no_formula(bn[name], values)
     cpds: dict[str, Any] = {n: bn[n] for n in bn}
     for name in bn.compiled.open:
-        cpds[name] = _reduced(bn[name], values) if name in needed else _stand_in(bn[name])
+        cpds[name] = _reduced(bn[name], values) if name in needed else _stand_in(bn[name], values)
     for name in bn.compiled.reals:
-        cpds[name] = cpds[name] if name in needed else _stand_in(bn[name])
+        cpds[name] = cpds[name] if name in needed else _stand_in(bn[name], values)
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
     return BayesNet.of(dag, bn.variables, cpds, intervened=bn.intervened)
 
@@ -214,29 +223,24 @@ def reduced(
 def answerable(bn: BayesNet, numbers: Mapping[str, float], seen: Iterable[str]) -> list[str]:
     """The nodes whose posterior needs no integral without a formula."""
     counts = bn.compiled.counts - set(numbers)
-    hidden = {n for n in bn.compiled.open if _without_formula(bn, n, numbers)}
+    hidden = {n for n in bn.compiled.open if without_formula(bn, n, numbers)}
     hidden |= {n for n in bn if not counts.isdisjoint(bn.dag.parents(n))}
     evidence = {*numbers, *seen}
-    return [n for n in bn if hidden.isdisjoint(_above(bn.dag, {n, *evidence}))]
+    return [n for n in bn if hidden.isdisjoint(above(bn.dag, {n, *evidence}))]
 
 
-def _above(dag: Dag, names: Iterable[str]) -> set[str]:
+def above(dag: Dag, names: Iterable[str]) -> set[str]:
     """Nodes and all their ancestors."""
     found = set(names)
     return found.union(*(dag.ancestors(n) for n in found)) if found else found
 
 
-def _without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> bool:
+def without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> bool:
+    """Whether an open regression stays open, these numbers being observed."""
     cpd = bn[name]
     if any(p not in values for p in cpd.real_parents):
         return True
     return not isinstance(cpd.child, Finite) and name not in values and not isinstance(cpd.family, PoissonLog)
-
-
-def _refuse_hidden(bn: BayesNet, values: Mapping[str, float], needed: set[str]) -> None:
-    hidden = [bn[n] for n in bn.compiled.open if n in needed and _without_formula(bn, n, values)]
-    if hidden:
-        raise no_formula(hidden[0], values)
 
 
 def no_formula(cpd: Regressed, values: Mapping[str, float] | None = None) -> ModelError:
@@ -286,8 +290,10 @@ def density(cpd: RegressionCpd, values: Mapping[str, float]) -> Density:
     return Density(cpd.child, finite, cpd.log_prob(columns).reshape(sizes(finite)))
 
 
-def _stand_in(cpd: Any) -> Closed:
+def _stand_in(cpd: Any, values: Mapping[str, float]) -> Closed:
     """Something in the place of a node that no answer depends on."""
     if isinstance(cpd.child, Finite):
         return Table(cpd.child, (), np.full(cpd.child.n_states, 1.0 / cpd.child.n_states))
+    if cpd.child.name in values:
+        return Density(cpd.child, (), np.zeros(()))
     return ConditionalGaussian(cpd.child, (), np.zeros(()), np.zeros(0), np.ones(()))

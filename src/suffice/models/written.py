@@ -12,10 +12,9 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
 from suffice.families.family import Cpd
-from suffice.families.logistic_cpd import LogisticCpd
 from suffice.families.poisson import PoissonRates, Rates
-from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.written_regression import Regression
+from suffice.models.regressions import REGRESSIONS, Regressed
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -23,7 +22,7 @@ from suffice.variables import Count, Finite, Real, Variable
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states, a
     regression is of what its family is for."""
-    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, LogisticCpd, RegressionCpd)):
+    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, *REGRESSIONS)):
         return _fitting(name, given, parents, known)
     if isinstance(given, Regression):
         return _regression(name, given, parents, known)
@@ -66,7 +65,7 @@ def _regression(name: str, given: Regression, parents: Sequence[str], known: dic
 
 def _fitting(
     name: str,
-    given: Table | ConditionalGaussian | PoissonRates | LogisticCpd | RegressionCpd,
+    given: Table | ConditionalGaussian | PoissonRates | Regressed,
     parents: Sequence[str],
     known: dict[str, Variable],
 ) -> Cpd:
