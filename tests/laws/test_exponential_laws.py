@@ -277,10 +277,8 @@ def test_entropy_and_divergence_are_expectations(member: Member) -> None:
         assert abs(one.entropy() + logs.mean()) < 5.0 * logs.std() / np.sqrt(n)
 
 
-@every_member
+@pytest.mark.parametrize("member", [m for m in MEMBERS if m.stacked is not None], ids=repr)
 def test_families_side_by_side_are_those_one_by_one(member: Member) -> None:
-    if member.stacked is None:
-        pytest.skip("no batch")
     both, pair = member.stacked, (member.one, member.other)
     x = np.stack([p.sample(12, i) for i, p in enumerate(pair)], axis=1)
     for name in ("natural", "mean_parameters", "mean", "variance"):
@@ -368,11 +366,9 @@ def test_bayes_theorem(member: Member) -> None:
         close(terms, member.prior.log_evidence(s))
 
 
-@every_learned
+@pytest.mark.parametrize("member", [m for m in LEARNED if m.imagined is not None], ids=repr)
 def test_the_general_form_of_the_prior(member: Member) -> None:
     """conjugate(total, count) + statistic = conjugate(total + Σ T, count + N); and its density of η is exp(η·total − count·A)."""
-    if member.imagined is None:
-        pytest.skip("no general form")
     family, (total, count) = member.one.bare, member.imagined
     s = family.statistic(member.one.sample(5, 11))
     ours, theirs = family.conjugate(total, count) + s, family.conjugate(np.asarray(total) + s.total, count + s.count)

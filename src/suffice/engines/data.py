@@ -220,10 +220,13 @@ class Data:
         self._refuse_missing(passing.missing)
         return entries
 
-    def batches(self, block_rows: int = ROWS) -> Iterator[Batch]:
-        """The rows in their order, some at a time."""
+    def batches(self, block_rows: int = ROWS, *, order: Iterable[int] | None = None) -> Iterator[Batch]:
+        """The rows in their order, some at a time; or these blocks of them, by their numbers from 0."""
         self._store.require(self.columns)
-        return (self._batch(start, stop) for start, stop in ranges(self.n_rows, block_rows))
+        if order is None:
+            return (self._batch(start, stop) for start, stop in ranges(self.n_rows, block_rows))
+        starts = (int(i) * block_rows for i in order)
+        return (self._batch(start, min(start + block_rows, self.n_rows)) for start in starts)
 
     def fold(self, step: Callable[[Batch], T], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of `step(batch)` over fixed blocks of rows: arrays, or tuples or dicts of them.

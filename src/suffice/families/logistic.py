@@ -298,7 +298,7 @@ def _two_states(X: Array, y: npt.NDArray[np.intp], w: Array, theta: Array) -> Su
 
 
 def _states(X: Array, y: npt.NDArray[np.intp], w: Array, theta: Array) -> Sums:
-    from suffice.kernels.softmax import softmax_sums
+    from suffice.kernels.regression import softmax_sums
 
     theta = theta.reshape(-1, len(X))
     gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)

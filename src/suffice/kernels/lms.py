@@ -58,8 +58,8 @@ def moved(eta: float, y: float, trials: float, c: float, response: int) -> float
 def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):  # type: ignore[no-untyped-def]
     """Pass over rows (a row of X each), moving θ and its average; how many have been seen then.
 
-    The rate after t rows is rate (1 + t/half)^(−2/3). The average weighs later steps more, as a polynomial of degree 3 of their
-    number, so that the first ones are forgotten (Shamir & Zhang 2013). `trials` and `offset` may be empty.
+    The rate after t rows is rate (1 + t/half)^(−0.6). The average weighs steps by their number, so that the first ones are
+    forgotten (Shamir & Zhang 2013, International Conference on Machine Learning, p. 71). `trials` and `offset` may be empty.
     """
     n, q = X.shape
     states = len(theta)
@@ -70,7 +70,7 @@ def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half,
         size = 0.0
         for j in range(q):
             size += X[i, j] * X[i, j]
-        step = rate * (1.0 + seen / half) ** (-2.0 / 3.0)
+        step = rate * (1.0 + seen / half) ** -0.6
         if response == 7:
             highest, total = 0.0, 0.0
             eta = X[i] @ theta.T
@@ -93,7 +93,7 @@ def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half,
             for j in range(q):
                 theta[0, j] += r * X[i, j]
         seen += 1.0
-        share = 4.0 / (seen + 3.0)
+        share = 2.0 / (seen + 1.0)
         for k in range(states):
             for j in range(q):
                 average[k, j] += share * (theta[k, j] - average[k, j])

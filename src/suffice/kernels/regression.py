@@ -25,7 +25,8 @@ import numpy as np
 from suffice.kernels import kernel
 
 f8 = numba.float64
-_numbers = numba.types.Array(f8, 1, "C", readonly=True)
+_numbers, _table = (numba.types.Array(f8, d, "C", readonly=True) for d in (1, 2))
+_states = numba.types.Array(numba.int64, 1, "C", readonly=True)
 TILE = 256
 """Rows whose columns stay in the nearest cache while all their products are summed."""
 
@@ -69,6 +70,25 @@ def log_less(ratio: float) -> float:
     if abs(x) > 0.01:
         return math.log(ratio) - x
     return -x * x * (1 / 2 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x * (1 / 6 - x * (1 / 7 - x / 8))))))
+
+
+@kernel(numba.void(f8[:, ::1], f8[:, ::1], numba.int64, f8[:, ::1]), reorder=True)
+def add_products(weighed, own, m, products):  # type: ignore[no-untyped-def]
+    """Add Σᵢ weighed[j, i] own[k, i] over i < m, of columns k ≤ j, an even number of which there must be."""
+    for j in range(0, len(own), 2):  # two columns by two: four sums for four numbers loaded
+        left, right = weighed[j], weighed[j + 1]
+        for k in range(0, j + 1, 2):
+            up, down = own[k], own[k + 1]
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for i in range(m):
+                a += left[i] * up[i]
+                b += left[i] * down[i]
+                c += right[i] * up[i]
+                d += right[i] * down[i]
+            products[j, k] += a
+            products[j, k + 1] += b
+            products[j + 1, k] += c
+            products[j + 1, k + 1] += d
 
 
 @kernel(numba.void(f8[:, ::1], *5 * (_numbers,), numba.int64, f8, numba.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
@@ -155,20 +175,7 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
                 s += slope[i] * own[j, i]
                 weighed[j, i] = curve[i] * own[j, i]
             gradient[j] += s
-        for j in range(0, even, 2):  # two columns by two: four sums for four numbers loaded
-            left, right = weighed[j], weighed[j + 1]
-            for k in range(0, j + 1, 2):
-                up, down = own[k], own[k + 1]
-                a, b, c, d = 0.0, 0.0, 0.0, 0.0
-                for i in range(m):
-                    a += left[i] * up[i]
-                    b += left[i] * down[i]
-                    c += right[i] * up[i]
-                    d += right[i] * down[i]
-                products[j, k] += a
-                products[j, k + 1] += b
-                products[j + 1, k] += c
-                products[j + 1, k + 1] += d
+        add_products(weighed, own, m, products)
     for j in range(q):
         for k in range(j + 1):
             hessian[j, k] += products[j, k]
@@ -177,3 +184,73 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
     totals[0] += log_likelihood
     totals[1] += pearson
     totals[2] += total
+
+
+@kernel(numba.void(f8[:, ::1], _states, _numbers, _table, f8[:, ::1], f8[:, ::1], f8[::1]), reorder=True)
+def softmax_sums(X, y, weight, theta, gradient, hessian, totals):  # type: ignore[no-untyped-def]
+    """The sums of these rows for a regression of K states: `gradient`, `hessian` and `totals` (log-likelihood, Pearson, weight).
+
+    pₖ = exp ηₖ / Σⱼ exp ηⱼ,  η₀ = 0        Σ w ln p(y),   Σ w (1[y = k] − pₖ) X,   Σ w pₖ (1[k = l] − pₗ) X Xᵀ
+
+    X holds one column of the regression per row; y the states, of which the first has no predictor.
+    """
+    q, n = X.shape
+    states = len(theta)
+    even = q + q % 2
+    own, weighed, products = np.zeros((even, TILE)), np.zeros((even, TILE)), np.zeros((states, states, even, even))
+    p, rest, curve = np.empty((states + 1, TILE)), np.empty((states + 1, TILE)), np.empty(TILE)
+    for start in range(0, n, TILE):
+        m = min(TILE, n - start)
+        for j in range(q):
+            for i in range(m):
+                own[j, i] = X[j, start + i]
+        p[0, :m] = 0.0
+        for k in range(states):
+            p[k + 1, :m] = 0.0
+            for j in range(q):
+                t = theta[k, j]
+                for i in range(m):
+                    p[k + 1, i] += t * own[j, i]
+        for i in range(m):
+            top = 0
+            for k in range(1, states + 1):
+                if p[k, i] > p[top, i]:
+                    top = k
+            highest, others = p[top, i], 0.0
+            state = y[start + i]
+            value = p[state, i] - highest
+            for k in range(states + 1):
+                p[k, i] = 1.0 if k == top else math.exp(p[k, i] - highest)
+                others += 0.0 if k == top else p[k, i]
+            total = 1.0 + others
+            for k in range(states + 1):
+                p[k, i] /= total
+                rest[k, i] = others / total if k == top else 1.0 - p[k, i]  # which keeps its digits where p is nearly 1
+            w = weight[start + i]
+            totals[0] += w * (value - math.log1p(others))
+            totals[1] += w * rest[state, i] / p[state, i] if p[state, i] > 0 else math.inf
+            totals[2] += w
+        for k in range(states):
+            for i in range(m):
+                residual = rest[k + 1, i] if y[start + i] == k + 1 else -p[k + 1, i]
+                curve[i] = weight[start + i] * residual
+            for j in range(q):
+                s = 0.0
+                for i in range(m):
+                    s += curve[i] * own[j, i]
+                gradient[k, j] += s
+            for other in range(k + 1):
+                for i in range(m):
+                    curve[i] = weight[start + i] * p[k + 1, i] * (rest[k + 1, i] if other == k else -p[other + 1, i])
+                for j in range(q):
+                    for i in range(m):
+                        weighed[j, i] = curve[i] * own[j, i]
+                add_products(weighed, own, m, products[k, other])
+    for k in range(states):
+        for other in range(k + 1):
+            for j in range(q):
+                for g in range(j + 1):
+                    s = products[k, other, j, g]
+                    for a, b in ((k * q + j, other * q + g), (k * q + g, other * q + j)):
+                        hessian[a, b] = s
+                        hessian[b, a] = s
