@@ -214,7 +214,7 @@ def test_estimates_that_do_not_exist():
         (lambda: ProportionalOdds().check(Real("y"), []), FitError, "ProportionalOdds is a family of finite nodes.*'y' is Real"),
         (lambda: ProportionalOdds().check(Finite("y", ["a"]), []), FitError, "two states or more"),
         (lambda: ProportionalOdds().check(Finite("y", ["a", "b"]), [Finite("z", range(5000))]), TooLarge, "5,000 parameters"),
-        (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0], []), ModelError, "cut_points of 'y' must have the shape \\(3,\\)"),
+        (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0], []), ModelError, "cut_points of 'y' must have"),
         (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0, 1.0], []), ModelError, "must rise"),
         (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0, np.inf], []), ModelError, "finite numbers"),
         (lambda: OrdinalCpd(Finite("y", LEVELS), (), [0.0, 1.0, 2.0], []).interval(), FitError, "no standard errors"),

@@ -22,7 +22,8 @@ from suffice.families.priors import Dirichlet, NormalInverseGamma, as_prior
 from suffice.families.responses import Linear
 from suffice.graphs import Dag
 from suffice.learning.irls import fitted
-from suffice.models.bayes_net import BayesNet, estimated
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimated import estimated
 from suffice.variables import Count, Real
 
 FEATURES = (Dirichlet(1), NormalInverseGamma())

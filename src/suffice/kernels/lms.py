@@ -1,8 +1,8 @@
 """Stochastic gradient steps over rows, one after the other: θ ← θ + ρ w (y − μ) x, with μ where the step ends.
 
 A step whose residual is taken where it ends cannot go too far, whatever its rate (implicit: Toulis & Airoldi 2017, Annals of
-Statistics 45, p. 1694). With one linear predictor η it moves η by the ξ that solves ξ = c (y − μ(η + ξ)), c = ρ w |x|²; with several
-the residual at the start is divided by 1 + c/2, since no curvature of a softmax is more than ½. Responses by number:
+Statistics 45, p. 1694). With one linear predictor η it moves η by the ξ that solves ξ = c (y − μ(η + ξ)), c = ρ w |x|²; with
+several the residual at the start is divided by 1 + c/2, since no curvature of a softmax is more than ½. Responses by number:
 
     0  Gaussian, identity    1  binomial, logit    3  Poisson, log    7  states, softmax
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numba
+import numpy as np
 
 from suffice.kernels import kernel
 
@@ -26,17 +27,18 @@ def mean_of(eta: float, trials: float, response: int) -> float:
         return eta
     if response == 3:
         return math.exp(min(eta, 700.0))
-    return trials / (1.0 + math.exp(-eta)) if eta >= 0 else trials * (1.0 - 1.0 / (1.0 + math.exp(eta)))
+    small = math.exp(-abs(eta))
+    return trials * (1.0 if eta >= 0 else small) / (1.0 + small)
 
 
 @kernel(f8(f8, f8, f8, f8, numba.int64))
 def moved(eta: float, y: float, trials: float, c: float, response: int) -> float:
     """ξ = c (y − μ(η + ξ)): between 0 and what it would be with μ(η); by Newton steps that are kept between two ends."""
-    full = c * (y - mean_of(eta, trials, response))
+    full: float = c * (y - mean_of(eta, trials, response))
     if response == 0:
         return full / (1.0 + c)
     low, high = min(full, 0.0), max(full, 0.0)
-    xi = 0.0
+    xi: float = 0.0
     for _ in range(60):
         mu = mean_of(eta + xi, trials, response)
         excess = xi - c * (y - mu)
@@ -48,9 +50,10 @@ def moved(eta: float, y: float, trials: float, c: float, response: int) -> float
         after = xi - excess / (1.0 + c * curve)
         if not low <= after <= high:
             after = 0.5 * (low + high)
-        if abs(after - xi) <= 1e-9 * (1.0 + abs(xi)):
-            return after
+        near = abs(after - xi) <= 1e-9 * (1.0 + abs(xi))
         xi = after
+        if near:
+            break
     return xi
 
 
@@ -63,6 +66,7 @@ def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half,
     """
     n, q = X.shape
     states = len(theta)
+    eta = np.empty(states)
     for i in range(n):
         w = weight[i]
         if w == 0.0:
@@ -73,8 +77,10 @@ def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half,
         step = rate * (1.0 + seen / half) ** -0.6
         if response == 7:
             highest, total = 0.0, 0.0
-            eta = X[i] @ theta.T
             for k in range(states):
+                eta[k] = 0.0
+                for j in range(q):
+                    eta[k] += theta[k, j] * X[i, j]
                 highest = max(highest, eta[k])
             for k in range(states):
                 eta[k] = math.exp(eta[k] - highest)

@@ -16,7 +16,8 @@ from suffice.graphs import Dag
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import Distinct, fitted, maximised
 from suffice.learning.plates import Plate
-from suffice.models.bayes_net import BayesNet, estimated, free_nodes, replaced
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimated import estimated, free_nodes, replaced
 from suffice.models.regressions import families_of
 from suffice.models.sharing import agreeing, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.scores import BIC, Evidence

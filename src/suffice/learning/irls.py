@@ -90,7 +90,7 @@ class Ascent:
         if self.family.canonical:
             return climb
         s = self.measure(climb.theta, expected=True)
-        covariance = _solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
+        covariance = solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
         return Climb(climb.theta, s, covariance, climb.iterations + 1)
 
     def climbed(self, theta: Array, tol: float) -> Climb:
@@ -105,7 +105,7 @@ class Ascent:
         size = self.family.sizes(self.at, s)
         for iteration in range(1, self.max_iter + 1):
             slope = s.gradient - penalty @ theta
-            step, covariance = _solved(s.hessian + penalty, slope)
+            step, covariance = solved(s.hessian + penalty, slope)
             moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
             unit, error = self._units(s)
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
@@ -330,7 +330,7 @@ def collinear(A: Array, name: str) -> int | None:
     return None
 
 
-def _solved(A: Array, b: Array) -> tuple[Array, Array]:
+def solved(A: Array, b: Array) -> tuple[Array, Array]:
     """A⁻¹ b and A⁻¹ for a positive definite A, scaled to unit diagonal."""
     scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
     R = A / scale[:, None] / scale

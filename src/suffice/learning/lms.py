@@ -1,9 +1,9 @@
 """LMS: a regression learned row by row, by stochastic gradient steps θ ← θ + ρ (y − μ) x: the online alternative to IRLS.
 
 Each row is seen once a pass and forgotten; what is kept is θ, an average of its way (Polyak & Juditsky 1992, SIAM Journal on
-Control and Optimization 30, p. 838), and the number of rows seen, which lowers the rate ρ. The average of one pass is about half a
-standard error away from the estimate of largest likelihood, which IRLS finds to all digits: enough for prediction, and a run can
-go on with new rows as they come. Columns are centred and scaled by a first glance at some rows.
+Control and Optimization 30, p. 838), and the number of rows seen, which lowers the rate ρ. The average of one pass is about half
+a standard error away from the estimate of largest likelihood, which IRLS finds to all digits: enough for prediction, and a run
+can go on with new rows as they come. Columns are centred and scaled by a first glance at some rows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from suffice.families.design import are_numbers, filled, fixed
 from suffice.families.family import Array
 from suffice.families.glm import Glm, Regressors, Sums
 from suffice.families.logistic import Logistic
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic_cpd import LogisticCpd, finite_child
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
-from suffice.learning.irls import _solved
+from suffice.learning.irls import solved
 from suffice.variables import Variable
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
@@ -73,8 +73,8 @@ def lms(
 ) -> LmsRun:
     """The regression of `child` on `parents`, learned row by row.
 
-    `family` is `Logistic()`, `Linear()`, `PoissonLog()` or `BinomialLogit(trials=...)`. Rows are taken in random order, by blocks;
-    `seed=None` takes them as they come. `rate` is the first step's, of columns of variance 1; without it, one that suits the
+    `family` is `Logistic()`, `Linear()`, `PoissonLog()` or `BinomialLogit(trials=...)`. Rows are taken in random order, block
+    by block; `seed=None` takes them as they come. `rate` is the first step's, of columns of variance 1; without it, one that suits the
     family. `start` is an earlier run to go on from, as if its rows and these had been one table, or a regression.
 
     The model has no standard errors. `converged` says that it is within a standard error of the estimate of largest likelihood
@@ -107,9 +107,8 @@ def lms(
 
 def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:
     if not isinstance(family, FAMILIES):
-        raise FitError(
-            f"lms learns Linear(), Logistic(), BinomialLogit(trials=...) and PoissonLog(), not {family!r}; fit learns more"
-        )
+        known = "Linear(), Logistic(), BinomialLogit(trials=...) and PoissonLog()"
+        raise FitError(f"lms learns {known}, not {family!r}; fit learns the others")
     if family.ridge:
         raise FitError("lms has no ridge: leave it out, or fit with it")
     if isinstance(passes, bool) or not isinstance(passes, (int, np.integer)) or passes < 1:
@@ -145,7 +144,8 @@ def _started(
         return Regressors(child, own, again.centre), again
     seen = 0.0
     centre, scale, first = _glance(family, rows, child, own, seed)
-    theta = np.zeros((family.n_parameters(child, parents) // (1 + len(centre)), 1 + len(centre)))
+    states = finite_child(child).n_states - 1 if isinstance(family, Logistic) else 1
+    theta = np.zeros((states, 1 + len(centre)))
     if start is not None:
         _check_start(start, family, child, parents)
         cpd = start.arranged([p.name for p in parents])
@@ -160,9 +160,8 @@ def _check_start(cpd: Any, family: Any, child: Variable, parents: list[Variable]
     if not isinstance(cpd, (LogisticCpd, RegressionCpd)):
         raise FitError(f"start is a run of lms or a regression, not {cpd!r}")
     if cpd.child != child or set(cpd.parent_variables) != set(parents) or type(cpd.family) is not type(family):
-        raise FitError(
-            f"start is a {type(cpd.family).__name__} of {cpd.child!r} on {listed(cpd.parents)}, and these rows are not"
-        )
+        what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listed(cpd.parents)}"
+        raise FitError(f"start is a {what}, which is not what is to be learned")
 
 
 def _glance(family: Any, rows: Data, child: Variable, own: tuple[Variable, ...], seed: int | None) -> tuple[Array, Array, float]:
@@ -231,9 +230,9 @@ def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, sta
     intercept = theta[:, 0] - b @ at.centre
     summary = rows.fold(lambda batch: family.summary(at.child, parents, batch.columns, batch.weight))
     s: Sums = rows.fold(lambda batch: family.measure(at, theta.reshape(-1), batch.columns, batch.weight))
-    step, _ = _solved(s.hessian, s.gradient)
+    step, _ = solved(s.hessian, s.gradient)
     spread = s.pearson / s.weight if isinstance(family, Linear) else 1.0
-    away = float(np.sqrt(max(s.gradient @ step, 0.0) / (spread * theta.size))) if spread > 0 else np.inf
+    away = float(np.sqrt(max(float(s.gradient @ step), 0.0) / (spread * theta.size))) if spread > 0 else np.inf
     if isinstance(family, Logistic):
         return LogisticCpd(at.child, tuple(parents), intercept, b, at.centre), away, s.log_likelihood  # type: ignore[arg-type]
     cpd = RegressionCpd(at.child, tuple(parents), family, float(intercept[0]), b[0], spread, at.centre)

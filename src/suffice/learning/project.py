@@ -24,7 +24,8 @@ from suffice.families.family import Cpd, Mean
 from suffice.families.gathering import gather
 from suffice.families.poisson import PoissonRates
 from suffice.graphs import Dag
-from suffice.models.bayes_net import BayesNet, estimated
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
 from suffice.models.marginal_entropy import NoEntropy, entropy_terms
 from suffice.statistics import Statistics

@@ -22,7 +22,8 @@ from suffice.families.family import Estimate
 from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
 from suffice.learning.fit import fit
 from suffice.learning.weighted import weighted_moments
-from suffice.models.bayes_net import BayesNet, estimated
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimated import estimated
 from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells

@@ -18,7 +18,8 @@ from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, problem_of
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import Problem as ParameterProblem
-from suffice.models.bayes_net import BayesNet, estimated
+from suffice.models.bayes_net import BayesNet
+from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun
 from suffice.scores import Evidence
 from suffice.structure.branching import branched

@@ -1,0 +1,118 @@
+"""From statistics and a prior to a network: the one place where parameters are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from suffice.errors import DataError, listed, nearest, note
+from suffice.families import family_of
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.empirical_bayes import Node, believed, chosen
+from suffice.families.family import Cpd, Estimate
+from suffice.families.poisson import PoissonRates
+from suffice.families.priors import Prior
+from suffice.graphs import Dag
+from suffice.models.bayes_net import BayesNet
+from suffice.models.regressions import REGRESSIONS, same_regressions
+from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
+from suffice.statistics import Statistics
+from suffice.variables import Variable
+
+
+def estimated(
+    dag: Dag,
+    statistics: Statistics,
+    prior: Prior | None,
+    how: Estimate,
+    *,
+    bound: bool = False,
+    ready: Mapping[str, Cpd] | None = None,
+    shared: Any = (),
+) -> BayesNet:
+    """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned.
+
+    `ready` has distributions of iterative families, which statistics cannot give; `shared` has groups of nodes that share one
+    parameter set.
+    """
+    dag, ties = shared_in(dag, shared)
+    known = statistics.variables
+    variables = {n: known[n] for n in dag.nodes if n in known}
+    missing = [n for n in dag.nodes if n not in variables]
+    if missing:
+        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
+    if not statistics.weight > 0:
+        raise DataError("there are no rows to learn from")
+    statistics = agreeing(statistics, ties)
+    variables = {n: statistics.variables[n] for n in dag.nodes}
+    if prior is not None and not bound:
+        nodes = free_nodes(dag, variables, statistics, ties, ready or ())
+        prior = tied_prior(chosen(prior, variables, nodes, statistics), ties).bind(variables, statistics)
+    together = seen_together(ties, statistics, variables)
+    cpds: dict[str, Cpd] = {}
+    unspoken: list[str] = []
+    for name in dag.nodes:
+        if ready and name in ready:
+            cpds[name] = ready[name]
+            unspoken += [name] if prior is not None else []
+            continue
+        child, parents = variables[name], [variables[p] for p in dag.parents(name)]
+        family = family_of(child, parents)
+        imagined = None if prior is None else believed(prior, child, parents)
+        if prior is not None and imagined is None:
+            unspoken.append(name)
+        seen = together[name] if name in together else statistics.answer(family.needs(child, parents))
+        cpds[name] = family.estimate(child, parents, seen, imagined, how)
+    if unspoken:
+        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+    by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
+    info = f"fitted from {statistics.weight:,.10g} rows, {by}{shared_in_words(ties)}"
+    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
+
+
+def free_nodes(
+    dag: Dag, variables: Mapping[str, Variable], statistics: Statistics, ties: Sequence[Tie], ready: Container[str] = ()
+) -> Iterator[Node]:
+    """The nodes by which a prior may choose its numbers, with what was seen of each; of a tie its first node, with all it saw."""
+    together = seen_together(ties, statistics, variables)
+    again = {node for tie in ties for node in tie.nodes[1:]}
+    for name in dag.nodes:
+        if name not in again and name not in ready:
+            child, parents = variables[name], [variables[p] for p in dag.parents(name)]
+            seen = together[name] if name in together else statistics.answer(family_of(child, parents).needs(child, parents))
+            yield child, parents, seen
+
+
+def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd]) -> BayesNet:
+    """A network learned from incomplete rows with some of its distributions, and their edges, put in the place of others."""
+    kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
+    info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
+    options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
+    return BayesNet.of(dag, dict(bn.variables), kept, incomplete=bn.incomplete, ties=bn._ties, **options)
+
+
+def same_parameters(a: Cpd, b: Cpd) -> bool:
+    """Whether two CPDs of a node are the same numbers, whatever the order of the parents' axes."""
+    if type(a) is not type(b) or set(a.parents) != set(b.parents):
+        return False
+    if isinstance(a, Table) and isinstance(b, Table):
+        axes = [b.parents.index(p) for p in a.parents]
+        return bool(np.array_equal(a.probs, np.transpose(b.probs, [*axes, len(axes)])))
+    if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
+        axes = [b.parents.index(p) for p in a.parents]
+        return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
+    if isinstance(a, REGRESSIONS) and isinstance(b, REGRESSIONS):
+        return same_regressions(a, b)
+    assert isinstance(a, ConditionalGaussian)
+    assert isinstance(b, ConditionalGaussian)
+    finite = [[p.name for p in c.finite_parents] for c in (a, b)]
+    axes = [finite[1].index(p) for p in finite[0]]
+    columns = [b.real_parents.index(p) for p in a.real_parents]
+    return (
+        np.array_equal(a.intercept, np.transpose(b.intercept, axes), equal_nan=True)
+        and np.array_equal(a.variance, np.transpose(b.variance, axes), equal_nan=True)
+        and np.array_equal(a.coefficients, np.transpose(b.coefficients, [*axes, len(axes)])[..., columns], equal_nan=True)
+    )
