@@ -250,6 +250,18 @@ def test_what_is_shared_is_counted_once():
 
 @pytest.mark.parametrize("kind", [sf.Tied(), sf.Spherical()])
 @pytest.mark.parametrize("prior", [None, NORMAL], ids=["mle", "bayes"])
+def test_what_is_shared_has_no_posterior_of_its_own(kind, prior):
+    bn = discriminant(table(*IRIS), "y", covariance=kind, prior=prior)
+    assert bn.statistics is None
+    for ask in (bn["x1"].interval, lambda: bn["x0"].predictive({"y": "1"})):
+        with pytest.raises(sf.SufficeError, match="shares its variance with other classes or columns"):
+            ask()
+    with pytest.raises(sf.SufficeError, match=r"keeps no statistics .* \(a discriminant, .* covariance, from 150 rows"):
+        bn.update(table(*IRIS))
+
+
+@pytest.mark.parametrize("kind", [sf.Tied(), sf.Spherical()])
+@pytest.mark.parametrize("prior", [None, NORMAL], ids=["mle", "bayes"])
 def test_em_of_complete_rows_is_the_closed_form(kind, prior):
     rows = table(*IRIS)
     closed = discriminant(rows, "y", covariance=kind, prior=prior)
@@ -286,7 +298,10 @@ def test_a_discriminant_is_a_network(kind, tmp_path):
     assert bn.query("y", {"x0": 5.0}).probs.sum() == pytest.approx(1.0)
     assert bn.sample(5, seed=0).num_rows == 5
     sf.write(bn, tmp_path / "bn.json")
-    np.testing.assert_array_equal(proba(sf.read(tmp_path / "bn.json"), rows), proba(bn, rows))
+    again = sf.read(tmp_path / "bn.json")
+    np.testing.assert_array_equal(proba(again, rows), proba(bn, rows))
+    assert again.n_parameters == bn.n_parameters
+    assert again.bic(rows) == bn.bic(rows)
 
 
 @pytest.mark.parametrize(

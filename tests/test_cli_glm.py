@@ -133,7 +133,6 @@ def test_counts_are_declared(run: Any, rows: Any) -> None:
         (("age -> ill", "--family", "ill=logistic", "--family", "ill=probit"), "--family names 'ill' twice"),
         (("age -> dead; n -> dead", "--family", "dead=binomial"), "needs the name of the parent of 'dead' that holds the trials"),
         (("age -> ill", "--family", "ill=logistic", "--statistics", "s.stats"), "--statistics say nothing of regressions"),
-        (("age -> visits", "--family", "visits=poisson", "--real", "visits"), "declare it, --count visits"),
     ],
 )
 def test_what_is_refused(run: Any, rows: Any, words: tuple[str, ...], message: str) -> None:
@@ -142,6 +141,13 @@ def test_what_is_refused(run: Any, rows: Any, words: tuple[str, ...], message: s
     assert (code, out) == (1, "")
     assert message in err
     assert not Path("m.json").exists()
+
+
+def test_a_family_says_what_its_column_is(run: Any, rows: Any) -> None:
+    code, _, err = run("fit", "age -> visits", "rows.csv", "-o", "m.json", "--family", "visits=poisson", "--real", "visits")
+    assert code == 0, err
+    assert "'visits' for counts; --count and --finite declare them" in err
+    assert isinstance(sf.read("m.json").variables["visits"], sf.Count)
 
 
 def test_words_of_families() -> None:

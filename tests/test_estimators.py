@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import GammaRegressor, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -22,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import suffice as sf
 from suffice.estimators import BayesNetClassifier, GaussianDiscriminant, GLMClassifier, GLMRegressor, NaiveBayesClassifier
-from suffice.families.responses import GammaLog, PoissonLog, Probit
+from suffice.families.responses import GammaLog, Linear, PoissonLog, Probit
 
 X, Y = load_iris(return_X_y=True)
 CLASSIFIERS = [NaiveBayesClassifier(), GaussianDiscriminant(), BayesNetClassifier(), GLMClassifier()]
@@ -74,6 +75,105 @@ def test_regressions_equal_to_those_of_scikit_learn():
         assert model.network_["y"].coefficients.shape == (3,)
 
 
+def regression_rows(n=200):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 2))
+    return x, rng.poisson(np.exp(x @ [0.5, -0.3]))
+
+
+def test_a_family_that_is_given_has_its_own_ridge():
+    x, y = regression_rows()
+    peer = PoissonRegressor(alpha=500 / 200, tol=1e-12, solver="newton-cholesky").fit(x, y)
+    for model in (
+        GLMRegressor(PoissonLog(ridge=500)),
+        GLMRegressor(PoissonLog(), ridge=500),
+        GLMRegressor(PoissonLog(500), ridge=500),
+    ):
+        np.testing.assert_allclose(model.fit(x, y).predict(x), peer.predict(x), rtol=1e-7)
+    shrunk = LogisticRegression(C=1 / 500, tol=1e-12, max_iter=1000, solver="newton-cg").fit(X, Y)
+    np.testing.assert_allclose(
+        GLMClassifier(sf.Logistic(ridge=500)).fit(X, Y).predict_proba(X), shrunk.predict_proba(X), atol=1e-8
+    )
+    likely = PoissonRegressor(alpha=0, tol=1e-12, solver="newton-cholesky").fit(x, y)
+    np.testing.assert_allclose(GLMRegressor(PoissonLog()).fit(x, y).predict(x), likely.predict(x), rtol=1e-7)
+
+
+def test_without_a_family_the_ridge_is_1():
+    x, y = regression_rows()
+    np.testing.assert_allclose(GLMRegressor().fit(x, y).predict(x), Ridge(alpha=1).fit(x, y).predict(x), rtol=1e-9)
+    np.testing.assert_allclose(GLMRegressor(ridge=0).fit(x, y).predict(x), LinearRegression().fit(x, y).predict(x), rtol=1e-9)
+    np.testing.assert_array_equal(
+        GLMRegressor(Linear()).fit(x, y).predict(x), GLMRegressor(ridge=np.int64(0)).fit(x, y).predict(x)
+    )
+    peer = LogisticRegression(tol=1e-12, max_iter=1000, solver="newton-cg").fit(X, Y)
+    np.testing.assert_allclose(GLMClassifier().fit(X, Y).predict_proba(X), peer.predict_proba(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (GLMRegressor(PoissonLog(ridge=5), ridge=2), "the ridge of PoissonLog is 5 and ridge=2.0: give one of the two"),
+        (GLMClassifier(sf.Logistic(ridge=5), ridge=0), "the ridge of Logistic is 5 and ridge=0.0"),
+        (GLMRegressor(ridge="much"), "must be a number from 0 up, not 'much'"),
+        (GLMRegressor("poisson"), r"the family of GLMRegressor is an object, one of Linear\(\), .*; not 'poisson'"),
+        (GLMRegressor(PoissonLog), r"PoissonLog\(\), .*; not the class PoissonLog"),
+        (GLMRegressor(sf.Logistic()), "Logistic is a family of classes, and GLMRegressor predicts numbers: use GLMClassifier"),
+        (GLMRegressor(Probit()), "Probit is a family of classes"),
+        (GLMRegressor(sf.ProportionalOdds()), "ProportionalOdds is a family of classes"),
+        (GLMRegressor(sf.BinomialLogit()), "BinomialLogit needs the name of .* that holds the trials"),
+        (GLMRegressor(sf.BinomialLogit(trials="n")), "the trials 'n' of BinomialLogit is not one of the features, 'x0', 'x1'"),
+        (GLMRegressor(PoissonLog(offset="t")), "the offset 't' of PoissonLog is not one of the features"),
+        (GLMRegressor(variables=["x0"]), "variables is a dict of names"),
+        (GLMClassifier("logistic"), r"the family of GLMClassifier is an object, one of Logistic\(\), .*; not 'logistic'"),
+        (GLMClassifier(PoissonLog()), "PoissonLog is a family of numbers, and GLMClassifier predicts classes: use GLMRegressor"),
+        (GLMClassifier(sf.BinomialLogit(trials="x1")), "BinomialLogit is a family of numbers"),
+    ],
+    ids=repr,
+)
+def test_families_and_ridges_that_are_refused(model, words):
+    with pytest.raises(sf.SufficeError, match=words):
+        model.fit(*regression_rows())
+
+
+def test_numbers_that_cannot_be_regressed_on():
+    x, _ = regression_rows()
+    for family in (None, GammaLog()):
+        with pytest.raises(sf.SufficeError, match="'y' cannot be fitted: its values are all equal"):
+            GLMRegressor(family, ridge=0).fit(x, np.full(200, 3.0))
+    with pytest.raises(sf.SufficeError, match="y holds what is not a number, and GLMRegressor predicts numbers"):
+        GLMRegressor().fit(x, ["a", "b"] * 100)
+
+
+def test_means_of_trials_and_offsets_are_those_of_the_row():
+    x, _ = regression_rows()
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"x": x[:, 0], "n": rng.integers(1, 20, 200)})
+    rate = 1 / (1 + np.exp(-rows.x))
+    model = GLMRegressor(sf.BinomialLogit(trials="n")).fit(rows, rng.binomial(rows.n, rate))
+    cpd = model.network_["y"]
+    np.testing.assert_allclose(model.predict(rows), rows.n / (1 + np.exp(-cpd.intercept - cpd.coefficients[0] * rows.x)))
+    assert model.score(rows, rows.n * rate) > 0.95
+    exposed = rows.assign(n=np.log(rows.n))
+    model = GLMRegressor(PoissonLog(offset="n")).fit(exposed, rng.poisson(rows.n * rate))
+    cpd = model.network_["y"]
+    np.testing.assert_allclose(model.predict(exposed), rows.n * np.exp(cpd.intercept + cpd.coefficients[0] * rows.x))
+
+
+def test_proportional_odds_of_classes_in_the_order_of_their_numbers():
+    labels = np.array([-1, 2, 10])[Y]
+    model = GLMClassifier(sf.ProportionalOdds(ridge=1)).fit(X, labels)
+    rows = {**{f"x{j}": X[:, j] for j in range(4)}, "class": np.array(["a", "b", "c"])[Y]}
+    graph = "; ".join(f"x{j} -> class" for j in range(4))
+    cpd = sf.fit(graph, rows, families={"class": sf.ProportionalOdds(ridge=1)})["class"]
+    np.testing.assert_allclose(model.network_["class"].cut_points, cpd.cut_points, rtol=1e-8)
+    assert list(model.classes_) == [-1, 2, 10]
+    assert model.score(X, labels) > 0.95
+    with pytest.raises(
+        sf.SufficeError, match="ProportionalOdds needs to know the order of the classes, which are text, as 'high'"
+    ):
+        GLMClassifier(sf.ProportionalOdds()).fit(X, np.array(["low", "mid", "high"])[Y])
+
+
 def test_probit_of_two_classes():
     model = GLMClassifier(Probit(), ridge=0).fit(X[50:, :2], Y[50:])
     cpd = model.network_["class"]
@@ -96,8 +196,24 @@ def test_frames_of_mixed_columns(model):
     np.testing.assert_allclose(model.predict_proba(pl.from_pandas(rows)), model.predict_proba(rows))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(rows.rename(columns={"big": "large"}))
-    with pytest.raises(sf.SufficeError, match="'pink'"):
+    with pytest.raises(sf.SufficeError, match=r"'pink' is not a state.* variables={'colour': Finite\('colour', "):
         model.predict(rows.assign(colour="pink"))
+    with pytest.raises(sf.SufficeError, match=r"did you mean 'red'\? If it is one that no row of fit had"):
+        model.predict(rows.assign(colour="redd"))
+
+
+@pytest.mark.parametrize(
+    "model", [NaiveBayesClassifier(), BayesNetClassifier(), GLMClassifier(), GLMRegressor()], ids=lambda m: type(m).__name__
+)
+def test_states_that_fit_does_not_see_can_be_declared(model):
+    rows, y = frame()
+    four = ["red", "green", "blue", "pink"]
+    wide = rows.assign(colour=pd.Categorical(rows.colour, categories=four))
+    pink = rows.assign(colour="pink")
+    by_dtype = clone(model).fit(wide, y).predict(pink)
+    declared = clone(model).set_params(variables={"colour": sf.Finite("colour", four)}).fit(rows, y).predict(pink)
+    assert np.isfinite(declared).all()
+    np.testing.assert_allclose(by_dtype, declared)
 
 
 def test_missing_cells_of_frames():
@@ -110,6 +226,10 @@ def test_missing_cells_of_frames():
     assert np.isfinite(given.predict_proba(rows)).all()
     with pytest.raises(sf.SufficeError, match="'weight' of X has missing cells"):
         GLMClassifier().fit(rows, y)
+    whole, _ = frame()
+    for regression in (GLMClassifier(), GLMRegressor()):
+        with pytest.raises(sf.SufficeError, match="'colour' of X has missing cells"):
+            regression.fit(whole, y).predict(whole.assign(colour=None))
     with pytest.raises(sf.SufficeError, match="infinity"):
         NaiveBayesClassifier().fit(rows.assign(weight=np.inf), y)
 
@@ -128,6 +248,9 @@ def test_declared_columns_bins_and_given_graphs():
     model = NaiveBayesClassifier(variables={"x0": sf.Count, "x1": sf.Bins(3)}).fit(counts, Y)
     assert isinstance(model.network_.variables["x0"], sf.Count)
     assert isinstance(model.network_.variables["x1"], sf.Finite)
+    with warnings.catch_warnings(action="error"):
+        counted = GLMRegressor(variables={"x0": sf.Count}).fit(counts, Y)
+    assert isinstance(counted.network_.variables["x0"], sf.Count)
     binned = BayesNetClassifier(bins=4, method=sf.HillClimb(), criterion=sf.BIC(), target="kind").fit(X, Y)
     assert all(v.n_states <= 4 for n, v in binned.network_.variables.items() if n != "kind")
     assert binned.score(X, Y) > 0.9

@@ -103,7 +103,8 @@ def peer(name: str, r: Rows, alpha: float, weights: Any, offset: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the inverse link does not keep means above 0, says statsmodels
         model = sm.GLM(y, r.X, family=CASES[name][1](alpha), freq_weights=weights, offset=offset)
-        return model.fit(tol=1e-13, maxiter=500, tol_criterion="params")
+        dispersed = name in ("linear", "positive", "inverse")
+        return model.fit(tol=1e-13, maxiter=500, tol_criterion="params", use_t=dispersed)
 
 
 def log_density(name: str, r: Rows, mu: Any, dispersion: float) -> Any:
@@ -300,7 +301,9 @@ def test_what_a_fit_shows(name):
     fitted_cpd = fitted_in_order(r.columns, name, CASES[name][0](**trials), "x z")
     frame = fitted_cpd.to_frame()
     assert list(frame["term"]) == ["(intercept)", "x", "z=b", "z=c"]
-    np.testing.assert_allclose(frame["z"], frame["estimate"] / frame["standard error"])
-    np.testing.assert_allclose(frame["p"], 2 * stats.norm.sf(np.abs(frame["z"])), rtol=1e-9)
+    z = frame["t" if fitted_cpd.family.dispersed else "z"]
+    tail = stats.t(300 - 4) if fitted_cpd.family.dispersed else stats.norm()
+    np.testing.assert_allclose(z, frame["estimate"] / frame["standard error"])
+    np.testing.assert_allclose(frame["p"], 2 * tail.sf(np.abs(z)), rtol=1e-9)
     np.testing.assert_allclose(np.column_stack([frame["lower"], frame["upper"]]), np.column_stack(fitted_cpd.interval(0.95)))
     assert repr(fitted_cpd).startswith(f"p({name} | x, z")

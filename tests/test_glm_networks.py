@@ -159,17 +159,9 @@ def test_what_the_evidence_cuts_off_is_left_out(bn: sf.BayesNet) -> None:
     [
         (lambda bn: bn.query("y"), r"depends on 'y', a logistic regression on the number 'x', which is not observed"),
         (lambda bn: bn.query("x", {"u": "yes"}), r"'y', a logistic regression on the number 'x'"),
-        (lambda bn: bn.query("g", {"x": 1.0}), r"'g', a gamma regression, which is not observed: .* observe 'g'"),
+        (lambda bn: bn.query(["g", "u"], {"x": 1.0}), r"'g', a gamma regression, which is not observed: .* observe 'g'"),
         (lambda bn: bn.query("z", {"k": 1, "x": 0.0}), r"'k', a binomial regression on the number 'm'"),
         (lambda bn: bn.query("z", {"n": 1}), r"'y', a logistic regression on the number 'x'"),
-        (lambda bn: bn.log_prob_of({"u": "yes"}), "'y', a logistic regression"),
-        (lambda bn: bn.most_probable({"z": "a"}), "a logistic regression on the number 'x'"),
-        (lambda bn: bn.marginals({"y": "p"}), "'y', a logistic regression on the number 'x'"),
-        (lambda bn: bn.predict_proba({"z": ["a"]}, "y"), "'y', a logistic regression on the number 'x'"),
-        (lambda bn: bn.predict({"y": ["p"]}, "x"), "'y', a logistic regression on the number 'x'"),
-        (lambda bn: bn.log_prob({n: [None if n == "x" else s] for n, s in WHOLE.items()}), "on the number 'x'"),
-        (lambda bn: bn.impute({"y": [None], "u": ["yes"]}, joint=True), "'y', a logistic regression"),
-        (lambda bn: bn.treewidth, "'y', a logistic regression"),
     ],
 )
 def test_integrals_without_a_formula_are_refused(bn: sf.BayesNet, ask: Any, message: str) -> None:
@@ -182,8 +174,6 @@ def test_integrals_without_a_formula_are_refused(bn: sf.BayesNet, ask: Any, mess
 def test_ways_of_asking_that_know_no_regressions(bn: sf.BayesNet) -> None:
     with pytest.raises(ModelError, match="the regression 'y', which Gibbs sampling does not know"):
         bn.query("z", {"y": "p", "x": 1.0}, method=sf.Gibbs())
-    with pytest.raises(ModelError, match="the regression 'y', which intervals of answers do not know"):
-        bn.query("z", {"y": "p", "x": 1.0}, interval=0.9)
     assert bn.query("z", {"x": 1.0}, method=sf.Gibbs(2000)).probs == pytest.approx(bn.query("z", {"x": 1.0}).probs, abs=0.05)
 
 

@@ -191,7 +191,7 @@ def test_refusals(call, message):
 
 def test_another_start_is_refused():
     run = lms("two", TABLE, parents=["x"])
-    with pytest.raises(SufficeError, match="start is a Logistic of .* on 'x', which is not what is to be learned"):
+    with pytest.raises(SufficeError, match=r"start is a Logistic of .* on 'x', which is not what is to be learned"):
         lms("two", TABLE, parents=["x", "v"], start=run)
     with pytest.raises(SufficeError, match="which is not what is to be learned"):
         lms("two", scan(TABLE, variables={"two": Finite("two", ["yes", "no"])}), parents=["x"], start=run)

@@ -153,14 +153,17 @@ def test_evidence_of_a_pooled_plate() -> None:
 
 def test_partial_pooling_over_columns() -> None:
     rows = answers()
-    rows["q3"] = np.where(rows["q3"] == "right", "right", "blank")  # states that differ are united: the copies are of one shape
-    bns = [
-        sf.fit(Plate("skill -> answer", columns={"answer": QUESTIONS}, pooling=p), rows, prior=sf.K2())
-        for p in (Separate(), Partial())
-    ]
+    rows["q3"][:5] = "-"  # copies are of one shape: the others take on this state, and that is said
+    plates = [Plate("skill -> answer", columns={"answer": QUESTIONS}, pooling=p) for p in (Separate(), Partial())]
+    with pytest.warns(SufficeNote, match="'q1' takes on '-', 'q2' takes on '-', which 'q3' has") as said:
+        bns = [sf.fit(plate, rows, prior=sf.K2()) for plate in plates]
+    assert sum("takes on" in str(w.message) for w in said) == 1
     assert bns[1].shared == ()
-    assert bns[1].variables["q1"].states == ("blank", "right", "wrong")
+    assert bns[1].variables["q1"].states == ("-", "right", "wrong")
     assert bns[0].variables["q1"].states == ("right", "wrong")
+    rows["q1"] = np.where(rows["q1"] == "right", "Right", "wrong")
+    with pytest.raises(FitError, match="'q1' has 'Right', which 'q3' has not, and 'q3' has '-', 'right'"):
+        sf.fit(plates[1], rows, prior=sf.K2())
     found = bns[1].prior.found["q2"]
     seen = bns[1]["q2"].seen.dense()
     np.testing.assert_allclose(

@@ -67,6 +67,7 @@ _HOME = {
     "LBFGS": "learning.gradient",
     "LikelihoodWeighting": "inference.sampling",
     "Linear": "families.responses",
+    "LmsRun": "learning.lms",
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
     "Logistic": "families.logistic",
@@ -134,6 +135,7 @@ _HOME = {
     "independence_test": "structure.independence",
     "kl": "models.divergence",
     "learn": "recipes.learn",
+    "lms": "learning.lms",
     "load": "formats",
     "missingness": "recipes.missingness",
     "mixture": "recipes.mixture",
@@ -207,6 +209,7 @@ __all__ = [
     "Information",
     "LikelihoodWeighting",
     "Linear",
+    "LmsRun",
     "LocalScores",
     "LogLikelihood",
     "Logistic",
@@ -271,6 +274,7 @@ __all__ = [
     "independence_test",
     "kl",
     "learn",
+    "lms",
     "load",
     "missingness",
     "mixture",
@@ -317,6 +321,7 @@ if TYPE_CHECKING:
     from suffice.learning.fit import fit, score
     from suffice.learning.gradient import LBFGS, Projected, gradient
     from suffice.learning.information import Information, observed_information
+    from suffice.learning.lms import LmsRun, lms
     from suffice.learning.mixture_kinds import Diagonal, Full, Spherical, Tied
     from suffice.learning.objective import Collapsed
     from suffice.learning.plates import Partial, Plate, Pooled, Separate

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from suffice import __version__, cli_learn, cli_missing, cli_predict, cli_query
 from suffice.cli_arguments import AsJson, DataFile, Missing, Model, Weights
@@ -30,14 +31,27 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
     (r"say so with missing=", "say so with --missing"),
     (r"allow more with max_iter=, or accelerate=Squarem\(\)", "allow more with --max-iter"),
+    (
+        r"EmpiricalBayes chooses (\w+) for a whole graph.*",
+        r"auto chooses \1 for one graph and complete rows: give a number, as in bdeu:10",
+    ),
+    (r"choose them first, by_evidence\(.*\), and give that prior", "use another here, as in bdeu:10"),
+    (r"give it, or choose it first, by_evidence\(.*\)", "give it, as in logistic-normal:1"),
+    (r"give them Dirichlet\(1\) or BDeu\(1\)", "use --prior dirichlet:1 or bdeu:1"),
+    (r"scan\(data, variables=\{'([^']*)': \[\.\.\.\], '([^']*)': \[\.\.\.\]\}\)", r"--finite \1=a,b --finite \2=a,b"),
+    (r"\bshared=", "--shared"),
+    (r"or of families=", "or of --family"),
     (r"families=\{'([^']*)': Logistic\(\)\}", r"--family \1=logistic"),
     (r"families=\{'([^']*)': PoissonLog\(\)\}", r"--family \1=poisson"),
     (r"use \w+\(ridge=1\)", "use a ridge, as in --family NAME=WORD:1"),
+    (r"variables= in scan declares them", "--count and --finite declare them"),
+    (r"scan\(data, variables=\{'([^']*)': Finite\}\)", r"--finite \1"),
     (r"declare it, scan\(data, variables=\{'([^']*)': Count\('[^']*'\)\}\)", r"declare it, --count \1"),
     (
         r"draw the answer with query\(\.\.\., method=LikelihoodWeighting\(\)\)",
         "draw the answer with suffice query --method lw:10000",
     ),
+    (r"give method=LikelihoodWeighting\(\) to predict or predict_proba, which then draw", "give --method lw:10000, to draw"),
     (r"draw it with query\(('[^']*'), \.\.\., method=LikelihoodWeighting\(\)\)", r"draw that of \1 with --method lw:10000"),
     (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
     (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),
@@ -52,7 +66,20 @@ HINTS: tuple[tuple[str, str], ...] = (
 )
 """Ways out as Python has them, and as the command line has them; the first that match come first."""
 
+
+class Commands(typer.core.TyperGroup):
+    """All commands; one that is interrupted says so, where typer would end without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("interrupted: no network was written" if ctx.invoked_subcommand in ("fit", "learn") else "interrupted")
+            raise SystemExit(130) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     help="Learn probabilistic graphical models from data.",
@@ -75,9 +102,6 @@ def main() -> None:
     except SufficeError as error:
         say(f"error: {in_options(str(error))}")
         raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        say("interrupted")
-        raise SystemExit(130) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more, nor is told
         raise SystemExit(0) from None
@@ -168,7 +192,7 @@ def _scores_with_regressions(bn: Any, rows: Any, families: Any) -> dict[str, Any
         "parameters": bn.n_parameters,
         "network: log-likelihood": bn.log_likelihood(known),
         "network: nats per row": bn.cross_entropy(known),
-        **{f"graph: {name}": scored(bn.dag, known, s, families=families) for name, s in own.items()},
+        **{f"graph: {name}": scored(bn.dag, known, s, families=families, shared=bn.shared) for name, s in own.items()},
     }
 
 
@@ -203,7 +227,7 @@ def _graph_scores(bn: Any, statistics: Any) -> dict[str, float]:
         scores |= {"BGe": Evidence(BGe())}
     else:
         scores |= {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))}
-    return {f"graph: {name}": scored(bn.dag, statistics, s) for name, s in scores.items()}
+    return {f"graph: {name}": scored(bn.dag, statistics, s, shared=bn.shared) for name, s in scores.items()}
 
 
 @app.command()

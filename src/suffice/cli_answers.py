@@ -15,6 +15,7 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.evidence import code_of
 from suffice.models.mixture import Mixture
 from suffice.models.poisson_mixture import PoissonMixture
+from suffice.models.regression_mixture import RegressionMixture
 from suffice.models.samples import Samples
 from suffice.variables import Finite
 
@@ -76,6 +77,11 @@ def facts(answer: Any, states: States) -> dict[str, Any]:
         components = [{"weight": w, "rate": r} for w, r in zip(answer.weights.tolist(), answer.rates.tolist(), strict=True)]
         moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
         return {**moments, "components": components, "how": answer.how}
+    if isinstance(answer, RegressionMixture):
+        components = [dict(zip(("weight", "mean", "variance"), row, strict=True)) for row in answer.components()]
+        ends = {q: {answer.name: answer.quantile(float(q))} for q in ("0.025", "0.5", "0.975")}
+        moments = {"mean": {answer.name: answer.mean}, "sd": {answer.name: answer.sd}}
+        return {**moments, "quantiles": ends, "components": components, "how": answer.how}
     finite = {} if answer.finite is None else _probabilities(answer.finite, {})
     moments = {"mean": _by_name(answer, answer.mean), "sd": _by_name(answer, answer.sd)}
     return {**finite, **moments, **(_drawn(answer) if isinstance(answer, Samples) else _mixed(answer)), "how": answer.how}

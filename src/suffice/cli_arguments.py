@@ -26,6 +26,14 @@ FamilyWords = Annotated[
         "gamma-inverse or binomial; with a ridge y=logistic:1; n=poisson,offset=t; ill=binomial,trials=n (may be repeated)",
     ),
 ]
+SharedWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shared",
+        metavar="A,B,C",
+        help="these nodes have one parameter set; their parents correspond in the order of the graph (may be repeated)",
+    ),
+]
 HiddenWords = Annotated[
     list[str] | None,
     typer.Option("--hidden", metavar="NAME=A,B,C", help="a variable that no row shows, with its states (may be repeated)"),

@@ -20,10 +20,11 @@ from suffice.cli_arguments import (
     Integers,
     Missing,
     RealWords,
+    SharedWords,
     Starts,
     Weights,
 )
-from suffice.errors import MissingCells, SufficeError
+from suffice.errors import MissingCells, SufficeError, listed
 from suffice.terminal import say
 
 
@@ -35,15 +36,29 @@ def fit(
     out: Annotated[
         str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
     ],
-    prior: Annotated[str, typer.Option(help="mle, bdeu:10, k2, dirichlet:1, nig, bge, or several: bdeu:1+nig")] = "mle",
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="mle, bdeu:10, bds:1, k2, dirichlet:1, hierarchical, logistic-normal:2, nig, bge, gamma, or several: "
+            "bdeu:1+nig; bdeu:auto, dirichlet:auto, logistic-normal:auto, nig:auto or gamma:auto take the number with the "
+            "largest evidence"
+        ),
+    ] = "mle",
     estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
     family: FamilyWords = None,
+    shared: SharedWords = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
-    seed: Annotated[int, typer.Option(help="the same seed gives the same starts", min=0)] = 0,
-    max_iter: Annotated[int, typer.Option(help="with missing cells: at most so many iterations a start", min=1)] = 500,
-    tol: Annotated[float, typer.Option(help="with missing cells: the gain of an iteration, in nats, that ends a climb")] = 1e-6,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop iterating, take the best so far")] = None,
+    seed: Annotated[int | None, typer.Option(help="of EM: the same seed gives the same starts; 0 if not given", min=0)] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(help="of EM: at most so many iterations a start; 500 if not given", min=1)
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="of EM: the gain of an iteration, in nats, that ends a climb; 1e-6 if not given")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="of EM: stop iterating, take the best so far")
+    ] = None,
     weights: Weights = None,
     missing: Missing = None,
     integers: Integers = "real",
@@ -55,10 +70,12 @@ def fit(
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,
 ) -> None:
-    """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM. Ctrl-C takes the best so far."""
+    """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
+    far. A network's file brings its regressions and shared parameters, where none are given."""
     from suffice import cli_words as words
     from suffice.formats import holds, writable, write
     from suffice.models.regressions import families_of
+    from suffice.models.sharing import shared_of
 
     writable(out)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
@@ -75,13 +92,14 @@ def fit(
     kinds = words.chosen(words.INTEGERS, integers, "--integers")
     rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
     known = rows if bn is None else words.as_known(rows, bn, declared)
-    climbing: dict[str, Any] = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    climbing = {option: value for option, value in given.items() if value is not None}
     unseen = words.hidden_of(hidden or [])
     rows_known = hasattr(known, "columns")
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
-    own = families_of(bn, families)
-    model = _fitted(dag, known, unseen, chosen_prior, how, climbing, statistics, own)
+    asked = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
+    model = _fitted(dag, known, unseen, asked, climbing, statistics, families_of(bn, families))
     write(model, out)
     say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
 
@@ -90,8 +108,7 @@ def _fitted(
     dag: Any,
     rows: Any,
     hidden: Any,
-    prior: Any,
-    how: Any,
+    asked: dict[str, Any],
     climbing: dict[str, Any],
     statistics: str | None,
     families: Any = None,
@@ -104,24 +121,45 @@ def _fitted(
     if families and statistics:
         raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
     if families and not hidden:
-        return fitted(dag, rows, prior=prior, estimate=how, families=families)
+        return _with_regressions(dag, rows, families, asked, climbing)
     if not hidden:
         try:
             gathered = gather(rows, dag)
         except MissingCells:
             pass
         else:
+            _only_of_em(climbing, "complete rows need none")
             if statistics:
                 gathered.save(statistics)
-            return fitted(dag, gathered, prior=prior, estimate=how)
+            return fitted(dag, gathered, **asked)
     if statistics:
         raise SufficeError(
             "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
         )
-    run = em(dag, rows, hidden=hidden, prior=prior, estimate=how, families=families, **climbing)
+    run = em(dag, rows, hidden=hidden, families=families, **asked, **climbing)
     if len(run.optima) > 1:
         say(f"note: {spread_of(run)}")
     return run.model
+
+
+def _with_regressions(dag: Any, rows: Any, families: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
+    """The same where some nodes are regressions, which are fitted by themselves unless their own columns have gaps."""
+    from suffice.families.priors import as_prior
+    from suffice.learning.fit import with_regressions
+
+    columns = getattr(rows, "columns", ())
+    if not any(rows.select([n for n in dag.nodes if n in columns]).missing.values() if columns else ()):
+        _only_of_em(climbing, "complete rows need none, and regressions run to their end")
+    elif "time_limit" in climbing:
+        say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
+    return with_regressions(dag, rows, as_prior(asked["prior"]), asked["estimate"], families, asked["shared"], **climbing)
+
+
+def _only_of_em(climbing: dict[str, Any], why: str) -> None:
+    """Say which options nothing listens to."""
+    if climbing:
+        names = listed([f"--{option.replace('_', '-')}" for option in climbing], style="str")
+        say(f"note: {names} {'is' if len(climbing) == 1 else 'are'} for EM: {why}")
 
 
 def spread_of(run: Any) -> str:

@@ -30,6 +30,10 @@ def predict_command(
         str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
     ] = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these columns of the rows, too")] = None,
+    method: Annotated[
+        str, typer.Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
+    ] = "exact",
+    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     missing: Missing = None,
 ) -> None:
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
@@ -44,13 +48,14 @@ def predict_command(
 
     if out is not None:
         checked_rows_path(out)
+    how = words.sampler_of(method)
     bn = words.model_of(model)
     measures(bn, target)
     rows = passing(data, missing=tuple(missing or ()))
     if out is not None and Path(out).resolve() in {Path(p).resolve() for p in rows.paths}:
         raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
     kept = _kept(keep or [], rows.names, bn, target)
-    tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept))
+    tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
     n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")

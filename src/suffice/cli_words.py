@@ -13,8 +13,11 @@ from typing import Any
 from suffice.cli_question import read_settings
 from suffice.engines.scan import scan
 from suffice.errors import SchemaError, SufficeError, listed, nearest
+from suffice.families.empirical_bayes import NUMBERS, EmpiricalBayes
 from suffice.families.family import Mean, Mode
-from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, NormalInverseGamma
+from suffice.families.hierarchical import HierarchicalDirichlet
+from suffice.families.logistic_normal import LogisticNormal
+from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
 from suffice.formats import NAMES, SUFFIXES, load, read
 from suffice.graphs import Dag
 from suffice.graphs.input import read_directed
@@ -24,7 +27,18 @@ from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.variables import Bins, Count, Finite, Real
 
-PRIORS: dict[str, Any] = {"bdeu": BDeu, "bds": BDs, "k2": K2, "dirichlet": Dirichlet, "nig": NormalInverseGamma, "bge": BGe}
+PRIORS: dict[str, tuple[Any, str | None]] = {
+    "bdeu": (BDeu, "ess"),
+    "bds": (BDs, "ess"),
+    "k2": (K2, None),
+    "dirichlet": (Dirichlet, "alpha"),
+    "hierarchical": (HierarchicalDirichlet, "strength"),
+    "logistic-normal": (LogisticNormal, "variance"),
+    "nig": (NormalInverseGamma, "count"),
+    "bge": (BGe, "count"),
+    "gamma": (Gamma, "shape"),
+}
+"""A prior, and what the number after a colon is; `auto` there is the number with the largest evidence."""
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
 METHODS: dict[str, tuple[str, str, str | None]] = {
@@ -57,27 +71,45 @@ INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite
 
 
 def prior_of(words: str) -> Any:
-    """`mle`, `bdeu:10`, `k2`, `dirichlet:1`, `nig`, `bge`, or several: `bdeu:1+bge`.
+    """`mle`, `bdeu:10`, `bdeu:auto`, `k2`, `dirichlet:1`, `hierarchical`, `nig`, `bge`, ..., or several: `bdeu:1+bge`.
 
-    >>> prior_of("bdeu:10"), prior_of("mle")
-    (BDeu(ess=10.0), None)
+    >>> prior_of("bdeu:10"), prior_of("mle"), prior_of("logistic-normal:2")
+    (BDeu(ess=10.0), None, LogisticNormal(mean=0.0, variance=2.0))
     """
     if words == "mle":
         return None
-    priors = []
-    for word in words.split("+"):
-        name, _, number = word.strip().lower().partition(":")
-        if name not in PRIORS:
-            raise SufficeError(
-                f"the prior {word!r} is not known; use mle, {', '.join(sorted(PRIORS))}, with a number as in bdeu:10"
-            )
-        try:
-            priors.append(PRIORS[name](float(number)) if number else PRIORS[name]())
-        except (TypeError, ValueError) as error:
-            if isinstance(error, SufficeError):
-                raise
-            raise SufficeError(f"the prior {word!r} does not take the number {number!r}") from None
+    priors = [_prior(word) for word in words.split("+")]
     return priors[0] if len(priors) == 1 else tuple(priors)
+
+
+def _prior(word: str) -> Any:
+    name, _, number = word.strip().lower().partition(":")
+    if name not in PRIORS:
+        known = ", ".join(sorted(PRIORS))
+        raise SufficeError(
+            f"the prior {word!r} is not known; use mle, {known}, with a number as in bdeu:10{nearest(name, PRIORS)}"
+        )
+    prior, what = PRIORS[name]
+    if not number:
+        return prior()
+    try:
+        value = None if number == "auto" else float(number)
+    except ValueError:
+        what = None
+    if what is None:
+        raise SufficeError(f"the prior {word!r} does not take the number {number!r}")
+    return prior(**{what: value}) if value is not None else _by_evidence(name)
+
+
+def _by_evidence(name: str) -> Any:
+    """The prior whose number the data chooses."""
+    prior, what = PRIORS[name]
+    if hasattr(prior, "choose"):
+        return prior(**{str(what): None})
+    if prior.__name__ not in NUMBERS:
+        able = listed([n for n, (p, _) in PRIORS.items() if hasattr(p, "choose") or p.__name__ in NUMBERS], style="str")
+        raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
+    return EmpiricalBayes(prior())
 
 
 def score_of(words: str) -> Any:
@@ -175,6 +207,17 @@ def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, A
     found = {n: kinds.get(type(f).__name__) for n, f in families.items()}
     found |= {f.trials: Count for f in families.values() if f.trials is not None}
     return {n: Count(n) if kind is Count else Finite for n, kind in found.items() if kind is not None and n in columns}
+
+
+def ties_of(words: Sequence[str] | None) -> list[tuple[str, ...]] | None:
+    """Groups of nodes that share their parameters, each as names by the rules of CSV; None where none are spoken of.
+
+    >>> ties_of(["q1,q2,q3", 'a,"b, c"'])
+    [('q1', 'q2', 'q3'), ('a', 'b, c')]
+    """
+    if not words:
+        return None
+    return [tuple(f.strip() for f in next(csv.reader([text], skipinitialspace=True), [])) for text in words]
 
 
 def sampler_of(words: str) -> Any:
@@ -394,5 +437,5 @@ def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:
 def known_names(names: Sequence[str], bn: BayesNet) -> list[str]:
     lacking = [n for n in names if n not in bn]
     if lacking:
-        raise SufficeError(f"the network has no node {listed(lacking)}")
+        raise SufficeError(f"the network has no node {listed(lacking)}{nearest(lacking[0], bn)}")
     return list(names)

@@ -67,8 +67,9 @@ class Parquet:
         import pyarrow.parquet as pq
 
         text = [n for n in names if self.kind(n) is Kind.TEXT]
+        # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
         for path in self.paths:
-            with _readable(path), pq.ParquetFile(path, read_dictionary=text) as file:
+            with _readable(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
                 for batch in file.iter_batches(BATCH, columns=list(names)):
                     yield dict(zip(batch.schema.names, batch.columns, strict=True))
 

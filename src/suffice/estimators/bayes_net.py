@@ -20,10 +20,11 @@ class BayesNetClassifier(NetworkClassifier):
 
     By default a tree-augmented naive Bayes, `method=TAN(target)`: the class is a parent of every feature, and each feature may
     have one more, if the score gains by it. Any other method of `search` may be given; the score, `criterion`, is the evidence
-    under the prior, or BIC without one. Columns of numbers are linear Gaussians of their parents, or cut into `bins` (5, or
-    `Bins(5)`); text, categories and booleans of a frame have tables; `variables` declares columns by name. Nodes of `dag` are
-    named like the features, x0, x1, … for an array, and `target` is the node of the classes. Missing cells are learned from by
-    EM.
+    under the prior, or BIC without one. The parameters are posterior means (`estimate=Mode()`: modes) under BDeu(1),
+    NormalInverseGamma() and Gamma() unless another `prior` is given; `prior=None` is maximum likelihood. Columns of numbers are
+    linear Gaussians of their parents, or cut into `bins` (5, or `Bins(5)`); text, categories and booleans of a frame have tables;
+    `variables` declares columns by name. Nodes of `dag` are named like the features, x0, x1, … for an array, and `target` is the
+    node of the classes. Missing cells are learned from by EM.
 
     >>> import numpy as np
     >>> X = np.array([[1.0, 2.0], [1.2, 2.3], [0.9, 1.9], [3.0, 1.1], [3.1, 0.7], [2.8, 0.9]])
@@ -54,6 +55,7 @@ class BayesNetClassifier(NetworkClassifier):
         self.target = target
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
+        # a clone has a copy of the default, which `suitable` would not know
         prior = suitable(PRIOR if self.prior == PRIOR else self.prior, data.schema.values())
         if self.dag is not None:
             return fit(self._graph(), data, prior=prior, estimate=self.estimate)

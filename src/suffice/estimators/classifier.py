@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from suffice.engines.data import Data
-from suffice.estimators.columns import classes, features, labelled, rows
+from suffice.estimators.columns import classes, features, hinted, labelled, rows
 from suffice.models.bayes_net import BayesNet
 
 
@@ -45,7 +45,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """p(class | row), a column per class of `classes_`. Missing cells are summed out; an impossible row has NaN."""
         check_is_fitted(self)
         frame = features(self, X, reset=False)
-        answer = self.network_.predict_proba(frame.columns, self.target)
+        with hinted():
+            answer = self.network_.predict_proba(frame.columns, self.target)
         return np.stack(list(answer.values()), axis=1)
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,8 +41,24 @@ def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
         raise DataError("there is not 1 sample: the frame has no rows")
     columns = {str(s.name): s for s in mixed.iter_columns()}
     numbers = frozenset(n for n, s in columns.items() if s.dtype.is_numeric())
-    cells = {n: _numbers(estimator, n, s) if n in numbers else s.to_native() for n, s in columns.items()}
+    cells = {n: _numbers(estimator, n, s) if n in numbers else _states(estimator, n, s) for n, s in columns.items()}
     return Frame(cells, numbers)
+
+
+@contextmanager
+def hinted() -> Iterator[None]:
+    """Say what to do about a state that no row of `fit` had, where a row to be predicted has it."""
+    try:
+        yield
+    except DataError as error:
+        found = re.search(r"column (.+?): .+ is not a state", str(error))
+        if found is None:
+            raise
+        name, more = found[1], " If" if str(error).endswith("?") else "; if"
+        raise DataError(
+            f"{error}{more} it is one that no row of fit had, declare all states there, variables={{{name}: Finite({name}, "
+            "[...])}, or by a pandas category dtype that has all categories"
+        ) from None
 
 
 def classes(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -96,11 +115,18 @@ def rows(frame: Frame, X: Any, target: Target, sample_weight: Any, variables: An
 
 
 def _declared(variables: Any, frame: Frame) -> dict[str, Any]:
-    said = {} if variables is None else variables if isinstance(variables, dict) else {v.name: v for v in variables}
+    said = {} if variables is None else variables if isinstance(variables, dict) else _by_name(variables)
     unknown = [n for n in said if n not in frame.columns]
     if unknown:
         raise FitError(f"variables declares {listed(unknown)}, and the features are {listed(frame.columns)}")
     return said
+
+
+def _by_name(variables: Any) -> dict[str, Any]:
+    try:
+        return {v.name: v for v in variables}
+    except (TypeError, AttributeError):
+        raise FitError(f"variables is a dict of names, {{'x0': Count}}, or a list of variables, not {variables!r}") from None
 
 
 def _mixed(X: Any) -> Any:
@@ -117,10 +143,23 @@ def _mixed(X: Any) -> Any:
 
 def _numbers(estimator: Any, name: str, series: Any) -> npt.NDArray[np.float64]:
     cells = np.array(series.cast(_float()).to_numpy(), dtype=np.float64)
-    if np.isinf(cells).any() or (_finite(estimator) is True and np.isnan(cells).any()):
-        what = "infinity" if np.isinf(cells).any() else "missing cells (NaN)"
-        raise DataError(f"the column {name!r} of X has {what}, of which {type(estimator).__name__} learns nothing")
+    if np.isinf(cells).any():
+        raise DataError(f"the column {name!r} of X has infinity, of which {type(estimator).__name__} can make nothing")
+    _refuse_missing(estimator, name, bool(np.isnan(cells).any()))
     return cells
+
+
+def _states(estimator: Any, name: str, series: Any) -> Any:
+    _refuse_missing(estimator, name, series.null_count() > 0)
+    return series.to_native()
+
+
+def _refuse_missing(estimator: Any, name: str, missing: bool) -> None:
+    if missing and _finite(estimator) is True:
+        raise DataError(
+            f"the column {name!r} of X has missing cells (NaN), which {type(estimator).__name__} does not take: fill them in, or "
+            "leave their rows out"
+        )
 
 
 def _float() -> Any:

@@ -16,9 +16,10 @@ PRIOR = (Dirichlet(1), NormalInverseGamma())
 class GaussianDiscriminant(NetworkClassifier):
     """Gaussian discriminant analysis, quadratic or linear; see `suffice.discriminant`.
 
-    `covariance` is `Full()` (the default: quadratic), `Tied()` (linear), `Diagonal()` or `Spherical()`. `prior=None` is maximum
-    likelihood, as in scikit-learn's LinearDiscriminantAnalysis and QuadraticDiscriminantAnalysis; the default prior is worth one
-    row, so that small classes and collinear columns have a posterior, too.
+    `covariance` is `Full()` (the default: quadratic), `Tied()` (linear), `Diagonal()` or `Spherical()`. The parameters are
+    posterior means (`estimate=Mode()`: modes) under Dirichlet(1) and NormalInverseGamma(), worth one row, so that small classes
+    and collinear columns have a posterior, too. `prior=None` is maximum likelihood, as in scikit-learn's
+    LinearDiscriminantAnalysis and QuadraticDiscriminantAnalysis.
 
     >>> import numpy as np
     >>> from suffice.learning.mixture_kinds import Tied

@@ -14,8 +14,9 @@ class NaiveBayesClassifier(NetworkClassifier):
     """Naive Bayes with features of every kind, missing cells included; see `suffice.naive_bayes`.
 
     Columns of numbers are normal within a class; text, categories and booleans of a frame have tables. `variables` declares
-    others by name, {"visits": Count, "age": Bins(5)} (the columns of an array are x0, x1, …). `prior=None` is maximum
-    likelihood; `target` is the name of the node of classes in `network_`.
+    others by name, {"visits": Count, "age": Bins(5)} (the columns of an array are x0, x1, …). The parameters are posterior means
+    (`estimate=Mode()`: modes) under Dirichlet(1), NormalInverseGamma() and Gamma() unless another `prior` is given; `prior=None`
+    is maximum likelihood. `target` is the name of the node of classes in `network_`.
 
     >>> import numpy as np
     >>> model = NaiveBayesClassifier().fit(np.array([[1.0], [1.2], [3.0], [3.1]]), ["a", "a", "b", "b"])

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.errors import DataError, listed
 from suffice.exponential.statistic import Array
 from suffice.exponential.trials import Trials
-from suffice.exponential.values import bounded, held
+from suffice.exponential.values import bounded, held, plain
 from suffice.variables import Finite, Variable
 
 
@@ -41,12 +41,12 @@ class Bernoulli(Trials):
     def with_p(self, p: Any) -> Self:
         return type(self)(p)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """−p ln p − (1 − p) ln(1 − p)."""
         from scipy.special import xlog1py, xlogy
 
         p = self._need("p")
-        return np.asarray(-xlogy(p, p) - xlog1py(1.0 - p, -p) + 0.0)
+        return plain(-xlogy(p, p) - xlog1py(1.0 - p, -p) + 0.0)
 
     def predictive(self, prior: Any) -> Bernoulli:
         """Bernoulli(a/(a + b))."""

@@ -21,9 +21,8 @@ from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval
 from suffice.exponential.saddle import log_beta
 from suffice.exponential.shapes import keep, vectors
-from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.values import bounded, observed, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,9 +92,9 @@ class Beta(FamilyAndPrior):
         both = from_log_means(vectors(mu, "E[T] of Beta", 2))
         return type(self)(both[..., 0], both[..., 1])
 
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         both = self._both(eta)
-        return log_beta(both[..., 0], both[..., 1])
+        return plain(log_beta(both[..., 0], both[..., 1]))
 
     def gradient(self, eta: Any = None) -> Array:
         return shares.log_means(self._both(eta))
@@ -103,24 +102,27 @@ class Beta(FamilyAndPrior):
     def hessian(self, eta: Any = None) -> Array:
         return shares.hessian(self._both(eta))
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """At 0 and 1: the limit of the density there, which may be infinite."""
         both = self._both(None)
         x, inside = self._inside(x)
-        return np.where(inside, shares.log_density(np.stack([x, 1.0 - x], axis=-1), both), -np.inf)
+        return plain(np.where(inside, shares.log_density(np.stack([x, 1.0 - x], axis=-1), both), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         a, b = self._need("a"), self._need("b")
         return np.asarray(generator(n, seed).beta(a, b, (n, *a.shape)))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """ln B(a, b) − (a − 1) ψ(a) − (b − 1) ψ(b) + (a + b − 2) ψ(a + b)."""
-        return shares.entropy(self._both(None))
+        return plain(shares.entropy(self._both(None)))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """ln B(a₂, b₂)/B(a₁, b₁) + (a₁ − a₂) E₁[ln x] + (b₁ − b₂) E₁[ln(1 − x)]."""
         self._comparable(other)
-        return shares.divergence(self._both(None), other._both(None))
+        return plain(shares.divergence(self._both(None), other._both(None)))
+
+    def _slack(self, statistic: Totals) -> Array:
+        return -statistic.total
 
     def _both(self, eta: Any) -> Array:
         """(a, b), along the last axis."""

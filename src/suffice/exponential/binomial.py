@@ -10,7 +10,7 @@ import numpy as np
 from suffice.exponential.shapes import broadcast, rows_of_several
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.trials import Trials
-from suffice.exponential.values import bounded, held, natural_numbers
+from suffice.exponential.values import bounded, held, natural_numbers, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.predictives import BetaBinomial
@@ -49,7 +49,6 @@ class Binomial(Trials):
 
     def predictive(self, prior: Any) -> BetaBinomial:
         from suffice.exponential.predictives import BetaBinomial
-        from suffice.exponential.student_t import plain
 
         a, b = self._imagined(prior)
         return BetaBinomial(self.n, plain(a), plain(b))

@@ -15,7 +15,7 @@ from suffice.errors import DataError, ModelError, listed, nearest
 from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import generator
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import checked_weights, held, observed, shown
+from suffice.exponential.values import checked_weights, held, observed, plain, shown
 from suffice.variables import Finite, Variable, state_text
 
 
@@ -87,13 +87,13 @@ class Categorical(Draws):
     def log_base(self, x: Any) -> Array:
         return np.where(self.codes(x) >= 0, 0.0, -np.inf)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         with np.errstate(divide="ignore"):
             logs = np.log(self._need("probs"))
         codes = self.codes(x)
         codes = np.broadcast_to(codes, np.broadcast_shapes(codes.shape, logs.shape[:-1]))
         chosen = np.take_along_axis(np.broadcast_to(logs, (*codes.shape, self.k)), np.maximum(codes, 0)[..., None], axis=-1)
-        return np.where(codes >= 0, chosen[..., 0], -np.inf)
+        return plain(np.where(codes >= 0, chosen[..., 0], -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         p = self._need("probs")
@@ -101,11 +101,11 @@ class Categorical(Draws):
         codes = np.asarray((generator(n, seed).random((n, *p.shape[:-1]))[..., None] >= below).sum(axis=-1))
         return codes if self.states is None else np.array(self.states)[codes]
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """−Σ pᵢ ln pᵢ."""
         from scipy.special import entr
 
-        return np.asarray(entr(self._need("probs")).sum(axis=-1))
+        return plain(entr(self._need("probs")).sum(axis=-1))
 
     def predictive(self, prior: Any) -> Self:
         """The state of the next row: probabilities α/Σα."""
@@ -117,7 +117,7 @@ class Categorical(Draws):
         if np.any(codes < 0):
             where = tuple(np.argwhere(codes < 0)[0])
             value = np.atleast_1d(np.asarray(x))[where]
-            raise DataError(f"Categorical is about {self.support}, and row {start + int(where[0]):,} is {value!s}")
+            raise DataError(f"Categorical is about {self.support}, and row {start + int(where[0]) + 1:,} is {value!s}")
         return self._counted(codes, weights)
 
     def _counted(self, codes: npt.NDArray[Any], weights: Any) -> Totals:

@@ -15,6 +15,7 @@ import numpy as np
 from suffice.errors import DataError, ModelError, StatisticsError
 from suffice.exponential.family import Family
 from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.tables import table
 from suffice.exponential.values import checked_weights, observed
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
 
@@ -66,7 +67,8 @@ class Centred(Totals):
         d = spread.mean.shape[-1]
         count, centre, rest = spread.weight.reshape(shape), spread.mean.reshape(*shape, d), spread.rest.reshape(*shape, d)
         scatter = spread.scatter.reshape(*shape, d, d)
-        total, log_base = cast(Raw, family).raw(count, centre, scatter)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, log_base = cast(Raw, family).raw(count, centre, scatter)
         return cls(family, count, total, log_base, centre, scatter, rest)
 
     @property
@@ -115,9 +117,14 @@ class Centred(Totals):
     def __repr__(self) -> str:
         return f"Centred({self.family!r}, count={self.count}, centre={self.centre})"
 
+    def _repr_html_(self) -> str:
+        one = self.centre.shape[-1] == 1
+        centre, scatter = (self.centre[..., 0], self.scatter[..., 0, 0]) if one else (self.centre, self.scatter)
+        return table({"count": self.count, "centre": centre, "scatter": scatter}, f"Centred, of {self.family!r}")
+
 
 def centred(family: Family, x: Any, weights: Any, start: int) -> Centred:
-    """The statistic of rows, the first axis of x; a refusal numbers them from `start`."""
+    """The statistic of rows, the first axis of x, `start` of which came before: a refusal counts them from 1."""
     values = observed(x, type(family).__name__)
     values = values[None] if values.ndim == family.event_axes else values
     if values.ndim < family.event_axes + 1 or (family.event_axes and not values.shape[-1]):
@@ -126,7 +133,7 @@ def centred(family: Family, x: Any, weights: Any, start: int) -> Centred:
     if wrong.any():
         first = np.argwhere(wrong)[0]
         name, value = type(family).__name__, values[tuple(first)]
-        raise DataError(f"{name} is about {family.support}, and row {start + int(first[0]):,} holds {value}")
+        raise DataError(f"{name} is about {family.support}, and row {start + int(first[0]) + 1:,} holds {value}")
     vectors = values if family.event_axes else values[..., None]
     n, *shape, d = vectors.shape
     w = checked_weights(weights, (n, *shape)).reshape(n, int(np.prod(shape)))

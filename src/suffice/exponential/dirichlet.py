@@ -21,9 +21,8 @@ from suffice.exponential.dirichlet_mean import from_log_means
 from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval
-from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import bounded, held, observed
+from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.values import bounded, held, observed, plain
 
 SUM = 1e-9
 """Shares that sum to 1 but for this much are taken as such."""
@@ -98,11 +97,11 @@ class Dirichlet(FamilyAndPrior):
     def from_mean(self, mu: Any) -> Self:
         return type(self)(from_log_means(self._at(mu)))
 
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         from scipy.special import gammaln
 
         alpha = self._alpha(eta)
-        return np.asarray(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
+        return plain(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
 
     def gradient(self, eta: Any = None) -> Array:
         return shares.log_means(self._alpha(eta))
@@ -110,11 +109,11 @@ class Dirichlet(FamilyAndPrior):
     def hessian(self, eta: Any = None) -> Array:
         return shares.hessian(self._alpha(eta))
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """At the edge, where some xᵢ = 0: the limit of the density there, which may be infinite."""
         alpha = self._need("alpha")
         x, inside = self._shares(x)
-        return np.where(inside, shares.log_density(x, alpha), -np.inf)
+        return plain(np.where(inside, shares.log_density(x, alpha), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         alpha = self._need("alpha")
@@ -124,14 +123,17 @@ class Dirichlet(FamilyAndPrior):
         unscaled = np.exp(logs - logs.max(axis=-1, keepdims=True))
         return np.asarray(unscaled / unscaled.sum(axis=-1, keepdims=True))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """ln B(α) + (A − k) ψ(A) − Σ (αᵢ − 1) ψ(αᵢ)."""
-        return shares.entropy(self._need("alpha"))
+        return plain(shares.entropy(self._need("alpha")))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """ln Γ(A₁)/Γ(A₂) + Σ ln Γ(α₂)/Γ(α₁) + Σ (α₁ − α₂) E₁[ln xᵢ]."""
         self._comparable(other)
-        return shares.divergence(self._need("alpha"), other._need("alpha"))
+        return plain(shares.divergence(self._need("alpha"), other._need("alpha")))
+
+    def _slack(self, statistic: Totals) -> Array:
+        return -statistic.total
 
     def _alpha(self, eta: Any) -> Array:
         return self._need("alpha") if eta is None else bounded(self._at(eta) + 1.0, "η + 1 of Dirichlet", 0.0, open=True)

@@ -20,9 +20,8 @@ from suffice.exponential.saddle import deviance
 from suffice.exponential.shapes import vectors
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import plain
 from suffice.exponential.trials import ROUNDING
-from suffice.exponential.values import bounded
+from suffice.exponential.values import bounded, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.dirichlet import Dirichlet
@@ -39,6 +38,13 @@ class Draws(Family):
     @abstractmethod
     def draws(self) -> float:
         """n, the number of draws."""
+
+    def shares_parameters(self, other: Family) -> bool:
+        """The probabilities of one draw are those of many, if they are of as many states, and not of others by name."""
+        if not isinstance(other, Draws) or other.k != self.k:
+            return False
+        mine, yours = getattr(self, "states", None), getattr(other, "states", None)
+        return mine is None or yours is None or mine == yours
 
     @abstractmethod
     def with_probs(self, probs: Any) -> Self:
@@ -71,10 +77,10 @@ class Draws(Family):
         shares = np.concatenate([shares, 1.0 - shares.sum(axis=-1, keepdims=True)], axis=-1)
         return self.with_probs(np.where((shares < 0.0) & (shares >= -ROUNDING), 0.0, shares))
 
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         from scipy.special import logsumexp
 
-        return np.asarray(self.draws * logsumexp(_with_last(self._at(eta)), axis=-1))
+        return plain(self.draws * logsumexp(_with_last(self._at(eta)), axis=-1))
 
     def gradient(self, eta: Any = None) -> Array:
         return np.asarray(self.draws * self._probs(eta)[..., :-1])
@@ -88,10 +94,10 @@ class Draws(Family):
         cells = self.cells(self._seen(statistic))
         return self.with_probs(cells / cells.sum(axis=-1, keepdims=True))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """n Σ pᵢ ln(pᵢ/rᵢ); inf where the other rules out a state that this allows."""
         self._comparable(other)
-        return np.asarray(self.draws * deviance(self._need("probs"), other._need("probs")).sum(axis=-1))
+        return plain(self.draws * deviance(self._need("probs"), other._need("probs")).sum(axis=-1))
 
     def conjugate(self, total: Any, count: Any) -> Dirichlet:
         from suffice.exponential.dirichlet import Dirichlet
@@ -105,15 +111,18 @@ class Draws(Family):
 
         return Dirichlet(self._imagined(prior) + self.cells(self._own(statistic)), of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         alpha, cells = self._imagined(prior), self.cells(self._own(statistic))
         together = log_gamma_step(alpha.sum(axis=-1), cells.sum(axis=-1))
-        return np.asarray(log_gamma_step(alpha, cells).sum(axis=-1) - together + statistic.log_base)
+        return plain(log_gamma_step(alpha, cells).sum(axis=-1) - together + statistic.log_base)
 
     def cells(self, statistic: Totals) -> Array:
         """The counts of all k states, the last of them too."""
+        return np.maximum(self._slack(statistic), 0.0)
+
+    def _slack(self, statistic: Totals) -> Array:
         last = self.draws * statistic.count[..., None] - statistic.total.sum(axis=-1, keepdims=True)
-        return np.asarray(np.maximum(np.concatenate([statistic.total, last], axis=-1), 0.0))
+        return np.concatenate([statistic.total, last], axis=-1)
 
     def _imagined(self, prior: Any) -> Array:
         from suffice.exponential.dirichlet import Dirichlet
@@ -123,6 +132,8 @@ class Draws(Family):
         alpha = prior._need("alpha")
         if alpha.shape[-1] != self.k:
             raise ModelError(f"{prior!r} is about {alpha.shape[-1]} states, and {self.bare!r} has {self.k}")
+        if prior.of is not None and not prior.of.shares_parameters(self.bare):
+            raise ModelError(f"{prior!r} is about {prior.of!r}, not about {self.bare!r}")
         return alpha
 
     def _probs(self, eta: Any) -> Array:

@@ -17,8 +17,7 @@ from suffice.exponential.lomax import Lomax
 from suffice.exponential.shapes import keep, vectors
 from suffice.exponential.special import excess_over_log, log_gamma_step, log_growth
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.values import bounded, observed, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,8 +67,8 @@ class Exponential(Family):
         with np.errstate(over="ignore"):
             return type(self)(1.0 / bounded(vectors(mu, "E[T] of Exponential", 1)[..., 0], "E[T] of Exponential", 0.0, open=True))
 
-    def log_normaliser(self, eta: Any = None) -> Array:
-        return np.asarray(-np.log(self._rate(eta)))
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(-np.log(self._rate(eta)))
 
     def gradient(self, eta: Any = None) -> Array:
         return 1.0 / self._rate(eta)[..., None]
@@ -84,24 +83,24 @@ class Exponential(Family):
             raise FitError("Exponential has no estimate where every number is 0: the rate would be infinite; use a Gamma prior")
         return self.from_mean(statistic.mean)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         x, rate = observed(x, "Exponential"), self._need("rate")
-        return np.where(x >= 0.0, np.log(rate) - rate * x, -np.inf)
+        return plain(np.where(x >= 0.0, np.log(rate) - rate * x, -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         rate = self._need("rate")
         return np.asarray(generator(n, seed).standard_exponential((n, *rate.shape)) / rate)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """1 − ln λ."""
-        return np.asarray(1.0 - np.log(self._need("rate")))
+        return plain(1.0 - np.log(self._need("rate")))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """r − 1 − ln r, where r = λ₂/λ₁."""
         self._comparable(other)
         mine, yours = self._need("rate"), other._need("rate")
         with np.errstate(over="ignore"):
-            return excess_over_log((yours - mine) / mine)
+            return plain(excess_over_log((yours - mine) / mine))
 
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """λ ~ Gamma(count + 1, total)."""
@@ -112,16 +111,19 @@ class Exponential(Family):
         prior, s = self._prior(prior), self._own(statistic)
         return Gamma(prior.shape + s.count, prior.rate + s.total[..., 0], of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln Γ(a + n) − ln Γ(a) + a ln b − (a + n) ln(b + Σx)."""
         prior, s = self._prior(prior), self._own(statistic)
         a, b, total = prior._need("shape"), prior._need("rate"), s.total[..., 0]
-        return np.asarray(log_gamma_step(a, s.count) - a * log_growth(b, total) - s.count * np.log(b + total))
+        return plain(log_gamma_step(a, s.count) - a * log_growth(b, total) - s.count * np.log(b + total))
 
     def predictive(self, prior: Any) -> Lomax:
         """Lomax(shape, rate)."""
         prior = self._prior(prior)
         return Lomax(prior.shape, prior.rate)
+
+    def _slack(self, statistic: Totals) -> Array:
+        return statistic.total
 
     def _prior(self, prior: Any) -> Gamma:
         if not isinstance(prior, Gamma):

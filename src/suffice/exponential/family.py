@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, nearest, whole
+from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, whole
+from suffice.exponential.columns import complete, scanned
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import checked_weights, same, shown
+from suffice.exponential.tables import summary, table
+from suffice.exponential.values import checked_weights, plain, same, shown
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -57,6 +59,10 @@ class Family(ABC):
         of: dict[str, Any] = {"of": None} if any(f.name == "of" for f in fields(self)) else {}  # type: ignore[arg-type]
         return replace(self, **dict.fromkeys(self.names), **of)  # type: ignore[type-var]
 
+    def shares_parameters(self, other: Family) -> bool:
+        """Whether rows of the other family tell of the same parameters, so that one prior learns from both."""
+        return self.bare == other
+
     @abstractmethod
     def sufficient(self, x: Any) -> Array:
         """T(x) of each x: an axis of k more at the end, in place of the axes of x. Anything outside the support, silently."""
@@ -79,7 +85,7 @@ class Family(ABC):
         """The member of the family with E[T(x)] = μ."""
 
     @abstractmethod
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         """A(η), here or at another η."""
 
     @abstractmethod
@@ -105,43 +111,40 @@ class Family(ABC):
         A family of vectors takes a list of columns, one for each component.
         """
         columns = self._columns(data, column)
-        rows = data.take(columns)
-        rows.require_complete(columns)
+        rows = complete(data, columns, self._title)
         readers = [self._reader(rows.schema[name]) for name in columns]
 
         def step(batch: Any) -> Totals:
             values = [read(batch.columns[name]) for name, read in zip(columns, readers, strict=True)]
             return self._gathered(np.stack(values, axis=-1) if self.event_axes else values[0], batch.weight, batch.start)
 
-        if rows.n_rows == 0:
-            raise DataError(f"there are no rows to gather the statistic of {self._title} from")
         return rows.fold(step, threads=threads)  # type: ignore[no-any-return]
 
     def estimate(self, statistic: Totals) -> Self:
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
         return self.from_mean(self._seen(statistic).mean)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """ln p(x) = ln h(x) + η·T(x) − A(η) of each x; −inf outside the support."""
         base = self.log_base(x)
         with np.errstate(invalid="ignore"):
             inner = (self.natural * self.sufficient(x)).sum(axis=-1)
-            return np.asarray(np.where(np.isneginf(base), -np.inf, base + inner - self.log_normaliser()))
+            return plain(np.where(np.isneginf(base), -np.inf, base + inner - self.log_normaliser()))
 
     @abstractmethod
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         """n draws, the first axis."""
 
     @abstractmethod
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """E[−ln p(x)], in nats."""
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """KL(self ‖ other) = E[ln self(x) − ln other(x)] = A(η₂) − A(η₁) − (η₂ − η₁)·μ₁, in nats."""
         self._comparable(other)
         step = ((other.natural - self.natural) * self.mean_parameters).sum(axis=-1)
         # Rounding must not make it negative where the two are all but equal.
-        return np.asarray(np.maximum(other.log_normaliser() - self.log_normaliser() - step, 0.0))
+        return plain(np.maximum(other.log_normaliser() - self.log_normaliser() - step, 0.0))
 
     def conjugate(self, total: Any, count: Any) -> Prior:
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
@@ -151,7 +154,7 @@ class Family(ABC):
         """`prior + statistic`."""
         raise self._no_prior(prior)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln ∫ p(data | θ) p(θ) dθ = Z(prior + statistic) − Z(prior) + Σ ln h(x)."""
         raise self._no_prior(prior)
 
@@ -160,13 +163,21 @@ class Family(ABC):
         raise self._no_prior(prior)
 
     def _totals(self, x: Any, weights: Any, start: int) -> Totals:
-        """The statistic of rows that are numbered from `start` in a refusal."""
+        """The statistic of rows, `start` of which came before: a refusal counts them from 1."""
         values = np.asarray(x)
         x = values[None] if values.ndim == self.event_axes else values
         T, base = self.sufficient(x), self.log_base(x)
         self._refuse_outside(x, base, T, start)
         w = checked_weights(weights, base.shape)
-        return Totals(self.bare, _sum(w), _sum(w[..., None] * T), _sum(w * base))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = _sum(w), _sum(w[..., None] * T), _sum(w * base)
+        if not all(np.isfinite(s).all() for s in sums):
+            raise DataError(f"the sums that {self._title} needs are beyond the largest double; divide x by some power of ten")
+        return Totals(self.bare, *sums)
+
+    def _slack(self, statistic: Totals) -> Array:
+        """Sums over rows of numbers that are never below 0, along the last axis: what taking rows away must not make negative."""
+        return statistic.total[..., :0]
 
     def _gathered(self, values: npt.NDArray[Any], weights: Any, start: int) -> Totals:
         """The statistic of some cells of the data, as `_reader` turned them."""
@@ -177,20 +188,14 @@ class Family(ABC):
         if outside.any():
             where = tuple(np.argwhere(outside)[0])
             value = np.asarray(x)[where].tolist()
-            raise DataError(f"{self._title} is about {self.support}, and row {start + int(where[0]):,} is {value!r}")
+            raise DataError(f"{self._title} is about {self.support}, and row {start + int(where[0]) + 1:,} is {value!r}")
 
     def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
-        if not hasattr(data, "fold"):
-            raise DataError(f"gather reads what scan gives, {self._title}.gather(scan(rows), 'x'), not {type(data).__name__}")
+        scanned(data, column, self.bare)
         if isinstance(column, str) == bool(self.event_axes):
             wanted = "a list of columns, one for each component" if self.event_axes else "the name of one column"
             raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
-        columns = (column,) if isinstance(column, str) else tuple(column)
-        for name in columns:
-            if name not in data.columns:
-                hint = nearest(str(name), data.columns) or f"; there are {listed(data.columns)}"
-                raise DataError(f"there is no column {name!r}{hint}")
-        return columns
+        return (column,) if isinstance(column, str) else tuple(column)
 
     def _reader(self, variable: Variable) -> Any:
         """What turns the cells of a column, as a batch holds them, into x."""
@@ -254,6 +259,14 @@ class Family(ABC):
     def __repr__(self) -> str:
         given = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
         return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in given if value is not None)})"
+
+    def _repr_html_(self) -> str:
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("of", "states")}  # type: ignore[arg-type]
+        given = {name: value for name, value in known.items() if value is not None}
+        if any(getattr(self, name) is None for name in self.names):
+            return table({**given, "x": self.support}, self._title)
+        about = f" of {self.of!r}" if getattr(self, "of", None) is not None else ""  # type: ignore[attr-defined]
+        return summary(self, given, self._title + about, getattr(self, "states", None) or ())
 
 
 def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:

@@ -10,13 +10,13 @@ from typing import Any
 
 from suffice.exponential.family import Family
 from suffice.exponential.prior import Prior
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.statistic import Totals
 
 
 class FamilyAndPrior(Prior, Family):
     """A family that is also a prior. A family that has a prior itself overrides `evidence_under` and `predictive_under`."""
 
-    def log_evidence(self, prior: Any, statistic: Totals | None = None) -> Array:  # type: ignore[override]
+    def log_evidence(self, prior: Any, statistic: Totals | None = None) -> Any:  # type: ignore[override]
         """As a prior, of the statistic alone; as a family, of its prior and the statistic."""
         if statistic is None:
             return Prior.log_evidence(self, prior)
@@ -30,7 +30,7 @@ class FamilyAndPrior(Prior, Family):
         self._need(self.names[0])
         return Prior.predictive(self, of)
 
-    def evidence_under(self, prior: Any, statistic: Totals) -> Array:
+    def evidence_under(self, prior: Any, statistic: Totals) -> Any:
         """The evidence of a statistic of this family under its prior."""
         raise self._no_prior(prior)
 

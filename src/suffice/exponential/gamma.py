@@ -25,9 +25,8 @@ from suffice.exponential.special import (
     log_minus_digamma,
     stirling_rest,
 )
-from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.values import bounded, observed, plain
 
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
@@ -117,11 +116,11 @@ class Gamma(FamilyAndPrior):
         shape = inverse_log_minus_digamma(gap)
         return type(self)(shape, shape / mean)
 
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         from scipy.special import gammaln
 
         shape, rate = self._both(eta)
-        return np.asarray(gammaln(shape) - shape * np.log(rate))
+        return plain(gammaln(shape) - shape * np.log(rate))
 
     def gradient(self, eta: Any = None) -> Array:
         from scipy.special import digamma
@@ -136,32 +135,35 @@ class Gamma(FamilyAndPrior):
         entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate**2]
         return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """ln a/x + ln Pois(a; bx), whose terms stay small where a is large: those of the plain formula are 1e9 at a = 1e8."""
         x, (shape, rate) = observed(x, "Gamma"), self._both(None)
         with np.errstate(over="ignore"):
             scaled = rate * x
         inside = (x > 0.0) & np.isfinite(scaled)
         x, scaled = np.where(inside, x, 1.0), np.where(inside, scaled, 1.0)
-        return np.where(inside, np.log(shape) - np.log(x) + log_poisson(shape, scaled), -np.inf)
+        return plain(np.where(inside, np.log(shape) - np.log(x) + log_poisson(shape, scaled), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         shape, rate = self._both(None)
         return np.asarray(generator(n, seed).standard_gamma(shape, (n, *shape.shape)) / rate)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """a − ln b + ln Γ(a) + (1 − a) ψ(a)."""
         shape, rate = self._both(None)
         own = 0.5 * np.log(shape) + HALF_LOG_2PI + stirling_rest(shape) - (1.0 - shape) * log_minus_digamma(shape)
-        return np.asarray(own - np.log(rate))
+        return plain(own - np.log(rate))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
         self._comparable(other)
         (a, b), (c, d) = self._both(None), other._both(None)
         shapes = log_gamma_step(a, c - a) - (c - a) * (np.log(a) - log_minus_digamma(a))
         # a(r − 1) − c ln r − (c − a) ln … is gathered as a(r − 1 − ln r) + (a − c) ln r, r = d/b: no large terms for like rates.
-        return np.maximum(shapes + a * excess_over_log((d - b) / b) + (a - c) * np.log(d / b), 0.0)
+        return plain(np.maximum(shapes + a * excess_over_log((d - b) / b) + (a - c) * np.log(d / b), 0.0))
+
+    def _slack(self, statistic: Totals) -> Array:
+        return statistic.total[..., 1:]
 
     def _both(self, eta: Any) -> tuple[Array, Array]:
         member = self if eta is None else self.from_natural(eta)

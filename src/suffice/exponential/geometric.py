@@ -21,8 +21,7 @@ from suffice.exponential.saddle import deviance
 from suffice.exponential.shapes import vectors
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import bounded, held, observed
+from suffice.exponential.values import bounded, held, observed, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.beta import Beta
@@ -83,8 +82,8 @@ class Geometric(Family):
     def from_mean(self, mu: Any) -> Self:
         return type(self)(1.0 / (1.0 + bounded(vectors(mu, "E[T] of Geometric", 1)[..., 0], "E[T] of Geometric", 0.0)))
 
-    def log_normaliser(self, eta: Any = None) -> Array:
-        return np.asarray(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._at(eta)[..., 0])))
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._at(eta)[..., 0])))
 
     def gradient(self, eta: Any = None) -> Array:
         return self._mean(eta)[..., None]
@@ -93,12 +92,12 @@ class Geometric(Family):
         mean = self._mean(eta)
         return np.asarray(mean * (1.0 + mean))[..., None, None]
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         from scipy.special import xlog1py
 
         p = self._need("p")
         x, inside = counts(x, "Geometric")
-        return np.where(inside, np.log(p) + xlog1py(x, -p), -np.inf)
+        return plain(np.where(inside, np.log(p) + xlog1py(x, -p), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         p = self._need("p")
@@ -106,18 +105,18 @@ class Geometric(Family):
             raise ModelError(f"p is {p.min():g}: counts so large cannot be drawn exactly")
         return np.asarray(generator(n, seed).geometric(p, (n, *p.shape)) - 1)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """−(p ln p + (1 − p) ln(1 − p))/p."""
         from scipy.special import xlog1py
 
         p = self._need("p")
-        return np.asarray(-np.log(p) - xlog1py(1.0 - p, -p) / p + 0.0)
+        return plain(-np.log(p) - xlog1py(1.0 - p, -p) / p + 0.0)
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """The divergence of one trial, times 1/p trials; inf where the other never fails and this does."""
         self._comparable(other)
         p, r = self._need("p"), other._need("p")
-        return np.asarray((deviance(p, r) + deviance(1.0 - p, 1.0 - r)) / p)
+        return plain((deviance(p, r) + deviance(1.0 - p, 1.0 - r)) / p)
 
     def conjugate(self, total: Any, count: Any) -> Beta:
         from suffice.exponential.beta import Beta
@@ -131,16 +130,19 @@ class Geometric(Family):
         a, b = self._imagined(prior)
         return Beta(a + self._own(statistic).count, b + statistic.total[..., 0], of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         a, b = self._imagined(prior)
         rows, failures = self._own(statistic).count, statistic.total[..., 0]
         both = log_gamma_step(a, rows) + log_gamma_step(b, failures) - log_gamma_step(a + b, rows + failures)
-        return np.asarray(both + statistic.log_base)
+        return plain(both + statistic.log_base)
 
     def predictive(self, prior: Any) -> BetaGeometric:
         from suffice.exponential.predictives import BetaGeometric
 
         return BetaGeometric(*(plain(a) for a in self._imagined(prior)))
+
+    def _slack(self, statistic: Totals) -> Array:
+        return statistic.total
 
     def _imagined(self, prior: Any) -> tuple[Array, Array]:
         from suffice.exponential.beta import Beta

@@ -9,8 +9,8 @@ import numpy as np
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import observed
+from suffice.exponential.tables import summary
+from suffice.exponential.values import observed, plain
 
 
 class Lomax(NamedTuple):
@@ -59,3 +59,6 @@ class Lomax(NamedTuple):
         """n draws, the first axis."""
         shape, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in self))
         return np.asarray(scale * np.expm1(generator(n, seed).standard_exponential((n, *shape.shape)) / shape))
+
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)

@@ -14,8 +14,7 @@ from suffice.exponential.family import generator
 from suffice.exponential.lattice import lattice
 from suffice.exponential.saddle import log_binomial, log_poisson
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import held, natural_numbers, observed, shown
+from suffice.exponential.values import held, natural_numbers, observed, plain, shown
 
 if TYPE_CHECKING:
     from suffice.exponential.predictives import DirichletMultinomial
@@ -73,23 +72,23 @@ class Multinomial(Draws):
         x, inside = self._inside(x)
         return np.where(inside, gammaln(self.draws + 1.0) - gammaln(x + 1.0).sum(axis=-1), -np.inf)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """Counts are independent Poisson counts whose sum is known to be n."""
         mean = self.draws * self._need("probs")
         x, inside = self._inside(x)
-        return np.where(inside, log_poisson(x, mean).sum(axis=-1) - log_poisson(self.draws, self.draws), -np.inf)
+        return plain(np.where(inside, log_poisson(x, mean).sum(axis=-1) - log_poisson(self.draws, self.draws), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         p = self._need("probs")
         return np.asarray(generator(n, seed).multinomial(self.n, p, (n, *p.shape[:-1])))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """Σᵢ E[−ln Pois(xᵢ; n pᵢ)] + ln Pois(n; n): each xᵢ is binomial, and no term is large."""
         p = self._need("probs")
         x, weight = lattice(self.mean, np.sqrt(self.variance), self.draws)
         chance = weight * np.exp(log_binomial(x, self.draws, p[..., None], 1.0 - p[..., None]))
         logs = log_poisson(x, self.draws * p[..., None])
-        return np.asarray(-(chance * np.where(chance > 0.0, logs, 0.0)).sum(axis=(-2, -1)) + log_poisson(self.draws, self.draws))
+        return plain(-(chance * np.where(chance > 0.0, logs, 0.0)).sum(axis=(-2, -1)) + log_poisson(self.draws, self.draws))
 
     def predictive(self, prior: Any) -> DirichletMultinomial:
         from suffice.exponential.predictives import DirichletMultinomial

@@ -32,7 +32,7 @@ from suffice.exponential.symmetric import (
     singular_column,
     whole_of,
 )
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.values import bounded, observed, plain
 
 LARGEST = 2**31
 """Bytes that a Hessian may take."""
@@ -108,10 +108,10 @@ class MultivariateNormal(Family):
         mean = mu[..., :d]
         return type(self)(mean, whole_of(mu[..., d:], d) - mean[..., :, None] * mean[..., None, :])
 
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         member = self if eta is None else self.from_natural(eta)
         factor = member._factor
-        return np.asarray(0.5 * ((factor.whitened(member._need("mean")) ** 2).sum(axis=-1) + factor.log_det))
+        return plain(0.5 * ((factor.whitened(member._need("mean")) ** 2).sum(axis=-1) + factor.log_det))
 
     def gradient(self, eta: Any = None) -> Array:
         member = self if eta is None else self.from_natural(eta)
@@ -150,21 +150,21 @@ class MultivariateNormal(Family):
             )
         return type(self)(s.centre, s.scatter / s.count[..., None, None])
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """−½ |L⁻¹(x − μ)|² − ½ ln |Σ| − d/2 ln 2π, where Σ = L Lᵀ."""
         x, factor = self._vectors(x), self._factor
         squares = (factor.whitened(x - self._need("mean")) ** 2).sum(axis=-1)
-        return np.asarray(-0.5 * (squares + factor.log_det) - HALF_LOG_2PI * x.shape[-1])
+        return plain(-0.5 * (squares + factor.log_det) - HALF_LOG_2PI * x.shape[-1])
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         mean = self._need("mean")
         return np.asarray(mean + self._factor.coloured(generator(n, seed).standard_normal((n, *mean.shape))))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """½ ln |2πeΣ|."""
-        return np.asarray(0.5 * self._factor.log_det + self._need("mean").shape[-1] * (HALF_LOG_2PI + 0.5))
+        return plain(0.5 * self._factor.log_det + self._need("mean").shape[-1] * (HALF_LOG_2PI + 0.5))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """½ (Σ (r − 1 − ln r) + (μ₁ − μ₂)ᵀ Σ₂⁻¹ (μ₁ − μ₂)), r the eigenvalues of Σ₂⁻¹ Σ₁."""
         self._comparable(other)
         mine, yours = self._need("mean"), other._need("mean")
@@ -173,7 +173,7 @@ class MultivariateNormal(Family):
         factor = other._factor
         gap = factor.root @ (self._need("covariance") - other._need("covariance")) @ np.swapaxes(factor.root, -1, -2)
         shapes = excess_over_log(np.linalg.eigvalsh(gap)).sum(axis=-1)
-        return np.asarray(0.5 * (shapes + (factor.whitened(mine - yours) ** 2).sum(axis=-1)))
+        return plain(0.5 * (shapes + (factor.whitened(mine - yours) ** 2).sum(axis=-1)))
 
     def conjugate(self, total: Any, count: Any) -> NormalInverseWishart:
         """The mean total/count; on the covariance an inverse Wishart of count + d + 2 degrees of freedom."""
@@ -187,7 +187,7 @@ class MultivariateNormal(Family):
         """The imagined rows and the seen ones, by Chan's update."""
         return self._prior(prior).plus(with_centre(self._own(statistic)))
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """The evidence of the statistic: see `NormalInverseWishart.evidence`."""
         return self._prior(prior).evidence(with_centre(self._own(statistic)))
 

@@ -12,9 +12,10 @@ from suffice.exponential.interval import Interval
 from suffice.exponential.shapes import components
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import StudentT, plain
+from suffice.exponential.student_t import StudentT
 from suffice.exponential.symmetric import factored
-from suffice.exponential.values import observed
+from suffice.exponential.tables import summary
+from suffice.exponential.values import observed, plain
 
 
 class MultivariateT(NamedTuple):
@@ -68,3 +69,6 @@ class MultivariateT(NamedTuple):
         df = np.broadcast_to(np.asarray(self.df, dtype=np.float64), location.shape[:-1])
         z = factored(np.asarray(self.scale, dtype=np.float64)).coloured(rng.standard_normal((n, *location.shape)))
         return np.asarray(location + z * np.sqrt(df / rng.chisquare(df, (n, *df.shape)))[..., None])
+
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)

@@ -20,8 +20,8 @@ from suffice.exponential.normal_inverse_gamma import NormalInverseGamma
 from suffice.exponential.shapes import finite, keep, vectors
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import StudentT, plain
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.student_t import StudentT
+from suffice.exponential.values import bounded, observed, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,9 +93,9 @@ class Normal(FamilyAndPrior):
         variance = bounded(mu[..., 1] - mu[..., 0] ** 2, "E[x²] − E[x]² of Normal", 0.0, open=True)
         return type(self)(mu[..., 0], variance)
 
-    def log_normaliser(self, eta: Any = None) -> Array:
+    def log_normaliser(self, eta: Any = None) -> Any:
         mean, variance = self._both(eta)
-        return np.asarray(0.5 * (mean**2 / variance + np.log(variance)))
+        return plain(0.5 * (mean**2 / variance + np.log(variance)))
 
     def gradient(self, eta: Any = None) -> Array:
         mean, variance = self._both(eta)
@@ -113,27 +113,27 @@ class Normal(FamilyAndPrior):
             raise FitError("Normal has no estimate where all numbers are equal (or there is only one): the variance would be 0")
         return type(self)(s.centre[..., 0], s.scatter[..., 0, 0] / s.count)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """−½ (x − μ)²/v − ½ ln 2πv."""
         mean, variance = self._both(None)
         off = (observed(x, "Normal") - mean) / np.sqrt(variance)
         with np.errstate(over="ignore"):
-            return np.asarray(-0.5 * (off * off + np.log(variance)) - HALF_LOG_2PI)
+            return plain(-0.5 * (off * off + np.log(variance)) - HALF_LOG_2PI)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         mean, variance = self._both(None)
         return np.asarray(mean + np.sqrt(variance) * generator(n, seed).standard_normal((n, *mean.shape)))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """½ ln 2πev."""
-        return np.asarray(0.5 * np.log(self._need("variance")) + HALF_LOG_2PI + 0.5)
+        return plain(0.5 * np.log(self._need("variance")) + HALF_LOG_2PI + 0.5)
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """½ (r − 1 − ln r + (μ₁ − μ₂)²/v₂), where r = v₁/v₂."""
         self._comparable(other)
         (mean, v), (to, w) = self._both(None), other._both(None)
         with np.errstate(over="ignore"):
-            return np.asarray(0.5 * (excess_over_log((v - w) / w) + (mean - to) ** 2 / w))
+            return plain(0.5 * (excess_over_log((v - w) / w) + (mean - to) ** 2 / w))
 
     def conjugate(self, total: Any, count: Any) -> NormalInverseGamma:
         """The mean total₁/count; on the variance an inverse gamma of shape (count + 3)/2."""
@@ -145,7 +145,7 @@ class Normal(FamilyAndPrior):
         """The imagined rows and the seen ones, by Chan's update."""
         return self._prior(prior).plus(with_centre(self._own(statistic)))
 
-    def evidence_under(self, prior: Any, statistic: Totals) -> Array:
+    def evidence_under(self, prior: Any, statistic: Totals) -> Any:
         return self._prior(prior).evidence(with_centre(self._own(statistic)))
 
     def predictive_under(self, prior: Any) -> StudentT:

@@ -22,8 +22,9 @@ from suffice.exponential.prior import Prior
 from suffice.exponential.shapes import finite, keep
 from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import StudentT, plain
-from suffice.exponential.values import bounded, same, shown
+from suffice.exponential.student_t import StudentT
+from suffice.exponential.tables import summary
+from suffice.exponential.values import bounded, plain, same, shown
 
 if TYPE_CHECKING:
     from suffice.exponential.normal import Normal
@@ -83,7 +84,7 @@ class NormalInverseGamma(Prior):
         """p(μ), the variance integrated out."""
         return StudentT(plain(2.0 * self._a), self.mean, plain(np.sqrt(self._b / self._a / self._k)))
 
-    def log_prob(self, normal: Normal) -> Array:
+    def log_prob(self, normal: Normal) -> Any:
         """ln p(μ, v) at a normal's mean and variance; `normal` may be many side by side."""
         from scipy.special import gammaln
 
@@ -91,7 +92,7 @@ class NormalInverseGamma(Prior):
             raise ModelError(f"the density is one of normals, log_prob(Normal(mean, variance)), not of {normal!r}")
         mean, v, a, b = normal._need("mean"), normal._need("variance"), self._a, self._b
         top = 0.5 * np.log(self._k) - HALF_LOG_2PI + a * np.log(b) - gammaln(a)
-        return np.asarray(top - (a + 1.5) * np.log(v) - (b + 0.5 * self._k * (mean - self.mean) ** 2) / v)
+        return plain(top - (a + 1.5) * np.log(v) - (b + 0.5 * self._k * (mean - self.mean) ** 2) / v)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Normal:
         """n draws of both, as so many normals side by side: the first axis of their parameters."""
@@ -107,12 +108,12 @@ class NormalInverseGamma(Prior):
         mean, count, scatter, rest = parts
         return NormalInverseGamma(mean, count, self._a + 0.5 * s.count, 0.5 * scatter, s.family, rest)
 
-    def evidence(self, s: Centred) -> Array:
+    def evidence(self, s: Centred) -> Any:
         """ln Γ(a′)/Γ(a) + a ln b − a′ ln b′ + ½ ln κ/κ′ − n/2 ln 2π, with a′, b′, κ′ of the posterior."""
         after, n = self.plus(s), s.count
         b, c = self._b, after._b
         slack = -self._a * log_growth(b, c - b) - 0.5 * n * np.log(c)
-        return np.asarray(log_gamma_step(self._a, 0.5 * n) + slack - 0.5 * np.log1p(n / self._k) - n * HALF_LOG_2PI)
+        return plain(log_gamma_step(self._a, 0.5 * n) + slack - 0.5 * np.log1p(n / self._k) - n * HALF_LOG_2PI)
 
     def next_observation(self) -> StudentT:
         """The Student t of the next x: 2a degrees, scale² = b(κ + 1)/aκ."""
@@ -150,3 +151,7 @@ class NormalInverseGamma(Prior):
     def __repr__(self) -> str:
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)
         return f"NormalInverseGamma({', '.join(f'{n}={shown(v)}' for n, v in given if v is not None)})"
+
+    def _repr_html_(self) -> str:
+        about = "" if self.of is None else f" of {self.of!r}"
+        return summary(self, {name: getattr(self, name) for name in self.names}, f"NormalInverseGamma{about}")

@@ -23,9 +23,9 @@ from suffice.exponential.prior import Prior
 from suffice.exponential.shapes import components, finite, keep_with_axes
 from suffice.exponential.special import HALF_LOG_2PI, log_multigamma_step
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
 from suffice.exponential.symmetric import Factor, factored, positive
-from suffice.exponential.values import bounded, same, shown
+from suffice.exponential.tables import summary
+from suffice.exponential.values import bounded, plain, same, shown
 
 if TYPE_CHECKING:
     from suffice.exponential.multivariate_normal import MultivariateNormal
@@ -106,7 +106,7 @@ class NormalInverseWishart(Prior):
         df = self._df - self._d + 1.0
         return MultivariateT(plain(df), self.mean, self.scale / (self._k * df)[..., None, None])
 
-    def log_prob(self, normal: MultivariateNormal) -> Array:
+    def log_prob(self, normal: MultivariateNormal) -> Any:
         """ln p(μ, Σ) at a normal's mean and covariance; `normal` may be many side by side."""
         from scipy.special import gammaln
 
@@ -120,7 +120,7 @@ class NormalInverseWishart(Prior):
         gammas = gammaln(0.5 * (nu[..., None] - np.arange(d))).sum(axis=-1) + 0.25 * d * (d - 1) * LOG_PI
         wishart = 0.5 * nu * (self._factor.log_det - d * np.log(2.0)) - gammas
         top = wishart + d * (0.5 * np.log(self._k) - HALF_LOG_2PI)
-        return np.asarray(top - 0.5 * ((nu + d + 2.0) * factor.log_det + traced + self._k * squares))
+        return plain(top - 0.5 * ((nu + d + 2.0) * factor.log_det + traced + self._k * squares))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> MultivariateNormal:
         """n draws of both, as so many normals side by side: the first axis of their parameters. By Bartlett's decomposition."""
@@ -137,13 +137,13 @@ class NormalInverseWishart(Prior):
         mean, rest, scale = (a.reshape(*shape, *a.shape[1:]) for a in (both.mean, both.rest, both.scatter))
         return NormalInverseWishart(mean, both.weight.reshape(shape), self._df + s.count, scale, s.family, rest)
 
-    def evidence(self, s: Centred) -> Array:
+    def evidence(self, s: Centred) -> Any:
         """ln Γ_d(ν′/2)/Γ_d(ν/2) + ν/2 ln |Ψ| − ν′/2 ln |Ψ′| + d/2 ln κ/κ′ − nd/2 ln π, with ν′, Ψ′, κ′ of the posterior."""
         after, n, d = self.plus(s), s.count, self._d
         before, now = self._factor.log_det, after._factor.log_det
         slack = 0.5 * self._df * (before - now) - 0.5 * n * now
         gammas = log_multigamma_step(0.5 * self._df, 0.5 * n, d)
-        return np.asarray(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
+        return plain(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
 
     def next_observation(self) -> MultivariateT:
         """The multivariate Student t of the next x: ν − d + 1 degrees, the scale Ψ (κ + 1)/κ(ν − d + 1)."""
@@ -186,3 +186,7 @@ class NormalInverseWishart(Prior):
     def __repr__(self) -> str:
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)
         return f"NormalInverseWishart({', '.join(f'{n}={shown(v)}' for n, v in given if v is not None)})"
+
+    def _repr_html_(self) -> str:
+        about = "" if self.of is None else f" of {self.of!r}"
+        return summary(self, {name: getattr(self, name) for name in self.names}, f"NormalInverseWishart{about}")

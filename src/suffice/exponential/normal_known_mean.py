@@ -17,8 +17,8 @@ from suffice.exponential.normal import Normal
 from suffice.exponential.shapes import broadcast, finite, keep, rows_of_several, vectors
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log, log_gamma_step, log_growth
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import StudentT, plain
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.student_t import StudentT
+from suffice.exponential.values import bounded, observed, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,8 +71,8 @@ class NormalKnownMean(Family):
     def from_mean(self, mu: Any) -> Self:
         return type(self)(self.mean, vectors(mu, "E[T] of NormalKnownMean", 1)[..., 0])
 
-    def log_normaliser(self, eta: Any = None) -> Array:
-        return np.asarray(0.5 * np.log(self._variance(eta)))
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(0.5 * np.log(self._variance(eta)))
 
     def gradient(self, eta: Any = None) -> Array:
         return self._variance(eta)[..., None]
@@ -86,21 +86,21 @@ class NormalKnownMean(Family):
             raise FitError(f"{self.bare!r} has no estimate where every number is its mean: the variance would be 0")
         return self.from_mean(statistic.mean)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         return self.normal.log_prob(x)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         return self.normal.sample(n, seed)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         return self.normal.entropy()
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """½ (r − 1 − ln r), where r = v₁/v₂."""
         self._comparable(other)
         mine, yours = self._need("variance"), other._need("variance")
         with np.errstate(over="ignore"):
-            return 0.5 * excess_over_log((mine - yours) / yours)
+            return plain(0.5 * excess_over_log((mine - yours) / yours))
 
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """1/v ~ Gamma(count/2 + 1, total/2)."""
@@ -112,18 +112,21 @@ class NormalKnownMean(Family):
         prior, s = self._prior(prior), self._own(statistic)
         return Gamma(prior.shape + 0.5 * s.count, prior.rate + 0.5 * s.total[..., 0], of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln Γ(a + n/2) − ln Γ(a) + a ln b − (a + n/2) ln(b + ½ Σ(x − m)²) − n/2 ln 2π."""
         prior, s = self._prior(prior), self._own(statistic)
         a, b, half, n = prior._need("shape"), prior._need("rate"), 0.5 * s.total[..., 0], s.count
         slack = -a * log_growth(b, half) - 0.5 * n * np.log(b + half)
-        return np.asarray(log_gamma_step(a, 0.5 * n) + slack + s.log_base)
+        return plain(log_gamma_step(a, 0.5 * n) + slack + s.log_base)
 
     def predictive(self, prior: Any) -> StudentT:
         """The Student t of 2a degrees about the mean, scale² = b/a."""
         prior = self._prior(prior)
         a, b = prior._need("shape"), prior._need("rate")
         return StudentT(plain(2.0 * a), self.mean, plain(np.sqrt(b / a)))
+
+    def _slack(self, statistic: Totals) -> Array:
+        return statistic.total
 
     def _prior(self, prior: Any) -> Gamma:
         if not isinstance(prior, Gamma):

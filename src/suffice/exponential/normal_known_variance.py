@@ -17,7 +17,7 @@ from suffice.exponential.normal import Normal
 from suffice.exponential.shapes import broadcast, finite, keep, rows_of_several, vectors
 from suffice.exponential.special import HALF_LOG_2PI
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed
+from suffice.exponential.values import bounded, observed, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,8 +78,8 @@ class NormalKnownVariance(Family):
     def from_mean(self, mu: Any) -> Self:
         return type(self)(self.variance, vectors(mu, "E[T] of NormalKnownVariance", 1)[..., 0])
 
-    def log_normaliser(self, eta: Any = None) -> Array:
-        return np.asarray(0.5 * self._mean(eta) ** 2 / self.variance)
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(0.5 * self._mean(eta) ** 2 / self.variance)
 
     def gradient(self, eta: Any = None) -> Array:
         return self._mean(eta)[..., None]
@@ -91,19 +91,19 @@ class NormalKnownVariance(Family):
         """The mean of the data."""
         return type(self)(self.variance, with_centre(self._seen(statistic)).centre[..., 0])
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         return self.normal.log_prob(x)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         return self.normal.sample(n, seed)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         return self.normal.entropy()
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """(μ₁ − μ₂)²/2v."""
         self._comparable(other)
-        return np.asarray(0.5 * (self._need("mean") - other._need("mean")) ** 2 / self.variance)
+        return plain(0.5 * (self._need("mean") - other._need("mean")) ** 2 / self.variance)
 
     def conjugate(self, total: Any, count: Any) -> Normal:
         """μ ~ Normal(total/count, v/count)."""
@@ -117,12 +117,12 @@ class NormalKnownVariance(Family):
         share = s.count * t / (self.variance + s.count * t)
         return Normal(m + share * self._off(s, m), t * self.variance / (self.variance + s.count * t), of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """−n/2 ln 2πσ² − scatter/2σ² − ½ ln(1 + nτ²/σ²) − ½ n(x̄ − m)²/(σ² + nτ²)."""
         prior, s = self._prior(prior), with_centre(self._own(statistic))
         n, v, t = s.count, np.asarray(self.variance), prior._need("variance")
         rows = n * (np.log(v) + 2.0 * HALF_LOG_2PI) + s.scatter[..., 0, 0] / v
-        return np.asarray(-0.5 * (rows + np.log1p(n * t / v) + n * self._off(s, prior._need("mean")) ** 2 / (v + n * t)))
+        return plain(-0.5 * (rows + np.log1p(n * t / v) + n * self._off(s, prior._need("mean")) ** 2 / (v + n * t)))
 
     def predictive(self, prior: Any) -> Normal:
         """Normal(m, σ² + τ²)."""

@@ -23,8 +23,7 @@ from suffice.exponential.saddle import deviance, log_poisson
 from suffice.exponential.shapes import vectors
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import bounded, held, observed
+from suffice.exponential.values import bounded, held, observed, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.gamma import Gamma
@@ -86,8 +85,8 @@ class Poisson(Family):
     def from_mean(self, mu: Any) -> Self:
         return type(self)(vectors(mu, "E[T] of Poisson", 1)[..., 0])
 
-    def log_normaliser(self, eta: Any = None) -> Array:
-        return self._rate(eta)
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(self._rate(eta))
 
     def gradient(self, eta: Any = None) -> Array:
         return self._rate(eta)[..., None]
@@ -95,10 +94,10 @@ class Poisson(Family):
     def hessian(self, eta: Any = None) -> Array:
         return self._rate(eta)[..., None, None]
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         rate = self._need("rate")
         x, inside = counts(x, "Poisson")
-        return np.where(inside, log_poisson(x, rate), -np.inf)
+        return plain(np.where(inside, log_poisson(x, rate), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         rate = self._need("rate")
@@ -106,17 +105,17 @@ class Poisson(Family):
             raise ModelError(f"the rate is {rate.max():g}: counts so large cannot be drawn exactly")
         return np.asarray(generator(n, seed).poisson(rate, (n, *rate.shape)))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """The sum of −p ln p over all counts, exact to rounding."""
         rate = self._need("rate")
         x, weight = lattice(rate, np.sqrt(rate))
         logs = log_poisson(x, rate[..., None])
-        return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
+        return plain(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """λ₁ ln(λ₁/λ₂) − λ₁ + λ₂; inf where the other rate is 0 and this is not."""
         self._comparable(other)
-        return deviance(self._need("rate"), other._need("rate"))
+        return plain(deviance(self._need("rate"), other._need("rate")))
 
     def conjugate(self, total: Any, count: Any) -> Gamma:
         from suffice.exponential.gamma import Gamma
@@ -129,16 +128,19 @@ class Poisson(Family):
         shape, rate = self._imagined(prior)
         return Gamma(shape + self._own(statistic).total[..., 0], rate + statistic.count, of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         shape, rate = self._imagined(prior)
         events, rows = self._own(statistic).total[..., 0], statistic.count
         both = log_gamma_step(shape, events) - events * np.log(rate + rows) - shape * np.log1p(rows / rate)
-        return np.asarray(both + statistic.log_base)
+        return plain(both + statistic.log_base)
 
     def predictive(self, prior: Any) -> NegativeBinomial:
         from suffice.exponential.predictives import NegativeBinomial
 
         return NegativeBinomial(*(plain(a) for a in self._imagined(prior)))
+
+    def _slack(self, statistic: Totals) -> Array:
+        return statistic.total
 
     def _imagined(self, prior: Any) -> tuple[Array, Array]:
         from suffice.exponential.gamma import Gamma

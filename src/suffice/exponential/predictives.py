@@ -22,7 +22,8 @@ from suffice.exponential.interval import Interval, checked_level, tail
 from suffice.exponential.poisson import counts
 from suffice.exponential.saddle import log_beta, log_negative_binomial
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
+from suffice.exponential.tables import summary
+from suffice.exponential.values import plain
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""
@@ -78,6 +79,9 @@ class BetaBinomial(NamedTuple):
     @property
     def _arrays(self) -> tuple[Array, ...]:
         return tuple(np.array(v) for v in np.broadcast_arrays(*(np.asarray(f, dtype=np.float64) for f in self)))
+
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)
 
 
 class BetaGeometric(NamedTuple):
@@ -140,6 +144,9 @@ class BetaGeometric(NamedTuple):
     def _arrays(self) -> tuple[Array, ...]:
         return tuple(np.array(v) for v in np.broadcast_arrays(*(np.asarray(f, dtype=np.float64) for f in self)))
 
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)
+
 
 class DirichletMultinomial(NamedTuple):
     """The counts of k states in n draws whose probabilities are Dirichlet(alpha), along the last axis.
@@ -189,6 +196,9 @@ class DirichletMultinomial(NamedTuple):
         alpha = np.asarray(self.alpha, dtype=np.float64)
         return alpha, others(alpha)
 
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)
+
 
 class NegativeBinomial(NamedTuple):
     """The distribution of a count whose rate is Gamma(shape, rate): Σ over λ of Poisson(λ).
@@ -227,7 +237,10 @@ class NegativeBinomial(NamedTuple):
         from scipy.stats import nbinom
 
         rate = np.asarray(self.rate, dtype=np.float64)
-        return tuple(plain(end) for end in nbinom.interval(checked_level(level), self.shape, rate / (1.0 + rate)))
+        return Interval(*map(plain, nbinom.interval(checked_level(level), self.shape, rate / (1.0 + rate))))
+
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)
 
 
 def _polya(x: Array, alpha: Array) -> Array:

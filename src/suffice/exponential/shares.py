@@ -12,7 +12,7 @@ from suffice.exponential.interval import Interval, tail
 from suffice.exponential.saddle import deviance, log_poisson
 from suffice.exponential.special import HALF_LOG_2PI, LARGE, log_minus_digamma, stirling_rest
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
+from suffice.exponential.values import plain
 
 MANY = 64
 """Of more states than this the k² sums of all others are too long."""

@@ -48,9 +48,14 @@ def log_gamma_step(z: Any, step: Any) -> Array:
 
     z, step = np.broadcast_arrays(np.asarray(z, dtype=np.float64), np.asarray(step, dtype=np.float64))
     large = np.minimum(z, z + step) >= LARGE
-    near, by = np.where(large, z, LARGE), np.where(large, step, 0.0)
-    series = (near + by - 0.5) * np.log1p(by / near) + by * (np.log(near) - 1.0) + stirling_rest(near + by) - stirling_rest(near)
-    return np.where(large, series, gammaln(np.where(large, 1.0, z + step)) - gammaln(np.where(large, 1.0, z)))
+    # The scores of a search are made of these: what all are is computed for all, and nothing else.
+    if large.all():
+        return _stirling_step(z, step)
+    with np.errstate(invalid="ignore"):
+        result = np.asarray(gammaln(z + step) - gammaln(z))
+    if large.any():
+        result[large] = _stirling_step(z[large], step[large])
+    return result
 
 
 def log_minus_digamma(z: Any) -> Array:
@@ -127,6 +132,12 @@ def inverse_log_minus_digamma(gap: Any) -> Array:
         if np.all(np.abs(step) < 1e-15 * (1.0 + np.abs(t))):
             break
     return np.asarray(np.exp(t))
+
+
+def _stirling_step(z: Array, step: Array) -> Array:
+    """ln Γ(z + step) − ln Γ(z) by Stirling's formula."""
+    after, before = _odd_series(np.stack([z + step, z]), _REST)
+    return np.asarray((z + step - 0.5) * np.log1p(step / z) + step * (np.log(z) - 1.0) + (after - before))
 
 
 def _trigamma_excess(z: Array) -> Array:

@@ -9,11 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import StatisticsError
+from suffice.exponential.tables import table
 
 if TYPE_CHECKING:
     from suffice.exponential.family import Family
 
 Array = npt.NDArray[np.float64]
+
+ROUNDING = 1e-6
+"""What is left over below this share of what was taken away is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,8 @@ class Totals:
     def __post_init__(self) -> None:
         for name in ("count", "total", "log_base"):
             array = np.array(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise StatisticsError(f"the {name} of the statistic is not finite: a sum beyond the largest double")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -61,7 +67,16 @@ class Totals:
         # Fractional weights leave rounding behind: taking all rows away must not fail for it.
         if np.any(other.count > self.count * (1.0 + 1e-12)):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        return self._plus(other, -1.0)
+        left = self._plus(other, -1.0)
+        taken, after = self.family._slack(other), self.family._slack(left)
+        # Of some rows nothing below zero may be left, of none nothing at all.
+        off = np.where((left.count <= 0.0)[..., None], np.abs(after), -after)
+        if np.any((taken > 0.0) & (off > ROUNDING * taken)):
+            raise StatisticsError(
+                f"taking these rows away leaves what no rows can make, count={left.count} and total={left.total}: they were "
+                "never part of the sum, or rounding has swallowed them; gather the rest anew"
+            )
+        return left
 
     def __mul__(self, weight: Any) -> Totals:
         try:
@@ -70,14 +85,16 @@ class Totals:
             return NotImplemented
         if not (np.isfinite(w).all() and (w >= 0.0).all()):
             raise StatisticsError(f"a statistic is weighted by finite numbers from 0 up, not by {weight!r}")
-        return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
+        with np.errstate(over="ignore"):
+            return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
     __rmul__ = __mul__
 
     def _plus(self, other: Totals, sign: float) -> Totals:
         self._require_alike(other)
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in ("count", "total", "log_base")}
-        return replace(self, **{name: a + sign * b for name, (a, b) in pairs.items()})
+        with np.errstate(over="ignore"):
+            return replace(self, **{name: a + sign * b for name, (a, b) in pairs.items()})
 
     def _require_alike(self, other: Totals) -> None:
         if self.family != other.family:
@@ -90,3 +107,7 @@ class Totals:
 
     def __repr__(self) -> str:
         return f"Totals({self.family!r}, count={self.count}, total={self.total})"
+
+    def _repr_html_(self) -> str:
+        total = self.total[..., 0] if self.total.shape[-1] == 1 else self.total
+        return table({"count": self.count, "total": total, "log_base": self.log_base}, f"Totals of {self.family!r}")

@@ -10,7 +10,8 @@ from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array
-from suffice.exponential.values import observed
+from suffice.exponential.tables import summary
+from suffice.exponential.values import observed, plain
 
 
 class StudentT(NamedTuple):
@@ -62,14 +63,12 @@ class StudentT(NamedTuple):
         df, location, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in self))
         return np.asarray(location + scale * generator(n, seed).standard_t(df, (n, *df.shape)))
 
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)
+
 
 def log1p_square(z: Array, df: Array) -> Array:
     """ln(1 + z²/df), also where z² is beyond a double."""
     far = np.abs(z) > 1e100
     near = np.log1p(np.where(far, 0.0, z) ** 2 / df)
     return np.where(far, 2.0 * np.log(np.where(far, np.abs(z), 1.0)) - np.log(df), near)
-
-
-def plain(array: Any) -> Any:
-    """A float for a single number, else the array."""
-    return float(array) if np.ndim(array) == 0 else np.asarray(array)

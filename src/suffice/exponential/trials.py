@@ -20,8 +20,7 @@ from suffice.exponential.saddle import deviance, log_binomial
 from suffice.exponential.shapes import vectors
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import observed
+from suffice.exponential.values import observed, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.beta import Beta
@@ -40,6 +39,10 @@ class Trials(Family):
     @abstractmethod
     def trials(self) -> Array:
         """n, the number of trials."""
+
+    def shares_parameters(self, other: Family) -> bool:
+        """The p of one trial is that of many."""
+        return isinstance(other, Trials)
 
     @abstractmethod
     def with_p(self, p: Any) -> Self:
@@ -81,8 +84,8 @@ class Trials(Family):
         slightly_out = (share >= -ROUNDING) & (share <= 1.0 + ROUNDING)
         return self.with_p(np.where(slightly_out, np.clip(share, 0.0, 1.0), share))
 
-    def log_normaliser(self, eta: Any = None) -> Array:
-        return np.asarray(self.trials * np.logaddexp(0.0, self._at(eta)[..., 0]))
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(self.trials * np.logaddexp(0.0, self._at(eta)[..., 0]))
 
     def gradient(self, eta: Any = None) -> Array:
         from scipy.special import expit
@@ -95,27 +98,27 @@ class Trials(Family):
         p, q = (self._need("p"), 1.0 - self._need("p")) if eta is None else (expit(s * self._at(eta)[..., 0]) for s in (1, -1))
         return np.asarray(self.trials * p * q)[..., None, None]
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         p = self._need("p")
         x, inside = self._inside(x)
-        return np.where(inside, log_binomial(x, self.trials, p, 1.0 - p), -np.inf)
+        return plain(np.where(inside, log_binomial(x, self.trials, p, 1.0 - p), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         p, trials = np.broadcast_arrays(self._need("p"), self.trials)
         return np.asarray(generator(n, seed).binomial(trials.astype(np.int64), p, (n, *p.shape)))
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """The sum of −p ln p over all counts, exact to rounding."""
         p = self._need("p")
         x, weight = lattice(self.mean, np.sqrt(self.variance), self.trials)
         logs = log_binomial(x, self.trials[..., None], p[..., None], 1.0 - p[..., None])
-        return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
+        return plain(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """n (p ln(p/r) + (1 − p) ln((1 − p)/(1 − r))); inf where the other rules out what this allows."""
         self._comparable(other)
         p, r = self._need("p"), other._need("p")
-        return np.asarray(self.trials * (deviance(p, r) + deviance(1.0 - p, 1.0 - r)))
+        return plain(self.trials * (deviance(p, r) + deviance(1.0 - p, 1.0 - r)))
 
     def conjugate(self, total: Any, count: Any) -> Beta:
         from suffice.exponential.beta import Beta
@@ -130,11 +133,15 @@ class Trials(Family):
         successes, failures = self._outcomes(statistic)
         return Beta(a + successes, b + failures, of=self.bare)
 
-    def log_evidence(self, prior: Any, statistic: Totals) -> Array:
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         a, b = self._imagined(prior)
         successes, failures = self._outcomes(statistic)
         both = log_gamma_step(a, successes) + log_gamma_step(b, failures) - log_gamma_step(a + b, successes + failures)
-        return np.asarray(both + statistic.log_base)
+        return plain(both + statistic.log_base)
+
+    def _slack(self, statistic: Totals) -> Array:
+        successes = statistic.total[..., 0]
+        return np.stack(np.broadcast_arrays(successes, self.trials * statistic.count - successes), axis=-1)
 
     def _imagined(self, prior: Any) -> tuple[Array, Array]:
         from suffice.exponential.beta import Beta

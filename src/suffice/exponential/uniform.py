@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.errors import DataError, FitError, ModelError, StatisticsError, nearest
+from suffice.errors import DataError, FitError, ModelError, StatisticsError
+from suffice.exponential.columns import complete, scanned
 from suffice.exponential.family import generator
 from suffice.exponential.shapes import finite, keep
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import plain
-from suffice.exponential.values import checked_weights, observed, same, shown
+from suffice.exponential.tables import summary, table
+from suffice.exponential.values import checked_weights, observed, plain, same, shown
 from suffice.variables import Finite
 
 
@@ -63,6 +64,9 @@ class Extremes:
 
     __rmul__ = __mul__
 
+    def _repr_html_(self) -> str:
+        return table({"count": self.count, "lower": self.lower, "upper": self.upper}, "Extremes")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Uniform:
@@ -104,10 +108,15 @@ class Uniform:
 
     def statistic(self, x: Any, weights: Any = None) -> Extremes:
         """The count, the smallest and the largest of some observations, the first axis. Rows of weight 0 do not count."""
+        return self._extremes(x, weights, 0)
+
+    def _extremes(self, x: Any, weights: Any, start: int) -> Extremes:
+        """The statistic of rows, `start` of which came before: a refusal counts them from 1."""
         x = observed(x, "Uniform")
         x = x[None] if x.ndim == 0 else x
         if not np.isfinite(x).all():
-            raise DataError(f"Uniform is about finite numbers, and row {int(np.argwhere(~np.isfinite(x))[0][0]):,} is not")
+            row = start + int(np.argwhere(~np.isfinite(x))[0][0]) + 1
+            raise DataError(f"Uniform is about finite numbers, and row {row:,} is not")
         w = checked_weights(weights, x.shape)
         lower = np.min(np.where(w > 0.0, x, np.inf), axis=0, initial=np.inf)
         return Extremes(
@@ -116,16 +125,15 @@ class Uniform:
 
     def gather(self, data: Any, column: str, *, threads: int | None = None) -> Extremes:
         """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows."""
-        if not hasattr(data, "fold"):
-            raise DataError(f"gather reads what scan gives: Uniform().gather(scan(rows), 'column'); not {type(data).__name__}")
-        if column not in data.columns:
-            raise DataError(f"there is no column {column!r}{nearest(str(column), data.columns)}")
-        rows = data.take([column])
-        rows.require_complete([column])
+        scanned(data, column, self.bare)
+        rows = complete(data, [column], "Uniform")
         if isinstance(rows.schema[column], Finite):
             raise DataError(f"Uniform is about numbers, and {column!r} has states; declare it Real where they are numbers")
-        extremes: Extremes = rows.fold(lambda batch: self.statistic(batch.columns[column], batch.weight), threads=threads)
-        return extremes
+
+        def step(batch: Any) -> Extremes:
+            return self._extremes(batch.columns[column], batch.weight, batch.start)
+
+        return rows.fold(step, threads=threads)  # type: ignore[no-any-return]
 
     def estimate(self, statistic: Extremes) -> Self:
         """From the smallest row to the largest: any narrower density gives some row none."""
@@ -139,10 +147,10 @@ class Uniform:
             )
         return type(self)(statistic.lower, statistic.upper)
 
-    def log_prob(self, x: Any) -> Array:
+    def log_prob(self, x: Any) -> Any:
         """−ln(upper − lower) from end to end, −inf elsewhere."""
         x, (low, high) = observed(x, "Uniform"), self._ends
-        return np.where((x >= low) & (x <= high), -self.entropy(), -np.inf)
+        return plain(np.where((x >= low) & (x <= high), -self.entropy(), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         """n draws, the first axis."""
@@ -150,17 +158,17 @@ class Uniform:
         share = generator(n, seed).random((n, *low.shape))
         return np.asarray(low * (1.0 - share) + high * share)
 
-    def entropy(self) -> Array:
+    def entropy(self) -> Any:
         """ln(upper − lower), in nats."""
         low, high = self._ends
-        return np.asarray(np.log(0.5 * high - 0.5 * low) + np.log(2.0))
+        return plain(np.log(0.5 * high - 0.5 * low) + np.log(2.0))
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Self) -> Any:
         """The log of the ratio of the lengths; inf where the other does not cover this one."""
         if not isinstance(other, Uniform):
             raise ModelError(f"the divergence is between two members of one family, Uniform(), and the other is {other!r}")
         (low, high), (least, most) = self._ends, other._ends
-        return np.where((least <= low) & (high <= most), np.maximum(other.entropy() - self.entropy(), 0.0), np.inf)
+        return plain(np.where((least <= low) & (high <= most), np.maximum(other.entropy() - self.entropy(), 0.0), np.inf))
 
     @property
     def _ends(self) -> tuple[Array, Array]:
@@ -178,3 +186,8 @@ class Uniform:
 
     def __repr__(self) -> str:
         return "Uniform()" if self.lower is None else f"Uniform(lower={shown(self.lower)}, upper={shown(self.upper)})"
+
+    def _repr_html_(self) -> str:
+        if self.lower is None:
+            return table({"x": "finite numbers"}, "Uniform")
+        return summary(self, {"lower": self.lower, "upper": self.upper}, "Uniform")

@@ -71,6 +71,15 @@ def held(array: Array) -> float | Array:
     return array
 
 
+def plain(array: Any) -> Any:
+    """An answer as it is given: a float for a single number, else the array.
+
+    >>> plain(np.array(2.5)), plain(np.array([2.5]))
+    (2.5, array([2.5]))
+    """
+    return float(array) if np.ndim(array) == 0 else np.asarray(array)
+
+
 def observed(x: Any, what: str) -> Array:
     """Observations as an array of numbers, none of them NaN: a missing value is not an observation.
 
@@ -82,8 +91,8 @@ def observed(x: Any, what: str) -> Array:
     except (TypeError, ValueError):
         raise DataError(f"{what} is about numbers, and {_no_number(x)!r} is none") from None
     if np.isnan(array).any():
-        first = int(np.argwhere(np.isnan(array))[0][0]) if array.ndim else 0
-        raise DataError(f"{what} needs values, and the one at {first} is NaN, which means missing")
+        first = int(np.argwhere(np.isnan(array))[0][0]) + 1 if array.ndim else 1
+        raise DataError(f"{what} needs values, and row {first:,} is NaN, which means missing")
     return array
 
 
@@ -116,8 +125,8 @@ def checked_weights(weights: Any, shape: tuple[int, ...]) -> Array:
         raise DataError(f"there are {shape[0]:,} rows, so the weights need the shape {shape[:1]}, not {array.shape}")
     wrong = ~(np.isfinite(array) & (array >= 0.0))
     if wrong.any():
-        i = int(np.argwhere(wrong)[0][0])
-        raise DataError(f"weights must be finite and not negative: the weight at {i} is {array[wrong].flat[0]:g}")
+        row = int(np.argwhere(wrong)[0][0]) + 1
+        raise DataError(f"weights must be finite and not negative: the weight of row {row:,} is {array[wrong].flat[0]:g}")
     return np.broadcast_to(array.reshape(array.shape + (1,) * (len(shape) - array.ndim)), shape)
 
 

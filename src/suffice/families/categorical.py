@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, note
+from suffice.exponential.special import log_gamma_step
 from suffice.families.family import (
     Array,
     Columns,
@@ -81,7 +82,7 @@ class Categorical:
         if np.any(alpha <= 0):
             cell = described(int(keys[np.argmin(alpha)]), seen.variables)
             raise FitError(f"the prior of {child.name!r} rules out {cell}, which the data holds: the evidence is zero")
-        return float(log_rising(alpha, N).sum() - log_rising(alpha_u, N_u).sum())
+        return float(log_gamma_step(alpha, N).sum() - log_gamma_step(alpha_u, N_u).sum())
 
     def estimate(
         self, child: Variable, parents: Sequence[Variable], seen: Counts, imagined: Counts | Belief | None, how: Estimate
@@ -269,21 +270,6 @@ def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
     if np.abs(sums - 1.0).max() > 1e-9:
         note(f"{int(off.sum())} rows of the table of {child.name!r} were divided by their sum, which was not exactly 1")
     return probs
-
-
-def log_rising(a: Array, n: Array) -> Array:
-    """ln Γ(a + n) − ln Γ(a), by Stirling's series where a is large and the difference of logs would cancel.
-
-    >>> round(float(log_rising(np.array([1e12]), np.array([1.0]))[0] - np.log(1e12)), 12)
-    0.0
-    """
-    from scipy.special import gammaln
-
-    large = a > 1e4
-    b = np.where(large, a, 1.0)
-    tail = (1.0 / (b + n) - 1.0 / b) / 12.0 - (1.0 / (b + n) ** 3 - 1.0 / b**3) / 360.0
-    series = (b - 0.5) * np.log1p(n / b) - n + n * np.log(b + n) + tail
-    return np.asarray(np.where(large, series, gammaln(a + n) - gammaln(a)))
 
 
 def _rows(keys: Keys, values: Array, n_states: int) -> tuple[Keys, npt.NDArray[np.intp], Array]:

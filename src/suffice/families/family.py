@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.exponential.interval import Interval as Interval
+from suffice.exponential.interval import checked_level as checked_level
 from suffice.statistics import Counts, Moments, Request
 from suffice.variables import Finite, Variable
 
@@ -42,13 +44,6 @@ class Mode:
 
 
 Estimate = Mean | Mode
-
-
-class Interval(NamedTuple):
-    """An equal-tailed interval, one pair of ends per parameter."""
-
-    lower: Array
-    upper: Array
 
 
 class Cpd(Protocol):
@@ -104,12 +99,6 @@ def no_posterior(child: Variable) -> FitError:
         "file that holds none, or has a parent that do(...) set to a number; fit it with one, for instance prior=BDeu(1) or "
         "prior=NormalInverseGamma(); after EM, em(...).information() has intervals from the observed information"
     )
-
-
-def checked_level(level: float) -> float:
-    if not (isinstance(level, (int, float)) and 0.0 < level < 1.0):
-        raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")
-    return level
 
 
 def frame(columns: Mapping[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from suffice.statistics.configurations import frozen, sizes
 from suffice.variables import Finite, Variable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fitted:
     """What a fit by IRLS leaves behind.
 
@@ -30,6 +30,8 @@ class Fitted:
     covariance       of the intercept and the coefficients: the inverse of the expected information, times the dispersion; with a
                      ridge, of the normal approximation of the posterior
     iterations       passes over all rows
+    df               rows − coefficients where the dispersion is estimated: intervals and p-values are then those of a Student t;
+                     else infinite, and they are normal
     """
 
     log_likelihood: float
@@ -39,6 +41,7 @@ class Fitted:
     weight: float
     covariance: Array
     iterations: int
+    df: float = np.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "covariance", frozen(np.array(self.covariance, dtype=np.float64)))
@@ -53,12 +56,17 @@ class Fitted:
         return replace(self, covariance=self.covariance[np.ix_(order, order)])
 
     def interval(self, estimate: Array, level: float) -> Interval:
-        """Normal quantiles around an estimate."""
-        from scipy.special import ndtri
+        """Quantiles of a Student t, or a normal, around an estimate."""
+        from scipy.special import ndtri, stdtrit
 
-        z = float(ndtri(0.5 + 0.5 * checked_level(level)))
-        spread = z * self.standard_errors.reshape(estimate.shape)
+        q = 0.5 + 0.5 * checked_level(level)
+        width = float(stdtrit(self.df, q) if np.isfinite(self.df) else ndtri(q))
+        spread = width * self.standard_errors.reshape(estimate.shape)
         return Interval(estimate - spread, estimate + spread)
+
+    def __repr__(self) -> str:
+        numbers = ("log_likelihood", "deviance", "pearson", "dispersion", "weight", "iterations", "df")
+        return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
 
 
 class Regressed:
@@ -150,15 +158,16 @@ class Regressed:
 
 
 def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
-    """Each term with its standard error, z = estimate/error, the p-value of z, and its 95 % interval."""
+    """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
     lower, upper = fitted.interval(estimate, 0.95)
-    header = ["term", "estimate", "standard error", "z", "p", "lower", "upper"]
-    return header, [list(row) for row in _tested(names, estimate, fitted.standard_errors, lower, upper)]
+    header = ["term", "estimate", "standard error", "t" if np.isfinite(fitted.df) else "z", "p", "lower", "upper"]
+    return header, [list(row) for row in _tested(names, estimate, fitted, lower, upper)]
 
 
-def _tested(names: Sequence[str], estimate: Array, errors: Array, lower: Array, upper: Array) -> Iterator[tuple[object, ...]]:
-    from scipy.special import ndtr
+def _tested(names: Sequence[str], estimate: Array, fitted: Fitted, lower: Array, upper: Array) -> Iterator[tuple[object, ...]]:
+    from scipy.special import ndtr, stdtr
 
-    for name, b, error, low, high in zip(names, estimate, errors, lower, upper, strict=True):
+    for name, b, error, low, high in zip(names, estimate, fitted.standard_errors, lower, upper, strict=True):
         z = b / error if error > 0 else np.nan
-        yield name, float(b), float(error), float(z), float(2.0 * ndtr(-abs(z))), float(low), float(high)
+        tail = stdtr(fitted.df, -abs(z)) if np.isfinite(fitted.df) else ndtr(-abs(z))
+        yield name, float(b), float(error), float(z), float(2.0 * tail), float(low), float(high)

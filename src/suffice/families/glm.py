@@ -27,13 +27,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, are_numbers, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
 from suffice.families.fitted import Fitted
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
+
+DRAGGED = 1e4
+"""A column whose mean among the rows that matter is further from its centre than 100 deviations is centred anew."""
 
 MAX_PARAMETERS = 4096
 """No regression has more parameters than this: its Hessian is 128 MiB."""
@@ -87,6 +90,22 @@ class Blocks:
         """θ as a row for each linear predictor."""
         return theta.reshape(-1, 1 + len(at.centre))
 
+    def off_centre(self, at: Regressors, H: Array) -> Array:
+        """How far the mean of each column of numbers, among the rows that matter, is from its centre; 0 where that costs no
+        digits."""
+        q = 1 + len(at.centre)
+        if not H[0, 0] > 0:
+            return np.zeros(q - 1)
+        mean = H[0, 1:q] / H[0, 0]
+        variance = np.maximum(np.diag(H)[1:q] / H[0, 0] - mean**2, 0.0)
+        return np.where(are_numbers(at.parents) & (mean**2 > DRAGGED * variance), mean, 0.0)
+
+    def shifted(self, at: Regressors, theta: Array, off: Array) -> Array:
+        """θ of the same predictors where every centre is moved."""
+        rows = self.predictors(at, theta).copy()
+        rows[:, 0] += rows[:, 1:] @ off
+        return rows.reshape(-1)
+
     def sizes(self, at: Regressors, s: Sums) -> Array:
         """The size of each parameter's column: a change of the parameter times this is a change of its predictor."""
         states = np.concatenate([[True], ~are_numbers(at.parents)])
@@ -102,6 +121,7 @@ class Glm(Blocks):
     offset: str | None = None
 
     iterative: ClassVar[bool] = True
+    kind: ClassVar[type] = Real
     response: ClassVar[int]
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
@@ -270,6 +290,11 @@ class Glm(Blocks):
         own = self.scale(s, deviance) if self.dispersed else found.get("dispersion", 1.0)
         free = summary.weight - len(theta)
         spread = (s.pearson / free if free > 0 else np.nan) if self.dispersed else 1.0
+        if np.isnan(spread):
+            note(
+                f"{at.child.name!r}: the rows, or the sum of their weights ({summary.weight:g}), are no more than its "
+                f"{len(theta)} coefficients, so that they have no standard errors"
+            )
         fitted = Fitted(
             log_likelihood=self.total(s, summary, own),
             deviance=deviance,
@@ -278,6 +303,7 @@ class Glm(Blocks):
             weight=summary.weight,
             covariance=uncentred(found["covariance"], at.centre, 1) * spread,
             iterations=found["iterations"],
+            df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
         )
         intercept = theta[0] - theta[1:] @ at.centre
         return RegressionCpd(at.child, tuple(parents), self, intercept, theta[1:], own, at.centre, fitted)
@@ -285,6 +311,10 @@ class Glm(Blocks):
     def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
         """Σ w ln p(y) from the sums."""
         return s.log_likelihood + summary.base
+
+    def spread_in_words(self, dispersion: float) -> str:
+        """What the dispersion of the distribution is."""
+        return ""
 
     def link(self, mean: float) -> float:
         raise NotImplementedError

@@ -58,7 +58,7 @@ from suffice.families.glm import (
 from suffice.families.logistic_cpd import LogisticCpd, design, finite_child, softmax
 from suffice.families.regression import COLLINEAR, too_large
 from suffice.statistics import Request
-from suffice.variables import Variable
+from suffice.variables import Finite, Variable
 
 SMALL = 256
 """Up to so many parameters a step asks for the Hessian unasked: it is worth its sums."""
@@ -91,6 +91,7 @@ class Logistic(Blocks):
     ridge: float = 0.0
 
     iterative: ClassVar[bool] = True
+    kind: ClassVar[type] = Finite
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
     profiled: ClassVar[bool] = False

@@ -28,7 +28,7 @@ from suffice.families.fitted import Fitted
 from suffice.families.glm import MAX_PARAMETERS, Regressors, Summary, Sums, column_sums, known, needs_rows, too_many
 from suffice.families.ordinal_cpd import OrdinalCpd, log_gaps, ordered_child
 from suffice.statistics import Request
-from suffice.variables import Variable
+from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class ProportionalOdds:
     ridge: float = 0.0
 
     iterative: ClassVar[bool] = True
+    kind: ClassVar[type] = Finite
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
     profiled: ClassVar[bool] = False
@@ -127,6 +128,9 @@ class ProportionalOdds:
         """θ as a row for each cumulative log-odds."""
         cuts = ordered_child(at.child).n_states - 1
         return np.concatenate([theta[:cuts, None], np.tile(-theta[cuts:], (cuts, 1))], axis=1)
+
+    def off_centre(self, at: Regressors, H: Array) -> Array:
+        return np.zeros(len(at.centre))
 
     def sizes(self, at: Regressors, s: Sums) -> Array:
         """The size of each parameter's column: a change of the parameter times this is a change of the log-odds."""

@@ -80,11 +80,6 @@ class OrdinalCpd(Regressed):
         """Wald intervals of the cut points, then of the coefficients."""
         return self._fitted().interval(np.concatenate([self.cut_points, self.coefficients]), level)
 
-    def probs_of(self, columns: Columns) -> Array:
-        """p(child | parents) of each row: one row per row, one column per state."""
-        n = len(columns[self.parents[0]]) if self.parents else len(next(iter(columns.values())))
-        return np.exp(self._log_probs(columns, n)).T
-
     def log_prob(self, columns: Columns) -> Array:
         child = codes_of(columns, self.child)
         return np.asarray(self._log_probs(columns, len(child))[child, np.arange(len(child))])

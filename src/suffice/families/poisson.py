@@ -22,7 +22,7 @@ import numpy.typing as npt
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
-from suffice.families.categorical import log_rising
+from suffice.exponential.special import log_gamma_step
 from suffice.families.conditional_gaussian import split
 from suffice.families.family import (
     Array,
@@ -71,7 +71,7 @@ class Poisson:
         """The log-probability of the data with the rates integrated out. An unseen configuration adds nothing."""
         N, S = _rows_and_events(seen)
         b, a = _rows_and_events(imagined.at(seen.keys))
-        terms = log_rising(a, S) - S * np.log(b + N) - a * np.log1p(N / b)
+        terms = log_gamma_step(a, S) - S * np.log(b + N) - a * np.log1p(N / b)
         return float(terms.sum()) - _log_base(child, seen)
 
     def estimate(

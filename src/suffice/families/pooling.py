@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.families.categorical import log_rising
+from suffice.exponential.special import log_gamma_step
 
 Array = npt.NDArray[np.float64]
 
@@ -105,8 +105,8 @@ class _Rows:
         return np.bincount(self.state, self.times * terms, self.n_states).astype(np.float64)
 
     def log_evidence(self, s: float, m: Array) -> float:
-        cells = log_rising((s * m)[self.state], self.value)
-        return float(cells @ self.times - log_rising(np.full(len(self.total), s), self.total) @ self.total_times)
+        cells = log_gamma_step((s * m)[self.state], self.value)
+        return float(cells @ self.times - log_gamma_step(np.full(len(self.total), s), self.total) @ self.total_times)
 
 
 def _chosen(rows: _Rows, s: float | None, m: Array | None) -> tuple[float, Array]:
@@ -159,7 +159,7 @@ def _mean_at(rows: _Rows, s: float, start: Array) -> Array:
     c, alpha = 1.0 / rows.n_states, s * start
 
     def value(a: Array) -> float:
-        return float(log_rising(a[rows.state], rows.value) @ rows.times + c * np.log(a).sum())
+        return float(log_gamma_step(a[rows.state], rows.value) @ rows.times + c * np.log(a).sum())
 
     now = value(alpha)
     for _ in range(200):

@@ -89,7 +89,8 @@ class RegressionCpd(Regressed):
         return self._fitted().standard_errors
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Wald intervals of the intercept, then of the coefficients: quantiles of their normal approximation."""
+        """Wald intervals of the intercept, then of the coefficients: normal quantiles around the estimate, those of a Student t
+        where the dispersion is estimated."""
         return self._fitted().interval(np.concatenate([[self.intercept], self.coefficients]), level)
 
     def predictor(self, columns: Columns, n: int) -> Array:
@@ -158,6 +159,5 @@ class RegressionCpd(Regressed):
         return coefficient_table(names, estimate, self.fitted)
 
     def _kind(self) -> str:
-        spread = f", dispersion {self.dispersion:.6g}" if self.dispersion != 1.0 else ""
         special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self.family, what)) is not None)
-        return f"{self.family.words}{special}{spread}"
+        return f"{self.family.words}{special}{self.family.spread_in_words(self.dispersion)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from suffice.exponential.special import (
 )
 from suffice.families.design import codes_of
 from suffice.families.family import Array, Columns
-from suffice.families.glm import Glm, Summary, Sums
+from suffice.families.glm import Glm, Summary, Sums, weighed
 from suffice.variables import Count, Finite, Real, Variable
 
 LARGEST = 1e15
@@ -42,6 +43,9 @@ class Linear(Glm):
     response: ClassVar[int] = 0
     dispersed: ClassVar[bool] = True
     words: ClassVar[str] = "linear regression"
+
+    def spread_in_words(self, dispersion: float) -> str:
+        return f", variance {dispersion:.6g}"
 
     def link(self, mean: float) -> float:
         return mean
@@ -76,6 +80,7 @@ class Probit(Glm):
     array([0.5908])
     """
 
+    kind: ClassVar[type] = Finite
     response: ClassVar[int] = 2
     canonical: ClassVar[bool] = False
     words: ClassVar[str] = "probit regression"
@@ -127,6 +132,7 @@ class BinomialLogit(Glm):
 
     trials: str | None = None  # type: ignore[misc]
 
+    kind: ClassVar[type] = Count
     response: ClassVar[int] = 1
     words: ClassVar[str] = "binomial regression, logit link"
 
@@ -166,7 +172,7 @@ class BinomialLogit(Glm):
         return np.asarray(expit(eta))
 
     def base(self, y: Array, n: Array) -> Array:
-        return log_poisson(y, y) + log_poisson(n - y, n - y) - log_poisson(n, n)
+        return log_poisson_peak(y) + log_poisson_peak(n - y) - log_poisson_peak(n)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         inside = (y >= 0) & (y <= n) & (y == np.floor(y))
@@ -200,6 +206,7 @@ class PoissonLog(_LogLink):
     array([0.6574])
     """
 
+    kind: ClassVar[type] = Count
     response: ClassVar[int] = 3
     words: ClassVar[str] = "Poisson regression, log link"
 
@@ -211,7 +218,7 @@ class PoissonLog(_LogLink):
         some_events(child, s)
 
     def base(self, y: Array, n: Array) -> Array:
-        return log_poisson(y, y)
+        return log_poisson_peak(y)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         inside = (y >= 0) & (y == np.floor(y))
@@ -234,10 +241,14 @@ class NegativeBinomialLog(_LogLink):
     (array([0.782]), 1.446)
     """
 
+    kind: ClassVar[type] = Count
     response: ClassVar[int] = 6
     canonical: ClassVar[bool] = False
     profiled: ClassVar[bool] = True
     words: ClassVar[str] = "negative binomial regression, log link"
+
+    def spread_in_words(self, dispersion: float) -> str:
+        return f", shape {1.0 / dispersion:.6g}"
 
     def check_child(self, child: Variable) -> None:
         counts_only(self, child)
@@ -250,15 +261,19 @@ class NegativeBinomialLog(_LogLink):
         return super().n_parameters(child, parents) + 1
 
     def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
-        """Σ w ln p(y | η) and its first and second derivatives by ln(shape)."""
+        """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""
         from scipy.special import polygamma
 
         mu = self.mean(eta)
+        counts, place = np.unique(y, return_inverse=True)  # few different ones: the functions of them are dear
+        times = np.bincount(place, w)
         # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
-        first = log_minus_digamma(shape) - log_minus_digamma(shape + y) - excess_over_log((y - mu) / (shape + mu))
-        second = polygamma(1, y + shape) - polygamma(1, shape) + mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2
-        value = self.log_prob(y, eta, 1.0 / shape, np.empty(0))
-        return np.array([w @ value, shape * (w @ first), shape * (w @ first) + shape**2 * (w @ second)])
+        first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts)) - w @ excess_over_log(
+            (y - mu) / (shape + mu)
+        )
+        second = times @ (polygamma(1, counts + shape) - polygamma(1, shape))
+        second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
+        return np.array([shape * first, shape * first + shape**2 * second])
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         from scipy.special import expit
@@ -274,6 +289,9 @@ class NegativeBinomialLog(_LogLink):
 
 class _Gamma(Glm):
     """A gamma distribution of mean μ and variance d μ², d the dispersion: of shape 1/d."""
+
+    def spread_in_words(self, dispersion: float) -> str:
+        return f", shape {1.0 / dispersion:.6g}"
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = super().values(child, columns)
@@ -346,6 +364,24 @@ class GammaInverse(_Gamma):
 
     def unit(self, s: Sums) -> float:
         return float(np.sqrt(s.weight / s.hessian[0, 0]))
+
+
+def log_poisson_peak(y: Array) -> Array:
+    """ln p(y) of Poisson counts y, each at its own mean y; most counts are small, and looked up.
+
+    >>> log_poisson_peak(np.array([0.0, 1.0, 1e9])).round(4)
+    array([  0.    ,  -1.    , -11.2806])
+    """
+    peaks = _peaks()
+    small = y < len(peaks)
+    found = peaks[np.where(small, y, 0.0).astype(np.intp)]
+    return found if small.all() else np.where(small, found, log_poisson(y, y))
+
+
+@cache
+def _peaks() -> Array:
+    counts = np.arange(4096.0)
+    return log_poisson(counts, counts)
 
 
 def log_poisson_at(y: Array, eta: Array) -> Array:

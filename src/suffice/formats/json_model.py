@@ -3,13 +3,14 @@
     {"suffice": "bayes_net", "version": 1, "fit_info", "estimate",
      "variables": [{"name", "type": "finite" | "real" | "count", "states", "inferred", "cuts"}],
      "parents": {node: [parents in the order of the axes]},
-     "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance"}
+     "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance", "own"}
                     | {"type": "poisson", "rates": [...]} | a regression, as in `regression_json`},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
      "shared": [[nodes with one parameter set], …] (left out where there are none)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
-or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count.
+or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count. "own" is the number of parameters of a Gaussian
+that shares some with other classes or nodes (left out where there are none).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FormatError, SufficeError
+from suffice.errors import FormatError, SufficeError, whole
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, split
@@ -31,6 +32,7 @@ from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.partial_pooling import Common, PartialPooling, Pool
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
+from suffice.families.shared_gaussian import SharedGaussian
 from suffice.formats import regression_json
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
@@ -111,7 +113,8 @@ def _cpd(cpd: Cpd) -> dict[str, Any]:
     if isinstance(cpd, REGRESSIONS):
         return regression_json.to_json(cpd)
     assert isinstance(cpd, ConditionalGaussian)
-    return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}}
+    own = {"own": cpd.own} if isinstance(cpd, SharedGaussian) else {}
+    return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}, **own}
 
 
 def _cpd_of(
@@ -145,6 +148,8 @@ def _cpd_of(
         _array(d["coefficients"]).reshape(*shape, len(reals)),
         _array(d["variance"]).reshape(shape),
     )
+    if "own" in d:
+        return SharedGaussian(child, tuple(parents), *numbers, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
     return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
 
 

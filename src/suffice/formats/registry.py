@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import FormatError, GraphError, ModelError, SchemaError, TooLarge, note
+from suffice.errors import FormatError, GraphError, ModelError, SchemaError, TooLarge, listed, note
 from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
 from suffice.formats.files import text_of, write_bytes
 from suffice.formats.finite_network import FiniteNetwork, Table
@@ -163,6 +163,8 @@ def finite_network(bn: BayesNet, suffix: str) -> FiniteNetwork:
     holds(f"model{suffix}", bn.variables.values())
     if bn.statistics is not None:
         note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
+    for nodes in bn.shared:
+        note(f"{suffix} keeps the tables of {listed(nodes)}, but not that they share their parameters; .json does")
     if cut := [v.name for v in finite if v.cuts is not None]:
         note(f"{suffix} does not keep where {shown(cut[0])} was cut into intervals; .json does")
     from suffice.models.regressions import REGRESSIONS, closed

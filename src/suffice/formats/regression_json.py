@@ -105,7 +105,7 @@ def _fitted_of(d: dict[str, Any] | None, size: int, child: Variable) -> Fitted |
     covariance = _array(d["covariance"])
     if covariance.size != size**2:
         raise FormatError(f"the covariance of {child.name!r} has {covariance.size} numbers, and needs {size**2}")
-    numbers = {f.name: float(d[f.name]) for f in dataclasses.fields(Fitted) if f.name not in ("covariance", "iterations")}
+    numbers = {f.name: float(d[f.name]) for f in dataclasses.fields(Fitted) if f.name in d.keys() - {"covariance", "iterations"}}
     return Fitted(**numbers, covariance=covariance.reshape(size, size), iterations=int(d["iterations"]))
 
 

@@ -38,8 +38,8 @@ def moved(eta: float, y: float, trials: float, c: float, response: int) -> float
     if response == 0:
         return full / (1.0 + c)
     low, high = min(full, 0.0), max(full, 0.0)
-    xi: float = 0.0
-    for _ in range(60):
+    xi, before = 0.0, high - low
+    for _ in range(200):
         mu = mean_of(eta + xi, trials, response)
         excess = xi - c * (y - mu)
         if excess > 0:
@@ -48,11 +48,10 @@ def moved(eta: float, y: float, trials: float, c: float, response: int) -> float
             low = xi
         curve = mu if response == 3 else mu * (trials - mu) / trials if trials > 0 else 0.0
         after = xi - excess / (1.0 + c * curve)
-        if not low <= after <= high:
+        if not low <= after <= high or abs(after - xi) > 0.5 * before:
             after = 0.5 * (low + high)
-        near = abs(after - xi) <= 1e-9 * (1.0 + abs(xi))
-        xi = after
-        if near:
+        before, xi = abs(after - xi), after
+        if before <= 1e-12 * (1.0 + abs(xi)):
             break
     return xi
 

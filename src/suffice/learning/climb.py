@@ -58,7 +58,7 @@ class Climb:
         """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
         for point in islice(steps, max_iter):
             gain = point.objective - self.point.objective
-            if gain < -slack_of(self.problem, point.objective) or np.isnan(gain):
+            if gain < -slack_of(self.problem, point) or np.isnan(gain):
                 raise FellError(
                     f"the objective of EM fell from {self.point.objective!r} to {point.objective!r} in iteration "
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
@@ -76,9 +76,11 @@ class Climb:
         self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, self.clock()))
 
 
-def slack_of(problem: Problem, objective: float) -> float:
-    """By how much the objective may fall by rounding: it is a sum of as many terms as there are rows, of either sign."""
-    return ROUNDING * (1.0 + abs(objective)) + 1e-13 * problem.weight
+def slack_of(problem: Any, point: Point) -> float:
+    """By how much the objective may fall by rounding: it is a sum of as many terms as there are rows, of either sign; and a
+    problem may know that digits are lost elsewhere."""
+    lost = problem.rounding(point.parameters) if hasattr(problem, "rounding") else 0.0
+    return float(ROUNDING * (1.0 + abs(point.objective)) + 1e-13 * problem.weight + lost)
 
 
 def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
@@ -134,7 +136,7 @@ def _further(problem: Problem, parameters: list[Any], objective: float) -> tuple
             after = evaluated(problem, problem.maximised(point.statistic))
     except (FitError, ModelError, ArithmeticError, np.linalg.LinAlgError):  # beyond what the model allows: stay
         return None
-    return (point, after) if after.objective >= point.objective - slack_of(problem, point.objective) else None
+    return (point, after) if after.objective >= point.objective - slack_of(problem, point) else None
 
 
 def _extrapolated(problem: Any, parameters: list[Any]) -> Any:

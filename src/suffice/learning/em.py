@@ -18,7 +18,9 @@ import numpy as np
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, listed, note, whole
+from suffice.families.design import are_numbers
 from suffice.families.family import Estimate, Mean
+from suffice.families.logistic_cpd import LogisticCpd
 from suffice.iteration import OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
 from suffice.learning.held import held
@@ -30,6 +32,9 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import shared_in_words
 from suffice.statistics import Statistics
 from suffice.variables import Finite
+
+ENDLESS = 12.0
+"""Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""
 
 if TYPE_CHECKING:
     from suffice.learning.information import Information
@@ -305,6 +310,11 @@ def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool, tol:
         gone = collapsed(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
         if gone:
             note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
+    for name, effects in _endless(cpds):
+        note(
+            f"the coefficients of {name!r} may grow without end: {listed(effects)} all but separates its states; use "
+            "Logistic(ridge=1)"
+        )
     if stopped:
         note("EM was stopped before its end; this is the best so far")
     elif not best.converged and tol > 0:
@@ -345,3 +355,13 @@ def _rows_in_words(problem: Problem, rows: Any) -> str:
     parts += [f"{share:.3g} of the cells missing"] if share else []
     parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
     return ", ".join(parts)
+
+
+def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Regressions without a ridge in which states of a parent have effects beyond what any number of rows could show."""
+    for name, cpd in cpds.items():
+        if isinstance(cpd, LogisticCpd) and not cpd.ridge:
+            states = ~are_numbers(cpd.parent_variables)
+            large = states & (np.abs(cpd.coefficients).max(axis=0, initial=0.0) > ENDLESS)
+            if large.any():
+                yield name, [t for t, far in zip(cpd.terms, large, strict=True) if far]

@@ -67,7 +67,7 @@ def fit(
     check_families(ties, families)
     groups = [tie.nodes for tie in ties]
     if families:
-        return _with_regressions(dag, rows, as_prior(prior), how, families, shared)
+        return with_regressions(dag, rows, as_prior(prior), how, families, shared)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
@@ -76,15 +76,21 @@ def fit(
     return estimated(graph, seen, as_prior(prior), how, shared=groups)
 
 
-def _with_regressions(
-    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any = None
+def with_regressions(
+    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any = None, **climbing: Any
 ) -> BayesNet:
-    """Nodes with families of their own are fitted from the rows, the others from statistics."""
+    """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
+
+    >>> from suffice.families.responses import Linear
+    >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
+    >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
+    array([1.99])
+    """
     if isinstance(data, Statistics):
         return _tabled_regressions(dag, data, prior, how, families, shared)
     task = task_of(dag, data, prior=prior, estimate=how, families=families, shared=shared)
     if any(task.rows.missing.values()):
-        return _beside_incomplete(dag, data, prior, how, families, shared, task)
+        return _beside_incomplete(dag, data, prior, how, families, shared, task, climbing)
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
@@ -93,7 +99,14 @@ def _with_regressions(
 
 
 def _beside_incomplete(
-    dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any, task: Task
+    dag: Any,
+    data: Any,
+    prior: Any,
+    how: Estimate,
+    families: Mapping[str, Any],
+    shared: Any,
+    task: Task,
+    climbing: Mapping[str, Any],
 ) -> BayesNet:
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and the
     other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
@@ -106,10 +119,10 @@ def _beside_incomplete(
                 "complete rows only (Logistic() may have gaps); fill them in, or leave the rows out yourself"
             )
     if not whole:
-        return _from_incomplete(dag, data, prior, how, families, shared)
+        return _from_incomplete(dag, data, prior, how, families, shared, climbing)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
     rest = {n: f for n, f in families.items() if n not in whole}
-    bn = _from_incomplete(cut, task.rows, prior, how, rest, [tie.nodes for tie in task.ties])
+    bn = _from_incomplete(cut, task.rows, prior, how, rest, [tie.nodes for tie in task.ties], climbing)
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
     return replaced(bn, task.dag, {n: fitted(*nodes[n], task.rows, family) for n, family in whole.items()})
 
@@ -142,11 +155,17 @@ def _tabled_regressions(
 
 
 def _from_incomplete(
-    dag: Any, rows: Any, prior: Any, how: Estimate, families: Mapping[str, Any] | None = None, shared: Any = None
+    dag: Any,
+    rows: Any,
+    prior: Any,
+    how: Estimate,
+    families: Mapping[str, Any] | None = None,
+    shared: Any = None,
+    climbing: Mapping[str, Any] | None = None,
 ) -> BayesNet:
     from suffice.learning.em import em
 
-    run = em(dag, rows, prior=prior, estimate=how, families=families, shared=shared)
+    run = em(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **(climbing or {}))
     note(f"there are missing cells: {run.model.fit_info}")
     return run.model
 

@@ -266,6 +266,15 @@ class HybridProblem:
                 return worst
         return NEVER
 
+    def rounding(self, parameters: Parameters) -> float:
+        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15.
+
+        So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
+        """
+        variances = (cpd.variance for cpd in parameters.values() if isinstance(cpd, ConditionalGaussian))
+        least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
+        return 1e-15 * self.weight * sum(1.0 / v for v in least)
+
     def maximised(self, statistic: Statistic) -> Parameters:
         return {name: self._estimate(node, statistic) for name, node in self.nodes.items()}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest
+from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.priors import Prior, as_prior
@@ -18,7 +18,10 @@ from suffice.learning.sharing import tied
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Real, Variable
+
+STATES = 20
+"""A column of numbers with more different values than this is not taken for states unless it is declared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ def problem_of(
     if getattr(dag, "pools", ()):
         raise FitError(
             "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
-            "Separate() or Tied(), or fill the cells in before"
+            "Separate() or Pooled(), or fill the cells in before"
         )
     options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
     task = task_of(dag, data, shared=shared, **options)
@@ -60,6 +63,12 @@ def problem_of(
 
 def solvable(task: Task) -> Problem:
     """The kind of problem that a task is: all finite, or with numbers in it."""
+    for name, family in task.families.items():
+        if getattr(family, "iterative", False) and not hasattr(family, "advance"):
+            raise FitError(
+                f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
+                "does); fit fits it by itself where its own columns are complete"
+            )
     if all(isinstance(v, Finite) for v in task.variables.values()) and not task.families:
         from suffice.learning.finite import FiniteProblem
 
@@ -109,6 +118,7 @@ def task_of(
     for v in unseen.values():
         if v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
+    rows = _typed(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     wider = alike((*ties, *getattr(dag, "alike", ())), variables)
@@ -118,6 +128,29 @@ def task_of(
     asked = as_prior(prior)
     own = None if asked is None else tied_prior(asked, ties)
     return Task(graph, rows, variables, tuple(unseen), own, how, dict(families or {}), threads, ties)
+
+
+def _typed(rows: Data, families: Mapping[str, Any]) -> Data:
+    """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
+    schema = rows.schema
+    numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
+    trials = {f.trials: Count for f in families.values() if getattr(f, "trials", None) in rows.columns}
+    numbers |= {n: kind for n, kind in trials.items() if isinstance(schema[n], Real)}
+    declared = {n: kind if kind is Finite else Count(n) for n, kind in numbers.items() if kind is not Real}
+    if not declared:
+        return rows
+    typed = rows.with_variables(declared)
+    for name, kind in declared.items():
+        v = typed.schema[name]
+        if kind is Finite and isinstance(v, Finite) and v.n_states > STATES:
+            raise FitError(
+                f"{name!r} is a number with {v.n_states:,} different values, and {type(families[name]).__name__} is a family of "
+                f"states; if they are states, declare them: scan(data, variables={{{name!r}: Finite}})"
+            )
+    states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
+    said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
+    note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
+    return typed
 
 
 def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:

@@ -37,32 +37,49 @@ ERRORS = 1e3
 """A last step is also no longer than this times its tolerance, in standard errors: columns may matter to few of the rows."""
 
 VANISHED = 1e-4
-"""A step of fewer standard errors that still moves the predictor of some row by more than `FAR` is on its way to infinity: no
-more than 1e-6 of a row speaks against it."""
+"""Steps of fewer standard errors that still move the predictor of some row by more than `FAR`, and do not grow shorter, are on
+their way to infinity: no more than 1e-6 of a row speaks against them. (Where there is an estimate they end quadratically.)"""
 
-FAR = 0.1
+FAR, LASTING = 0.1, 3
 
-SAMPLE = 2**14
+LOOK = 8
+"""After so many iterations it is looked whether the columns are still centred."""
+
+SAMPLE, PIECES = 2**14, 64
 MANY = 2**17
 """From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
 
 
-class Distinct:
+class Held:
+    """Rows that are in memory, in one piece."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch, self.n_rows = batch, batch.n_rows
+
+    def fold(self, step: Callable[[Batch], Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        return step(self.batch)
+
+
+class Distinct(Held):
     """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
 
     def __init__(self, counts: Counts) -> None:
         keys, weight = counts.listed()
         codes = np.unravel_index(keys, sizes(counts.variables)) if counts.variables else ()
         columns = {v.name: c.astype(np.intp) for v, c in zip(counts.variables, codes, strict=True)}
-        self.batch = Batch(columns, np.asarray(weight, dtype=np.float64), 0)
-        self.n_rows = len(keys)
-
-    def fold(self, step: Callable[[Batch], Any], *, threads: int | None = None, what: str | None = None) -> Any:
-        return step(self.batch)
+        super().__init__(Batch(columns, np.asarray(weight, dtype=np.float64), 0))
 
 
 class Nowhere(FitError):
     """The log-likelihood is not finite at a start."""
+
+
+class OffCentre(Exception):
+    """The rows that matter at θ are far from the centre of some columns."""
+
+    def __init__(self, theta: Array, off: Array) -> None:
+        super().__init__("the columns need another centre")
+        self.theta, self.off = theta, off
 
 
 class Climb(NamedTuple):
@@ -84,6 +101,7 @@ class Ascent:
     reach: Callable[[Array], float]
     max_iter: int
     count: float = 1.0
+    movable: bool = True
 
     def expected(self, climb: Climb) -> Climb:
         """The same with the sums and the covariance by the expected curvature."""
@@ -102,7 +120,7 @@ class Ascent:
                 f"the regression of {self.at.child.name!r} has nowhere to start from: rescale its parents or its offset"
             )
         self._refuse_collinear(s.hessian + penalty)
-        size = self.family.sizes(self.at, s)
+        size, far = self.family.sizes(self.at, s), [np.inf]
         for iteration in range(1, self.max_iter + 1):
             slope = s.gradient - penalty @ theta
             step, covariance = solved(s.hessian + penalty, slope)
@@ -112,7 +130,8 @@ class Ascent:
             done = moved.max() <= max(tol * unit, rounding) and errors <= max(ERRORS * tol * error, rounding)
             if not done and error > 0.0 and errors <= VANISHED * error:
                 furthest = self.reach(step) / unit
-                if furthest > FAR and not self.family.dispersed:
+                far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
+                if len(far) > LASTING and not self.family.dispersed and not self.family.ridge:
                     raise self._separated(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
@@ -120,10 +139,18 @@ class Ascent:
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
                 return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
             theta, s = self._uphill(theta, s, step, penalty)
+            if self.movable and iteration % LOOK == 0:
+                self.look(theta, s)
         raise FitError(
             f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
             f"give a ridge: {self._ridged()}"
         )
+
+    def look(self, theta: Array, s: Sums) -> None:
+        """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
+        off = self.family.off_centre(self.at, s.hessian)
+        if off.any():
+            raise OffCentre(theta, off)
 
     def _units(self, s: Sums) -> tuple[float, float]:
         """A change of the predictor to compare with, and a standard error of one row."""
@@ -166,13 +193,15 @@ class Ascent:
         np.maximum.at(by_term, self.family.places(self.at), moved)
         grows = [n for n, m in zip(("the intercept", *self.at.terms), by_term, strict=True) if m > 0.1 * by_term.max()]
         by = [n for n in grows if n != "the intercept"] or grows
+        part = "separates" if len(by) == 1 else "together separate"
         return FitError(
-            f"the coefficients of {self.at.child.name!r} grow without end: {listed(by)} separates its values in the data, and "
-            f"there is no estimate of largest likelihood; leave the parent out, or use {self._ridged()}"
+            f"the coefficients of {self.at.child.name!r} grow without end: {listed(by)} {part} its values in the data, and there "
+            f"is no estimate of largest likelihood; leave a parent out, or use {self._ridged()}"
         )
 
     def _ridged(self) -> str:
-        return f"{type(self.family).__name__}(ridge=1)"
+        trials = f", trials={self.family.trials!r}" if self.family.trials else ""
+        return f"{type(self.family).__name__}(ridge=1{trials})"
 
 
 def fitted(
@@ -206,19 +235,34 @@ def maximised(
     numbers = are_numbers(own)
     at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
-    ascent = partial(_ascent, family, at, max_iter=max_iter, count=count)
+    ascent = partial(_ascent, family, max_iter=max_iter, count=count)
     first = family.first(at, summary)
-    theta = _sampled(ascent, chosen, first)
-    whole = partial(ascent, chosen, threads=threads, what=what)
+    theta = _sampled(partial(ascent, at), chosen, first)
+    whole = partial(ascent, rows=chosen, threads=threads, what=what)
+    at, climb = _centred(family, at, theta, first, whole)
     if family.profiled:
-        return _profiled(family, at, parents, chosen, summary, theta, whole)
-    try:
-        climb = whole().climbed(theta, CONVERGED)
-    except Nowhere:
-        climb = whole().climbed(first, CONVERGED)
-    climb = whole().expected(climb)
+        return _profiled(family, at, parents, chosen, summary, climb.theta, partial(whole, at, movable=False))
+    climb = whole(at).expected(climb)
     found = {"covariance": climb.covariance, "iterations": climb.iterations}
     return family.finished(at, parents, climb.theta, climb.sums, summary, **found)
+
+
+def _centred(
+    family: Any, at: Regressors, theta: Array, first: Array, ascent: Callable[[Regressors], Ascent]
+) -> tuple[Regressors, Climb]:
+    """The θ of largest objective, and the columns centred among the rows that matter there."""
+    for _ in range(20):
+        try:
+            climb = ascent(at).climbed(theta, CONVERGED)
+            ascent(at).look(climb.theta, climb.sums)
+            return at, climb
+        except Nowhere:
+            if theta is first:
+                raise
+            theta = first
+        except OffCentre as there:
+            at, theta = at._replace(centre=at.centre + there.off), family.shifted(at, there.theta, there.off)
+    return at, ascent(at).climbed(theta, CONVERGED)
 
 
 def _ascent(
@@ -230,6 +274,7 @@ def _ascent(
     count: float,
     threads: int | None = None,
     what: str | None = None,
+    movable: bool = True,
     **options: float,
 ) -> Ascent:
     def measure(theta: Array, **more: bool) -> Any:
@@ -240,7 +285,7 @@ def _ascent(
         changes = family.predictors(at, step)
         return float(rows.fold(lambda b: _Largest(_reach(at, changes, b)), threads=threads).value)
 
-    return Ascent(family, at, measure, reach, max_iter, count)
+    return Ascent(family, at, measure, reach, max_iter, count, movable)
 
 
 @dataclass(frozen=True)
@@ -264,52 +309,66 @@ def _profiled(
 ) -> Any:
     """Coefficients and a shape in turn, each the best given the other, until neither moves."""
     shape, iterations = 1.0, 0
-    for _ in range(100):
+    for _ in range(200):
         climb = ascent(dispersion=1.0 / shape).climbed(theta, CONVERGED)
         theta, before = climb.theta, shape
-        shape, total = _best_shape(family, at, rows, theta, shape)
-        iterations += climb.iterations
+        shape = _better_shape(family, at, rows, theta, shape)
+        iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
     climb = ascent(dispersion=1.0 / shape).expected(climb)
+    total = _over_rows(family, at, rows, theta, lambda y, eta, w: w @ family.log_prob(y, eta, 1.0 / shape, np.empty(0)))
     found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
     cpd = family.finished(at, parents, theta, climb.sums, summary, **found)
-    return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=total))
+    return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 
-def _best_shape(family: Any, at: Regressors, rows: Any, theta: Array, shape: float) -> tuple[float, float]:
-    """The shape of largest likelihood given θ, by Newton steps in its logarithm, and the log-likelihood there."""
+def _over_rows(family: Any, at: Regressors, rows: Any, theta: Array, function: Callable[..., Any]) -> Any:
+    """The sum of function(y, η, w) over the rows."""
 
-    def spread(batch: Any, shape: float) -> Array:
+    def step(batch: Any) -> Any:
         y = family.values(at.child, batch.columns)
         w = np.ones(len(y)) if batch.weight is None else batch.weight
         eta = predicted(theta[None], at.parents, batch.columns, at.centre, len(y), at.child.name)[0]
         offset = family.exposed(batch.columns)[1]
-        return np.asarray(family.spread(y, eta + offset if offset.size else eta, w, shape))
+        return function(y, eta + offset if offset.size else eta, w)
 
-    for _ in range(100):
-        value, slope, curve = rows.fold(lambda b: spread(b, shape))  # noqa: B023
-        step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
-        if shape * np.exp(step) > 1e7:
-            raise FitError(
-                f"{at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape grows "
-                "without end: use PoissonLog()"
-            )
-        shape *= float(np.exp(step))
-        if abs(step) < 1e-11:
-            break
-    return shape, float(value)
+    return rows.fold(step)
+
+
+def _better_shape(family: Any, at: Regressors, rows: Any, theta: Array, shape: float) -> float:
+    """The shape after a Newton step in its logarithm, given θ."""
+    slope, curve = _over_rows(family, at, rows, theta, partial(family.spread, shape=shape))
+    step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
+    if shape * np.exp(step) > 1e7:
+        raise FitError(
+            f"{at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape grows "
+            "without end: use PoissonLog()"
+        )
+    return shape * float(np.exp(step))
 
 
 def _sampled(ascent: Callable[..., Ascent], rows: Data | Distinct, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
-    some = rows.pick(np.arange(0, rows.n_rows, rows.n_rows // SAMPLE))
-    try:
-        return ascent(some, max_iter=30).climbed(theta, 1e-3).theta
-    except FitError:
+    some = sampled(rows, SAMPLE)
+    if some.weight is not None and not some.weight.sum() > 0:
         return theta
+    try:
+        return ascent(Held(some), max_iter=30).climbed(theta, 1e-3).theta
+    except (FitError, OffCentre):
+        return theta
+
+
+def sampled(rows: Data, n: int) -> Batch:
+    """About n rows of a table from all over it, by pieces of it: files are read where they are."""
+    size = max(1, n // PIECES)
+    blocks = np.unique(np.linspace(0, (rows.n_rows - 1) // size, PIECES).astype(np.intp))
+    parts = list(rows.batches(size, order=blocks))
+    weights = [b.weight for b in parts if b.weight is not None]
+    columns = {name: np.concatenate([b.columns[name] for b in parts]) for name in rows.columns}
+    return Batch(columns, np.concatenate(weights) if weights else None, 0)
 
 
 def _objective(theta: Array, s: Sums, penalty: Array) -> float:

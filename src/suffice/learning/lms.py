@@ -28,7 +28,7 @@ from suffice.families.logistic_cpd import LogisticCpd, finite_child
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
-from suffice.learning.irls import solved
+from suffice.learning.irls import sampled, solved
 from suffice.variables import Variable
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
@@ -55,7 +55,14 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class LmsRun(Run[Any]):
-    """What `lms` returns: the regression, a record per pass, whether it came near to its end, and where to go on from."""
+    """What `lms` returns: the regression, a record per pass, whether it came near to its end, and where to go on from.
+
+    >>> import suffice as sf
+    >>> rows = {"x": [0.0, 1.0, 2.0, 3.0] * 50, "y": [1.0, 3.0, 5.0, 7.5] * 50}
+    >>> run = sf.lms("y", rows, parents=["x"], family=sf.Linear(), passes=2)
+    >>> run.n_iterations, run.model.terms
+    (2, ('x',))
+    """
 
     state: State
 
@@ -74,8 +81,8 @@ def lms(
     """The regression of `child` on `parents`, learned row by row.
 
     `family` is `Logistic()`, `Linear()`, `PoissonLog()` or `BinomialLogit(trials=...)`. Rows are taken in random order, block
-    by block; `seed=None` takes them as they come. `rate` is the first step's, of columns of variance 1; without it, one that suits the
-    family. `start` is an earlier run to go on from, as if its rows and these had been one table, or a regression.
+    by block; `seed=None` takes them as they come. `rate` is the first step's, of columns of variance 1; without it, one that
+    suits the family. `start` is an earlier run to go on from, as if its rows and these had been one table, or a regression.
 
     The model has no standard errors. `converged` says that it is within a standard error of the estimate of largest likelihood
     of these rows, on average over the parameters, by the step that IRLS would take next. The trace has the log-likelihood of
@@ -166,14 +173,11 @@ def _check_start(cpd: Any, family: Any, child: Variable, parents: list[Variable]
 
 def _glance(family: Any, rows: Data, child: Variable, own: tuple[Variable, ...], seed: int | None) -> tuple[Array, Array, float]:
     """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
-    n = rows.n_rows
-    if n == 0:
+    if rows.n_rows == 0:
         raise DataError("there are no rows")
-    some = rows.pick(np.arange(min(n, GLANCE)) if seed is None else np.arange(0, n, max(1, n // GLANCE)))
-    columns = {name: some.column(name) for name in rows.columns}
-    numbers = are_numbers(own)
-    zero = np.zeros(len(numbers))
-    X = filled(own, columns, zero, some.n_rows, child.name)[1:]
+    some = next(rows.batches(GLANCE)) if seed is None else sampled(rows, GLANCE)
+    columns, numbers = some.columns, are_numbers(own)
+    X = filled(own, columns, np.zeros(len(numbers)), some.n_rows, child.name)[1:]
     centre = np.where(numbers, X.mean(axis=1), 0.0)
     spread = np.where(numbers, X.std(axis=1), 1.0)
     scale = np.where(spread > 0, spread, 1.0)
@@ -230,9 +234,11 @@ def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, sta
     intercept = theta[:, 0] - b @ at.centre
     summary = rows.fold(lambda batch: family.summary(at.child, parents, batch.columns, batch.weight))
     s: Sums = rows.fold(lambda batch: family.measure(at, theta.reshape(-1), batch.columns, batch.weight))
-    step, _ = solved(s.hessian, s.gradient)
     spread = s.pearson / s.weight if isinstance(family, Linear) else 1.0
-    away = float(np.sqrt(max(float(s.gradient @ step), 0.0) / (spread * theta.size))) if spread > 0 else np.inf
+    away = np.inf
+    if np.isfinite(s.log_likelihood) and spread > 0:
+        step, _ = solved(s.hessian, s.gradient)
+        away = float(np.sqrt(max(float(s.gradient @ step), 0.0) / (spread * theta.size)))
     if isinstance(family, Logistic):
         return LogisticCpd(at.child, tuple(parents), intercept, b, at.centre), away, s.log_likelihood  # type: ignore[arg-type]
     cpd = RegressionCpd(at.child, tuple(parents), family, float(intercept[0]), b[0], spread, at.centre)

@@ -23,7 +23,7 @@ from suffice.families.categorical import Categorical, Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate, Mean
 from suffice.families.gaussian import LinearGaussian
-from suffice.families.regression import Regression, regress, too_large
+from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
 from suffice.learning.normal_parts import Line
 from suffice.learning.patterns import Node
 from suffice.learning.weighted import Groups, no_groups
@@ -88,7 +88,8 @@ def normal_of(
         if least > N:
             continue
         r = _regression(node, int(key), scatter)
-        if not r.residual / N > COLLAPSED * variance:
+        # of tied columns that lie far apart the scatter may be much larger than that of each
+        if not r.residual / N > COLLAPSED * variance or r.residual <= NO_RESIDUAL * scatter[-1, -1]:
             raise Collapsed(node.name, described(int(key), node.finite), "its variance is falling to zero")
         intercept[key], coefficients[key], v[key] = mean[-1] - r.coefficients @ mean[:-1], r.coefficients, r.residual / N
     shape = sizes(node.finite)

@@ -18,6 +18,7 @@ from suffice.errors import FitError, listed, nearest
 from suffice.families.partial_pooling import PartialPooling, Pool
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.models.answers import counted
 from suffice.models.sharing import Tie
 
 
@@ -181,7 +182,7 @@ class Plate:
 
     def _expanded(self) -> str:
         tied = "; ".join(f"{listed(nodes, style='str')} share their parameters" for nodes in self.shared)
-        return f"{len(self.dag.nodes):,} nodes, {len(self.dag.edges):,} edges" + (f"; {tied}" if tied else "")
+        return f"{counted(len(self.dag.nodes), 'node')}, {counted(len(self.dag.edges), 'edge')}" + (f"; {tied}" if tied else "")
 
 
 def _arrows(dag: Dag) -> str:

@@ -29,7 +29,8 @@ class Answering:
         """p(targets | given): a `Distribution` of finite targets, a `Mixture` (by `method`, `Samples`) where one is real.
 
         Likelihoods are a mapping with every state, or one number per state. `interval=0.95` adds the credible interval that the
-        posterior of the parameters gives the answer, from `draws` draws. `seed` is for these and for `method`.
+        posterior of the parameters gives the answer, from `draws` draws. `seed` is for these and for `method`. A regression is
+        drawn by the normal approximation of its posterior, N(estimate, covariance), dispersions held at their estimates.
 
         >>> import suffice as sf
         >>> asia = sf.load("asia")
@@ -75,10 +76,11 @@ class Answering:
 
         return most_probable(_network(self), given, targets)
 
-    def predict_proba(self, rows: Any, target: str) -> Any:
+    def predict_proba(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
         """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
 
-        Any cells may be missing. A row that is impossible under the network has NaN, with a note.
+        Any cells may be missing. A row that is impossible under the network has NaN, with a note. Rows without a formula, as
+        where a regression lacks a number, are refused; `method=LikelihoodWeighting(n)` draws for them, and leaves others exact.
 
         >>> import suffice as sf
         >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
@@ -86,10 +88,12 @@ class Answering:
         """
         from suffice.models.predict import predict_proba
 
-        return predict_proba(_network(self), rows, target)
+        return predict_proba(_network(self), rows, target, method=method, seed=seed)
 
-    def predict(self, rows: Any, target: str) -> Any:
+    def predict(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
         """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
+
+        `method` and `seed` are those of `predict_proba`.
 
         >>> import suffice as sf
         >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
@@ -97,7 +101,7 @@ class Answering:
         """
         from suffice.models.predict import predict
 
-        return predict(_network(self), rows, target)
+        return predict(_network(self), rows, target, method=method, seed=seed)
 
     def impute(self, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
         """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
@@ -147,7 +151,10 @@ class Answering:
         >>> sf.load("asia").junction_tree
         JunctionTree of 8 variables: treewidth 2, the largest product has 8 cells, all together 48; tables of 1008 B
         """
-        return _network(self).compiled.tree
+        from suffice.models.no_formula import advising
+
+        with advising(lambda refused: f"{_set_to_numbers(refused.lacking)}.junction_tree is that of questions that give it"):
+            return _network(self).compiled.tree
 
     @property
     def treewidth(self) -> int:
@@ -158,6 +165,11 @@ class Answering:
         2
         """
         return self.junction_tree.treewidth
+
+
+def _set_to_numbers(names: Iterable[str]) -> str:
+    """How numbers are put in the place of nodes."""
+    return f"bn.do({{{', '.join(f'{n!r}: 0.0' for n in names)}}})"
 
 
 def _network(asked: Any) -> BayesNet:

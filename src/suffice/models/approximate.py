@@ -50,7 +50,8 @@ def query(
     >>> round(answer["b"], 1), round(float(answer.error[1]), 3)
     (0.7, 0.001)
     """
-    _check_possible(bn, evidence)
+    if not is_possible(bn, evidence):
+        raise impossible(evidence)
     question = Question.of(bn, targets, evidence)
     checked_cells(question.finite, "the answer")
     seeds = np.random.SeedSequence(checked_seed(seed))
@@ -65,13 +66,12 @@ def query(
     raise ModelError(f"the method is LikelihoodWeighting(...) or Gibbs(...), or None for an exact answer; not {method!r}")
 
 
-def _check_possible(bn: BayesNet, evidence: Observed) -> None:
-    """Refuse what a single family shows to be impossible, also where the answer does not depend on it."""
+def is_possible(bn: BayesNet, evidence: Observed) -> bool:
+    """Whether no single family shows that the evidence is impossible, also where the answer does not depend on it."""
     likelihoods = [((v,), NONE, likelihood) for v, likelihood in evidence.soft.items()]
     network = bn.compiled.around_regressions.network if bn.compiled.open else bn.compiled.network
     network = network.with_factors(likelihoods) if likelihoods else network
-    if support(network, evidence.codes[None].astype(np.int32)).impossible[0]:
-        raise impossible(evidence)
+    return not support(network, evidence.codes[None].astype(np.int32)).impossible[0]
 
 
 def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple[dict[str, Any], Array]:

@@ -19,6 +19,7 @@ from suffice.families.glm import needs_rows
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
+from suffice.models.answers import counted
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
@@ -298,7 +299,8 @@ class BayesNet(Answering):
             )
         if self._statistics is None:
             raise ModelError(
-                "this network was written down, not fitted: there is nothing to add rows to; use fit with a prior, BDe(bn, ess)"
+                f"this network keeps no statistics that rows could be added to ({self._fit_info}): make it again from all rows, "
+                "the old and the new, or take it as a prior of the new ones, fit(dag, rows, prior=BDe(bn, ess))"
             )
         if self._regressions:
             raise ModelError(
@@ -370,14 +372,13 @@ class BayesNet(Answering):
         facts = []
         for name, cpd in list(self._cpds.items())[:40]:
             v = self._variables[name]
-            kind = f"{v.n_states} states" if isinstance(v, Finite) else type(v).__name__.lower()
+            kind = counted(v.n_states, "state") if isinstance(v, Finite) else type(v).__name__.lower()
             facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
         return facts
 
     def _headline(self) -> str:
-        return (
-            f"BayesNet of {len(self):,} nodes, {len(self._dag.edges):,} edges, {self.n_parameters:,} parameters; {self._fit_info}"
-        )
+        sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
+        return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 
     def __repr__(self) -> str:
         more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""

@@ -24,8 +24,9 @@ from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates
 from suffice.inference.posterior import conditional
 from suffice.models.bayes_net import BayesNet
+from suffice.models.no_formula import advising, words
 from suffice.models.poisson_entropy import log_factorial
-from suffice.models.regressions import Density, closed, is_open, reduced, words
+from suffice.models.regressions import Density, closed, is_open, reduced
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
@@ -53,7 +54,8 @@ def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
     for name in names:
         if name not in bn.compiled.index:
             raise ModelError(f"{name!r} is real: only finite variables have a joint table")
-    compiled = reduced(bn, names).compiled
+    with advising("draw rows instead, bn.sample(100_000), and take them in the place of the network"):
+        compiled = reduced(bn, names).compiled
     return conditional(compiled.network, [compiled.index[n] for n in names], compiled.network.unobserved())
 
 
@@ -183,7 +185,7 @@ def closed_form(cpd: Cpd) -> Table | ConditionalGaussian | PoissonRates:
     """A distribution whose expectations have a formula: as it is, or a regression that is a table, Gaussian or of rates."""
     if is_open(cpd):
         raise ModelError(
-            f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "  # type: ignore[arg-type]
+            f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
             "bn.sample(100_000)"
         )
     found = closed(cpd)

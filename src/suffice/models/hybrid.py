@@ -24,8 +24,8 @@ from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture
+from suffice.models.no_formula import NoFormula, no_formula
 from suffice.models.poisson_mixture import PoissonMixture
-from suffice.models.regressions import no_formula
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:
@@ -164,9 +164,10 @@ def _named(bn: BayesNet) -> Iterator[None]:
         count, child = (bn.compiled.reals[m] for m in (hidden.count, hidden.child))
         if count not in bn.compiled.counts:
             raise no_formula(bn[count], dict.fromkeys(bn[count].real_parents, 0.0)) from None
-        raise ModelError(
+        raise NoFormula(
             f"the answer depends on {child!r}, whose parent {count!r} is a count that is not observed: the sum over all counts "
-            f"has no formula; observe {count!r}, or draw the answer with method=LikelihoodWeighting()"
+            "has no formula",
+            [count],
         ) from None
     except MixtureMode as mixture:
         names = listed(bn.compiled.finite[v] for v in mixture.variables)

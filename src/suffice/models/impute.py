@@ -18,6 +18,7 @@ from suffice.inference.network import HINTED, NONE, Network
 from suffice.inference.rows import marginals_in_rows
 from suffice.models.completions import Completions
 from suffice.models.filling import Fill, filled
+from suffice.models.no_formula import NoFormula, advising
 from suffice.models.regressions import reduced
 from suffice.models.row_evidence import RowEvidence, present, row_evidence
 from suffice.models.row_frames import checked_size
@@ -80,7 +81,8 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
     checked_size(coming.n_rows, len(coming.names) * (int(not held) if draws is None else draws))
     kept = []
     for block in coming.blocks(variables, () if held else coming.names, "filling rows"):
-        gaps.fill(block)
+        with advising(_one_column):
+            gaps.fill(block)
         kept.append(_kept(block, coming, variables))
     gaps.impossible.tell(coming, "their missing cells stay missing")
     frames = gaps.fills()
@@ -90,6 +92,13 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
     whole = rows if held else _table(coming, kept)
     answers = [filled(whole, {n: f for n, f in fills.items() if n not in binned}) for fills in frames]
     return answers[0] if draws is None else answers
+
+
+def _one_column(refused: NoFormula) -> str:
+    return (
+        f"fill in {listed(refused.lacking)} before, or predict one column at a time, which can be drawn: "
+        "predict(rows, column, method=LikelihoodWeighting())"
+    )
 
 
 class Gaps:

@@ -2,6 +2,9 @@
 
 The point is the answer at the posterior means of the parameters; the interval's ends are quantiles of the answers at the
 draws. Parameters that cannot change the answer are not drawn, and what the evidence says is cut out of the tables before.
+
+Regressions that were fitted are drawn by the normal approximation of their posterior, N(estimate, covariance), with dispersions
+and the variance of a linear regression held at their estimates (`drawn_regressions`); the point is at their estimates.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from suffice.inference.network import Array
 from suffice.inference.sampling import checked_seed
 from suffice.models.evidence import Observed, impossible
 from suffice.models.redrawn import Redrawn
+from suffice.models.regressions import REGRESSIONS
 from suffice.models.requisite import Question
 from suffice.statistics.configurations import n_configurations
 
@@ -54,7 +58,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     if not len(possible):
         raise impossible(evidence)
     interval, error = _ends(possible, tail)
-    how = _how(bn, level, draws, draws - len(possible), error)
+    how = _how(question, level, draws, draws - len(possible), error)
     if question.reals:
         one = len(question.reals) == 1
         return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
@@ -76,8 +80,14 @@ def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
     return Interval(low[1], high[1]), error
 
 
-def _how(bn: BayesNet, level: float, draws: int, lost: int, error: float) -> str:
-    point = "exact at the posterior means" + ("" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)")
+def _how(question: Question, level: float, draws: int, lost: int, error: float) -> str:
+    bn = question.bn
+    regressions = [isinstance(bn[n], REGRESSIONS) for n in question.nodes]
+    if regressions and all(regressions):
+        point = "exact at the estimates"
+    else:
+        modes = "" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)"
+        point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
     return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without}, its ends ± {error:.2g}"
 

@@ -18,7 +18,7 @@ from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
 from suffice.engines.passing import Passed
 from suffice.engines.scan import scan
-from suffice.errors import TooLarge
+from suffice.errors import TooLarge, listed
 from suffice.inference.blocks import Hybrid, ManyConfigurations
 from suffice.inference.hybrid_rows import CELLS, Rows, _alike, _conditioned, shared_blocks
 from suffice.inference.log_domain import LogFactor, log_factors, log_joint
@@ -26,6 +26,7 @@ from suffice.inference.network import NONE, Network
 from suffice.inference.posterior import answered, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, in_rows
 from suffice.inference.tree import Tree
+from suffice.models.no_formula import advising
 from suffice.models.row_evidence import RowEvidence, present, row_evidence
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _hybrid_log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     from suffice.models.regression_rows import log_probs as beside_regressions
 
     rows = Rows(seen.codes.astype(np.int64), seen.reals)
-    with _named(bn):
+    with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), _named(bn):
         if bn.compiled.open:
             return _in_halves(lambda some: beside_regressions(bn, some), rows)
         hybrid = bn.compiled.hybrid

@@ -77,6 +77,20 @@ class PoissonMixture:
 
         return float(self.weights @ poisson.pmf(n, self.rates))
 
+    def log_prob(self, n: Any) -> Any:
+        """ln p(count = n) at a number or an array of numbers.
+
+        >>> PoissonMixture("n", [1.0], [1.0]).log_prob([0, 1])
+        array([-1., -1.])
+        """
+        from scipy.stats import poisson
+
+        counts = np.asarray(n, np.float64)
+        with np.errstate(divide="ignore"):
+            logs = poisson.logpmf(counts[..., None], self.rates) + np.log(self.weights)
+        total = np.logaddexp.reduce(logs, axis=-1)
+        return total if counts.ndim else float(total)
+
     def __iter__(self) -> Any:
         raise ModelError("a count has no last value: ask for single probabilities, answer[0], or for quantiles")
 

@@ -8,20 +8,25 @@ same names, which take targets as names and evidence as `Observed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed, note
+from suffice.errors import FitError, ModelError, listed, note
+from suffice.families.responses import PoissonLog
 from suffice.inference.most_probable import most_probable as explanation
 from suffice.inference.posterior import conditional
 from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
+from suffice.models.no_formula import NoFormula, advising, no_formula, words
 from suffice.models.poisson_mixture import PoissonMixture
-from suffice.models.regressions import REGRESSIONS, above, answerable, reduced, without_formula
+from suffice.models.regression_mixture import RegressionMixture
+from suffice.models.regressions import REGRESSIONS, above, answerable, is_linear, is_open, reduced, without_formula
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -56,6 +61,8 @@ def query(
         from suffice.models import intervals
 
         return intervals.query(bn, names, evidence, interval, draws, seed)
+    if _is_number_without_rates(bn, names[0]) and len(names) == 1:
+        return _regressed(bn, names[0], evidence)
     if _cut_off(bn, names, evidence):
         return _query_of_relevant(bn, names, evidence)
     bn, evidence = without_regressions(bn, names, evidence)
@@ -88,6 +95,45 @@ def _query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
+def _is_number_without_rates(bn: BayesNet, name: str) -> bool:
+    """Whether a node is a regression of a number that is neither Gaussian nor Poisson, whatever is observed."""
+    cpd = bn[name]
+    return is_open(cpd) and not isinstance(cpd.child, Finite) and not isinstance(cpd.family, PoissonLog)
+
+
+def _regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
+    """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
+    cpd, numbers = bn[name], _observed_in(bn, evidence)[0]
+    below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
+    if below or any(p not in numbers for p in cpd.real_parents):
+        raise _below(cpd, below) if below else no_formula(cpd, numbers)
+    hidden = [v for v in cpd.finite_parents if not _is_observed(bn, v.name, evidence)]
+    probs = query(bn, [v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
+    codes = np.unravel_index(np.flatnonzero(probs), sizes(hidden)) if hidden else ()
+    columns: dict[str, Any] = {p: np.full(np.count_nonzero(probs), numbers[p]) for p in cpd.real_parents}
+    seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
+    columns |= {n: np.full(np.count_nonzero(probs), code) for n, code in seen.items()}
+    columns |= {v.name: c for v, c in zip(hidden, codes, strict=True)}
+    return RegressionMixture(cpd, probs[probs > 0], columns, _known_log_prob(bn, evidence), given=evidence.given)
+
+
+def _below(cpd: Any, below: Sequence[str]) -> NoFormula:
+    """The refusal of a number below which something is observed."""
+    fact = f"{cpd.child.name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
+    return NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with query(..., method=LikelihoodWeighting())")
+
+
+def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
+    """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
+    try:
+        found = log_prob_of(bn, evidence.given)
+    except NoFormula:
+        return float("nan")
+    if found == NEVER:
+        raise impossible(evidence)
+    return found
+
+
 def _check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
     """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
     from suffice.inference.sampling import Gibbs
@@ -96,13 +142,44 @@ def _check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, me
     known = bn.compiled.counts.union(n for n in bn if isinstance(bn[n], REGRESSIONS))
     if not known or (interval is None and not isinstance(method, Gibbs)):
         return
-    wrong = [n for n in Question.of(bn, names, evidence).nodes if n in known]
-    if wrong:
+    question = Question.of(bn, names, evidence)
+    wrong = [n for n in question.nodes if n in known]
+    if interval is not None:
+        for name in wrong:
+            _check_drawable(bn[name], question.observed)
+    elif wrong:
         what = "regression" if isinstance(bn[wrong[0]], REGRESSIONS) else "count"
-        how = "Gibbs sampling does" if interval is None else "intervals of answers do"
         raise ModelError(
-            f"the answer depends on the {what} {wrong[0]!r}, which {how} not know yet; ask exactly, without a method, or by "
-            "LikelihoodWeighting()"
+            f"the answer depends on the {what} {wrong[0]!r}, which Gibbs sampling does not know; ask exactly, without a method, "
+            "or by LikelihoodWeighting()"
+        )
+
+
+def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
+    name, without = cpd.child.name, "ask without interval="
+    if not isinstance(cpd, REGRESSIONS):
+        raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
+    about = f"the answer depends on {name!r}, a {words(cpd)}"
+    if cpd.fitted is None:
+        raise FitError(
+            f"{about} that was not fitted to complete rows by itself (it was written down, learned by EM, or has a number that "
+            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
+        )
+    if not np.isfinite(cpd.fitted.covariance).all():
+        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
+    lacking = [p for p in cpd.real_parents if p not in known]
+    if is_linear(cpd):
+        return
+    if lacking:
+        raise NoFormula(
+            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
+            lacking,
+            f"observe {listed(lacking)}: an interval needs exact answers",
+        )
+    if not isinstance(cpd.child, Finite) and name not in known:
+        raise ModelError(
+            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
         )
 
 
@@ -138,7 +215,11 @@ def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribut
 
 def marginals(bn: BayesNet, given: Given = None) -> Marginals:
     """p(x | given) of every node x."""
-    evidence = observed(bn, given)
+    with advising(_one_at_a_time):
+        return _marginals(bn, observed(bn, given))
+
+
+def _marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     if bn.compiled.open:
         return _marginals_beside_regressions(bn, evidence)
     compiled = bn.compiled
@@ -170,14 +251,39 @@ def _marginals_beside_regressions(bn: BayesNet, evidence: Observed) -> Marginals
 def log_prob_of(bn: BayesNet, given: Given) -> float:
     """ln p(given); −inf for evidence that cannot be."""
     evidence = observed(bn, given)
-    if not evidence.given:
-        return 0.0
+    with advising(lambda refused: _share_of_draws(refused, evidence)):
+        return _log_prob_of(bn, evidence) if evidence.given else 0.0
+
+
+def _log_prob_of(bn: BayesNet, evidence: Observed) -> float:
     bn, evidence = without_regressions(bn, (), evidence)
     if evidence.reals:
         from suffice.models import hybrid
 
         return hybrid.log_prob_of(bn, evidence)
     return finite_log_prob(bn.compiled.network, evidence.codes, evidence.soft)
+
+
+def _share_of_draws(refused: NoFormula, evidence: Observed) -> str:
+    """How the probability of states can be drawn; a density cannot be."""
+    observe = f"observe {listed(refused.lacking)}, too"
+    if evidence.reals or evidence.soft:
+        return f"{observe}: the density of numbers cannot be drawn"
+    names, states = list(evidence.given), tuple(evidence.given.values())
+    asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
+    return f"{observe}, or draw p(given) as query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]"
+
+
+def _one_at_a_time(refused: NoFormula) -> str:
+    drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
+    return f"observe {listed(refused.lacking)}, too, or {drawn}"
+
+
+def _no_mode_of_draws(refused: NoFormula) -> str:
+    return (
+        f"observe {listed(refused.lacking)}, or take a few finite targets and draw them, "
+        "query(targets, ..., method=LikelihoodWeighting()).mode"
+    )
 
 
 def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
@@ -188,6 +294,11 @@ def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str
     else:
         names = checked_targets(bn, targets)
         check_not_observed(bn, names, evidence)
+    with advising(_no_mode_of_draws):
+        return _most_probable(bn, names, evidence)
+
+
+def _most_probable(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> MostProbable:
     bn, evidence = without_regressions(bn, names, evidence)
     if needs_reals(bn, names, evidence):
         from suffice.models import hybrid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from suffice.inference.gaussian import Gaussians
 from suffice.inference.likelihoods import in_pieces
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
+from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
+from suffice.models.regressions import REGRESSIONS, is_linear
 from suffice.models.requisite import Question
 from suffice.variables import Finite
 
@@ -59,16 +62,20 @@ class Redrawn:
         bn, known = question.bn, question.observed
         finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
         self._number = {n: i for i, n in enumerate(finite)}
-        real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite)]
+        factors = [n for n in question.nodes if isinstance(bn[n], REGRESSIONS) and not is_linear(bn[n])]
+        real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
         others = [n for n in known if n not in self._number and n not in real_nodes]
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
         self._question = question
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
         table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
-        self._tables = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
-        self._gaussians = [DrawnGaussian(bn[n], self._number, self._real_number) for n in real_nodes]
+        self._tables: list[Any] = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
+        self._tables += [DrawnRegression(bn[n], self._number, known) for n in factors]
+        self._gaussians = [
+            (DrawnLinear if is_linear(bn[n]) else DrawnGaussian)(bn[n], self._number, self._real_number) for n in real_nodes
+        ]
         self._groups = self._grouped(real_nodes)
-        names = [*table_nodes, *real_nodes]
+        names = [*table_nodes, *factors, *real_nodes]
         own = dict(zip(names, seeds.spawn(len(names)), strict=True))
         first = {together.get(n, n): n for n in reversed(names)}  # of the nodes that share their parameters, one gives the seed
         self._rngs = [np.random.default_rng(own[first[together.get(n, n)]]) for n in names]

@@ -22,7 +22,8 @@ from suffice.inference import hybrid_rows
 from suffice.inference.blocks import Hybrid, checked_shape
 from suffice.inference.hybrid_rows import CELLS, Rows, _alike, _in_parts
 from suffice.inference.network import NONE
-from suffice.models.regressions import is_open, moments, no_formula, words
+from suffice.models.no_formula import no_formula, words
+from suffice.models.regressions import is_open, moments
 from suffice.models.requisite import requisite
 from suffice.models.row_evidence import RowEvidence
 from suffice.variables import Finite

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array
@@ -30,6 +30,7 @@ from suffice.families.poisson import PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.responses import BinomialLogit, Linear, NegativeBinomialLog, PoissonLog
 from suffice.graphs import Dag
+from suffice.models.no_formula import no_formula
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Variable
 
@@ -76,6 +77,11 @@ def is_open(cpd: Any) -> bool:
     if isinstance(cpd.child, Finite) or isinstance(cpd.family, PoissonLog):
         return bool(cpd.real_parents)
     return not isinstance(cpd.family, Linear)
+
+
+def is_linear(cpd: Any) -> bool:
+    """Whether a distribution is a linear regression, which is Gaussian."""
+    return isinstance(cpd, RegressionCpd) and isinstance(cpd.family, Linear)
 
 
 def closed(cpd: Any) -> Closed:
@@ -141,22 +147,31 @@ def quantiles(cpd: RegressionCpd, columns: Mapping[str, Any], q: Array) -> Array
     >>> quantiles(RegressionCpd(Count("n"), (), PoissonLog(), 0.0, []), {}, np.array([0.1, 0.5, 0.99]))
     array([0., 1., 4.])
     """
-    from scipy import stats
-
-    mean, d, n = cpd.mean(columns, len(q)), cpd.dispersion, len(q)
-    if isinstance(cpd.family, Linear):
-        found = stats.norm.ppf(q, mean, np.sqrt(d))
-    elif isinstance(cpd.family, PoissonLog):
-        found = stats.poisson.ppf(q, mean)
-    elif isinstance(cpd.family, BinomialLogit):
-        found = stats.binom.ppf(q, np.asarray(columns[str(cpd.family.trials)]), mean)
-    elif isinstance(cpd.family, NegativeBinomialLog):
-        found = stats.nbinom.ppf(q, 1.0 / d, 1.0 / (1.0 + d * mean))
-    else:
-        found = stats.gamma.ppf(q, 1.0 / d, scale=d * mean)
+    found, mean = distributions(cpd, columns, len(q)).ppf(q), cpd.mean(columns, len(q))
     if not np.isfinite(found).all():
         raise ModelError(f"{cpd.child.name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
-    return np.asarray(found, dtype=np.float64).reshape(n)
+    return np.asarray(found, dtype=np.float64).reshape(len(q))
+
+
+def distributions(cpd: RegressionCpd, columns: Mapping[str, Any], n: int) -> Any:
+    """The distribution of a number in each of n rows, as scipy has it.
+
+    >>> from suffice.variables import Real
+    >>> distributions(RegressionCpd(Real("y"), (), Linear(), 2.0, []), {}, 1).cdf(2.0)
+    array([0.5])
+    """
+    from scipy import stats
+
+    mean, d = cpd.mean(columns, n), cpd.dispersion
+    if isinstance(cpd.family, Linear):
+        return stats.norm(mean, np.sqrt(d))
+    if isinstance(cpd.family, PoissonLog):
+        return stats.poisson(mean)
+    if isinstance(cpd.family, BinomialLogit):
+        return stats.binom(np.asarray(columns[str(cpd.family.trials)], dtype=np.float64), mean)
+    if isinstance(cpd.family, NegativeBinomialLog):
+        return stats.nbinom(1.0 / d, 1.0 / (1.0 + d * mean))
+    return stats.gamma(1.0 / d, scale=d * mean)
 
 
 def same_regressions(a: Regressed, b: Regressed) -> bool:
@@ -241,33 +256,6 @@ def without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> boo
     if any(p not in values for p in cpd.real_parents):
         return True
     return not isinstance(cpd.child, Finite) and name not in values and not isinstance(cpd.family, PoissonLog)
-
-
-def no_formula(cpd: Regressed, values: Mapping[str, float] | None = None) -> ModelError:
-    """The refusal of an integral over numbers that are not observed."""
-    unknown = [p for p in cpd.real_parents if p not in (values or {})]
-    if unknown:
-        many = len(unknown) > 1
-        what = (
-            f"a {words(cpd)} on the number{'s' if many else ''} {listed(unknown)}, which {'are' if many else 'is'} not observed"
-        )
-        why = f"there is no formula for the integral; observe {listed(unknown)}"
-    else:
-        what = f"a {words(cpd)}, which is not observed"
-        why = f"there is no formula for its distribution here; observe {cpd.child.name!r}"
-    return ModelError(
-        f"an exact answer depends on {cpd.child.name!r}, {what}: {why}, or draw the answer with query(..., "
-        "method=LikelihoodWeighting())"
-    )
-
-
-def words(cpd: Regressed) -> str:
-    """What kind of regression it is.
-
-    >>> words(LogisticCpd(Finite("y", ["no", "yes"]), (), [0.0], [[]]))
-    'logistic regression'
-    """
-    return "logistic regression" if isinstance(cpd, LogisticCpd) else cpd.family.words.partition(",")[0]
 
 
 def _reduced(cpd: Regressed, values: Mapping[str, float]) -> Closed:

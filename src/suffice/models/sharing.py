@@ -14,7 +14,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from suffice.errors import FitError, StatisticsError, listed, nearest
+from suffice.errors import FitError, StatisticsError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.empirical_bayes import believed, chosen
 from suffice.families.family import Statistic
@@ -160,10 +160,11 @@ def linked(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
 def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, Finite]:
     """The variables whose states must change so that tied nodes are of one shape; what cannot be of one is refused.
 
-    Inferred states are united; declared ones must be the same, in the same order.
+    Inferred states may lack some of another node's, and a note says which they take on; if each of two nodes has states that the
+    other lacks, they may be two spellings, or two things. Declared states must be the same, in the same order.
 
-    >>> known = {n: Finite(n, s, inferred=True) for n, s in {"x": ["a", "b"], "y": ["b", "c"]}.items()}
-    >>> alike([Tie((("x",), ("y",)))], known)["y"].states
+    >>> known = {n: Finite(n, s, inferred=True) for n, s in {"x": ["a", "b"], "y": ["a", "b", "c"]}.items()}
+    >>> alike([Tie((("x",), ("y",)))], known)["x"].states
     ('a', 'b', 'c')
     """
     result: dict[str, Finite] = {}
@@ -172,8 +173,35 @@ def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, F
         for name in names[1:]:
             common = _common(common, variables[name], [variables[n] for n in names])
         if isinstance(common, Finite):
+            _check_united(common, [v for n in names if isinstance(v := variables[n], Finite)])
             result |= {n: _named(common, n) for n in names}
     return {n: v for n, v in result.items() if v != variables[n]}
+
+
+def _check_united(common: Finite, parts: Sequence[Finite]) -> None:
+    """Refuse states that no node has all of, lest two spellings of one state become two states; say who takes on which."""
+    widest = max(parts, key=lambda v: v.n_states)
+    if widest.n_states < common.n_states:
+        other = next(v for v in parts if not set(v.states) <= set(widest.states))
+        first, second = sorted([widest, other], key=lambda v: v.name)
+        raise FitError(
+            f"{first.name!r} has {_only(first, second)}, which {second.name!r} has not, and {second.name!r} has "
+            f"{_only(second, first)}, which {first.name!r} has not: tied or pooled nodes, and their parents, have the same "
+            "states; if all of these are meant, declare them alike, "
+            f"scan(data, variables={{{first.name!r}: [...], {second.name!r}: [...]}})"
+        )
+    short = [v for v in parts if v.n_states < common.n_states]
+    if short:
+        added = [f"{v.name!r} takes on {_only(common, v)}" for v in short]
+        note(
+            f"tied or pooled nodes, and their parents, have the same states: {listed(added, style='str')}, "
+            f"which {widest.name!r} has"
+        )
+
+
+def _only(a: Finite, b: Finite) -> str:
+    """The states of one variable that another has not."""
+    return listed([s for s in a.states if s not in b.states])
 
 
 def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:

@@ -16,7 +16,6 @@ The Elements of Statistical Learning, 2nd ed., p. 109, divide Σ by N − K.)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.families.regression import COLLINEAR, too_large
+from suffice.families.shared_gaussian import SharedGaussian
 from suffice.learning.fit import fit
 from suffice.learning.mixture_belief import Belief, positive
 from suffice.learning.mixture_joint import inverse
@@ -36,25 +36,6 @@ from suffice.recipes.classifiers import naive_bayes
 from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real
-
-
-@dataclass(frozen=True, eq=False)
-class SharedGaussian(ConditionalGaussian):
-    """A conditional Gaussian that shares numbers with other classes or columns; `own` are those that are counted here."""
-
-    own: int = 0
-
-    @classmethod
-    def of(cls, cpd: ConditionalGaussian, column: int, *, tied: bool) -> SharedGaussian:
-        """The same numbers in the place of a column: tied, one set of slopes and variance for all classes; else the variance of
-        a class is counted with its first column."""
-        K = cpd.variance.size
-        own = K + column + 1 if tied else K if column else 2 * K
-        return cls(cpd.child, cpd.parent_variables, cpd.intercept, cpd.coefficients, cpd.variance, cpd.seen, own=own)
-
-    @property
-    def n_parameters(self) -> int:
-        return self.own
 
 
 class Normals(NamedTuple):

@@ -19,12 +19,12 @@ from suffice.errors import FitError, note
 from suffice.families.categorical import Table as CpdTable
 from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.priors import Prior
+from suffice.families.shared_gaussian import SharedGaussian
 from suffice.learning.mixture_em import Climb, Mixture, Parameters
 from suffice.learning.mixture_kinds import Kind, Tied
 from suffice.learning.mixture_part import Collapsed
 from suffice.learning.mixture_setup import Table
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.discriminant import SharedGaussian
 from suffice.recipes.labelled import Labelled
 from suffice.statistics import Counts
 from suffice.variables import Variable
