@@ -109,9 +109,12 @@ def test_distributions_show_themselves(p: Any) -> None:
 def test_html_shows_states_and_is_short() -> None:
     named = ef.Categorical([0.25, 0.75], states=["<a>", "b"])._repr_html_()
     assert "<th>&lt;a&gt;</th><th>b</th>" in named
+    assert "bound method" not in named
+    posterior = ef.Dirichlet([1, 1]) + ef.Categorical(states=["a", "b"]).statistic(["a"])
+    assert "<th>a</th><th>b</th>" in posterior._repr_html_()
     assert "whole numbers from 0 up" in ef.Poisson()._repr_html_()
     assert "mode" not in ef.Beta(0.5, 0.5)._repr_html_()
-    assert "mode of the variance" in ef.NormalInverseGamma(0.0, 1.0, 2.0, 3.0)._repr_html_()
+    assert "mode variance" in ef.NormalInverseGamma(0.0, 1.0, 2.0, 3.0)._repr_html_()
     assert len(ef.Poisson(np.ones(10_000))._repr_html_()) < 2_000
     assert len(ef.MultivariateNormal(np.zeros(60), np.eye(60))._repr_html_()) < 20_000
     assert "array of shape" in ef.MultivariateNormal(np.zeros((2, 2)), np.eye(2))._repr_html_()
@@ -135,7 +138,7 @@ def test_a_predictive_of_any_family_the_prior_is_about() -> None:
 
 
 def test_families_that_share_a_parameter_share_a_prior() -> None:
-    """One binomial row of 3 trials is three Bernoulli rows, up to the order of the successes; the evidence obeys the chain rule."""
+    """One binomial row of 3 trials is three Bernoulli rows, up to the order of the successes; evidence obeys the chain rule."""
     one, many = ef.Bernoulli().statistic([1, 0]), ef.Binomial(3).statistic([2])
     p = ef.Beta(1, 1) + one + many
     assert p == ef.Beta(4, 3, of=ef.Bernoulli())
@@ -158,9 +161,10 @@ def test_families_that_share_a_parameter_share_a_prior() -> None:
         (lambda p: p.log_evidence(ef.Geometric().statistic([1])), "not about Geometric"),
         (lambda p: ef.Gamma(1, 1) + ef.Poisson().statistic([1]) + ef.Exponential().statistic([1]), "not about Exponential"),
         (lambda p: ef.Gamma(1, 1, 10).predictive(), "not about 10"),
+        (lambda p: ef.Normal(0, 1).predictive(), r"predictive\(NormalKnownVariance\(1\.0\)\)"),
         (lambda p: ef.Dirichlet([1, 1]).predictive(ef.Categorical(3)), "2 states"),
         (lambda p: swapped(), "not about Categorical"),
-        (lambda p: ef.NormalInverseGamma(0, 1, 1, 1).predictive(3), r"for instance Poisson|for instance Normal"),
+        (lambda p: ef.NormalInverseGamma(0, 1, 1, 1).predictive(3), r"for instance Normal\(\)"),
     ],
 )
 def test_priors_refuse_in_a_sentence(ask: Any, words: str) -> None:
@@ -247,17 +251,12 @@ def test_missing_cells_are_counted() -> None:
 
 
 def test_rows_are_counted_from_one() -> None:
-    x = np.ones(200_000)
-    x[150_000] = np.inf
-    data = sf.scan({"x": x}, variables={"x": sf.Real})
-    for family in (ef.Exponential(), ef.Normal(), ef.Uniform()):
-        with pytest.raises(DataError, match="row 150,001"):
-            family.gather(data, "x")
     for ask in (
         lambda: ef.Poisson().statistic([1, np.nan]),
         lambda: ef.Poisson().statistic([1, 2], weights=[1, -1]),
         lambda: ef.Categorical(2).statistic([0, 5]),
         lambda: ef.Normal().statistic([1, np.inf]),
+        lambda: ef.Uniform().statistic([1, np.inf]),
     ):
         with pytest.raises(DataError, match="row 2 "):
             ask()

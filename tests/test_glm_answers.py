@@ -132,6 +132,22 @@ def test_prediction_from_file_to_file(bn: sf.BayesNet, tmp_path: Any, monkeypatc
     assert "give --method lw:10000, to draw for such rows alone" in said
 
 
+def test_questions_whose_evidence_has_no_probability(bn: sf.BayesNet, tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
+    """w given u does not depend on x, on which p(u) does."""
+    from suffice import cli
+
+    sf.write(bn, tmp_path / "bn.json")
+    for words, code in ((["P(w | u=yes)", "--json"], 0), (["--all", "u=yes"], 1), (["P(u | x=1, z=a)", "--interval", "0.9"], 1)):
+        monkeypatch.setattr("sys.argv", ["suffice", "query", str(tmp_path / "bn.json"), *words])
+        with pytest.raises(SystemExit) as done:
+            cli.main()
+        assert (done.value.code or 0) == code
+    said = capsys.readouterr()
+    assert '"log_prob_of_evidence": null' in said.out
+    assert "draw one node at a time with suffice query --method lw:10000" in said.err
+    assert "ask without --interval" in said.err
+
+
 # Numbers as targets
 
 
@@ -196,6 +212,16 @@ def test_mixtures_over_finite_parents(kind: str) -> None:
     assert answer.to_frame().shape == (2, 3)
     soft = bn.query("y", {**given, "z": [1.0, 0.0]})
     assert (soft.mean, len(soft)) == (pytest.approx(means[0]), 1)
+
+
+def test_numbers_among_all_marginals() -> None:
+    bn = with_number("gamma")
+    with pytest.warns(SufficeNote, match="'w' left out"):
+        found = bn.marginals({"x": 0.4})
+    assert list(found) == [n for n in bn if n != "w"]
+    assert found["y"].mean == bn.query("y", {"x": 0.4}).mean
+    assert "mean 3." in repr(found)
+    assert len(found.to_frame()) == 4
 
 
 def test_numbers_that_have_no_answer() -> None:

@@ -52,6 +52,8 @@ HINTS: tuple[tuple[str, str], ...] = (
         "draw the answer with suffice query --method lw:10000",
     ),
     (r"give method=LikelihoodWeighting\(\) to predict or predict_proba, which then draw", "give --method lw:10000, to draw"),
+    (r"query\((?:node|targets), \.\.\., method=LikelihoodWeighting\(\)\)(?:\.mode)?", "suffice query --method lw:10000"),
+    (r"ask without interval=", "ask without --interval"),
     (r"draw it with query\(('[^']*'), \.\.\., method=LikelihoodWeighting\(\)\)", r"draw that of \1 with --method lw:10000"),
     (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
     (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),

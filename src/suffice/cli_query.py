@@ -16,6 +16,7 @@ from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.cli_question import Question
+    from suffice.models.bayes_net import BayesNet
 
 
 def query(
@@ -75,7 +76,17 @@ def query(
     facts = {"targets": list(asked.targets or answer), **answers.facts(answer, asked.states)}
     facts |= {"evidence": given, "do": set_to, "interval": interval}
     exactly = how is None  # draws are asked for where exact answers cost too much
-    print(json.dumps(facts | {"log_prob_of_evidence": bn.log_prob_of(given) if exactly else None}, ensure_ascii=False))
+    print(json.dumps(facts | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
+
+
+def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
+    """ln p(given), nothing where it has no formula: the answer may not depend on what lacks one."""
+    from suffice.models.no_formula import NoFormula
+
+    try:
+        return bn.log_prob_of(given)
+    except NoFormula:
+        return None
 
 
 @contextmanager

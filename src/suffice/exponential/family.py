@@ -261,12 +261,13 @@ class Family(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in given if value is not None)})"
 
     def _repr_html_(self) -> str:
-        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("of", "states")}  # type: ignore[arg-type]
+        known = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        of, states = known.pop("of", None), known.pop("states", None)
         given = {name: value for name, value in known.items() if value is not None}
         if any(getattr(self, name) is None for name in self.names):
             return table({**given, "x": self.support}, self._title)
-        about = f" of {self.of!r}" if getattr(self, "of", None) is not None else ""  # type: ignore[attr-defined]
-        return summary(self, given, self._title + about, getattr(self, "states", None) or ())
+        title = self._title if of is None else f"{self._title} of {of!r}"
+        return summary(self, given, title, states or getattr(of, "states", None) or ())
 
 
 def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:

@@ -43,6 +43,7 @@ class Normal(FamilyAndPrior):
 
     names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     support: ClassVar[str] = "finite numbers"
+    example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
     def __post_init__(self) -> None:
         mean = None if self.mean is None else finite(self.mean, "the mean of Normal")

@@ -52,6 +52,7 @@ class NormalInverseGamma(Prior):
     """What of the mean a double cannot hold: a posterior remembers it, so that rows one by one make the same as all at once."""
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
+    example: ClassVar[str] = "Normal()"
 
     def __post_init__(self) -> None:
         mean = finite(self.mean, "the mean of NormalInverseGamma")

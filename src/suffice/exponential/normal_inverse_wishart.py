@@ -57,6 +57,7 @@ class NormalInverseWishart(Prior):
     """What of the mean a double cannot hold: a posterior remembers it, so that rows one by one make the same as all at once."""
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "df", "scale")
+    example: ClassVar[str] = "MultivariateNormal()"
 
     def __post_init__(self) -> None:
         name = type(self).__name__

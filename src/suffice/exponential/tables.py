@@ -41,7 +41,7 @@ def table(facts: Mapping[str, Any], title: str, labels: Sequence[str] = ()) -> s
     """
     rows = [row for name, value in facts.items() for row in _rows(name, value)]
     width = max([len(cells) for _, cells in rows], default=1)
-    top = ["value"] if width == 1 else [str(label) for label in labels[:width]] or [str(i) for i in range(width)]
+    top = ["value"] if width == 1 else [str(label) for label in (labels if len(labels) >= width else range(width))][:width]
     return html_table(["", *top], [[name, *cells, *[""] * (width - len(cells))] for name, cells in rows], caption=title)
 
 
@@ -59,7 +59,7 @@ def _named(name: str, value: Any) -> list[tuple[str, Any]]:
     if value is None:
         return []
     parts = getattr(value, "names", None)
-    return [(name, value)] if parts is None else [(f"{name} of the {part}", getattr(value, part)) for part in parts]
+    return [(name, value)] if parts is None else [(f"{name} {part}", getattr(value, part)) for part in parts]
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, list[object]]]:

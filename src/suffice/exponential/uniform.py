@@ -108,14 +108,10 @@ class Uniform:
 
     def statistic(self, x: Any, weights: Any = None) -> Extremes:
         """The count, the smallest and the largest of some observations, the first axis. Rows of weight 0 do not count."""
-        return self._extremes(x, weights, 0)
-
-    def _extremes(self, x: Any, weights: Any, start: int) -> Extremes:
-        """The statistic of rows, `start` of which came before: a refusal counts them from 1."""
         x = observed(x, "Uniform")
         x = x[None] if x.ndim == 0 else x
         if not np.isfinite(x).all():
-            row = start + int(np.argwhere(~np.isfinite(x))[0][0]) + 1
+            row = int(np.argwhere(~np.isfinite(x))[0][0]) + 1
             raise DataError(f"Uniform is about finite numbers, and row {row:,} is not")
         w = checked_weights(weights, x.shape)
         lower = np.min(np.where(w > 0.0, x, np.inf), axis=0, initial=np.inf)
@@ -129,11 +125,8 @@ class Uniform:
         rows = complete(data, [column], "Uniform")
         if isinstance(rows.schema[column], Finite):
             raise DataError(f"Uniform is about numbers, and {column!r} has states; declare it Real where they are numbers")
-
-        def step(batch: Any) -> Extremes:
-            return self._extremes(batch.columns[column], batch.weight, batch.start)
-
-        return rows.fold(step, threads=threads)  # type: ignore[no-any-return]
+        extremes: Extremes = rows.fold(lambda batch: self.statistic(batch.columns[column], batch.weight), threads=threads)
+        return extremes
 
     def estimate(self, statistic: Extremes) -> Self:
         """From the smallest row to the largest: any narrower density gives some row none."""

@@ -59,7 +59,7 @@ class EmpiricalBayes:
             raise FitError("EmpiricalBayes takes one prior; of several, each has its own: (EmpiricalBayes(BDeu()), BGe())")
         if type(self.prior).__name__ not in NUMBERS:
             raise FitError(f"EmpiricalBayes chooses the strength of {listed(NUMBERS, style='str')}; {_without(self.prior)}")
-        if not (np.isfinite(self.highest) and 0.0 < self.lowest < self.highest):
+        if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
             raise FitError(f"EmpiricalBayes needs 0 < lowest < highest, not {self.lowest!r} and {self.highest!r}")
 
     @property
@@ -190,6 +190,11 @@ def highest_point(f: Callable[[float], float], low: float, high: float, n: int =
     top = max(value for value, _ in best)
     near = 1e-12 * (1.0 + abs(top))
     return float(next(x for value, x in best if value >= top - near))
+
+
+def is_number(x: object) -> bool:
+    """Whether this is a number; True and False are none."""
+    return isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
 
 
 def _without(prior: Any) -> str:

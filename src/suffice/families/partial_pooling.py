@@ -1,7 +1,7 @@
 """Partial pooling over groups: the rows of a table that differ only in the group are drawn around a mean of their own.
 
     prior     θ[u, g, ·] ~ Dirichlet(s m[u, ·]), independent over groups g: a mean for each configuration u of the other parents
-    chosen    s by the evidence of the whole node, Σᵤ ln p(N[u, ·, ·] | s, m[u, ·]), each m[u, ·] by that of its own rows
+    chosen    argmax over s and m of Σᵤ [ln p(N[u, ·, ·] | s, m[u, ·]) + Σₓ ln m[u, x] / K], the objective of `pooling.py`
 
 The groups are the states of a parent, or the places of a list of columns. Strength and means are chosen once, when the prior
 meets the graph, and then held to be known (empirical Bayes): intervals are those of a Dirichlet prior s m.
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.families.empirical_bayes import Node, believed, chosen, highest_point
-from suffice.families.pooling import ALONE, LOWEST, highest, pooled
+from suffice.families.empirical_bayes import Node, believed, chosen
+from suffice.families.pooling import common_strength, pooled
 from suffice.families.priors import imagined
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
@@ -151,21 +151,8 @@ def common(counts: Array, strength: float | None = None) -> tuple[float, Array]:
     >>> s, m.round(2)
     (4.0, array([[0.45, 0.55]]))
     """
-    if strength is None:
-        strength = pooled(counts[0]).strength if len(counts) == 1 else _strength(counts)
+    strength = common_strength(counts) if strength is None else strength
     return strength, np.array([pooled(rows, strength).mean for rows in counts])
-
-
-def _strength(counts: Array) -> float:
-    """The strength of the highest evidence of all configurations together; 1 where no two groups ever meet in one."""
-    seen = [rows for rows in counts if np.count_nonzero(rows.sum(axis=1)) > 1]
-    if not seen:
-        return ALONE
-
-    def evidence(log_s: float) -> float:
-        return float(sum(pooled(rows, float(np.exp(log_s))).log_evidence for rows in seen))
-
-    return min(float(np.exp(highest_point(evidence, np.log(LOWEST), np.log(highest(counts)), n=15))), highest(counts))
 
 
 def finite(variable: Variable, child: str) -> Finite:

@@ -14,6 +14,7 @@ Natural Language Engineering 1, p. 289.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -63,8 +64,22 @@ def pooled(counts: Any, strength: float | None = None, mean: Any = None) -> Pool
         s = ALONE if s is None else s
     if s is None and rows.n_rows == 0:
         s = ALONE
-    best = _chosen(rows, s, m)
-    return Pooled(best[0], best[1], rows.log_evidence(best[0], best[1]))
+    s = _strongest([_Profile(rows, m)]) if s is None else s
+    m = _mean_at(rows, s, np.full(rows.n_states, 1.0 / rows.n_states)) if m is None else m
+    return Pooled(s, m, rows.log_evidence(s, m))
+
+
+def common_strength(tables: Iterable[Any]) -> float:
+    """The strength that several tables of counts have in common, each around a mean of its own: of one, that of `pooled`.
+
+    Tables of which less than two rows hold data say nothing, and where all are such it is 1.
+
+    >>> one = [[8, 2], [3, 7], [6, 4], [1, 9]]
+    >>> round(common_strength([one]), 3), round(common_strength([one, [[5, 5], [0, 0]], [[10, 0], [9, 1]]]), 3)
+    (4.145, 4.882)
+    """
+    several = [rows for rows in (_Rows.of(_checked_counts(table)) for table in tables) if rows.n_rows > 1 and rows.n_states > 1]
+    return _strongest([_Profile(rows, None) for rows in several]) if several else ALONE
 
 
 def highest(counts: Any) -> float:
@@ -109,21 +124,22 @@ class _Rows:
         return float(cells @ self.times - log_gamma_step(np.full(len(self.total), s), self.total) @ self.total_times)
 
 
-def _chosen(rows: _Rows, s: float | None, m: Array | None) -> tuple[float, Array]:
-    if s is not None:
-        return s, _mean_at(rows, s, np.full(rows.n_states, 1.0 / rows.n_states)) if m is None else m
+def _strongest(profiles: Sequence[_Profile]) -> float:
+    """The strength where the sum of the objectives of some tables is largest."""
     from scipy.optimize import brentq
 
-    ends = np.log(LOWEST), np.log(max(rows.weight, 1.0))
+    def slope(log_s: float) -> float:
+        return sum(profile.slope(log_s) for profile in profiles)
+
+    most = max(sum(profile.rows.weight for profile in profiles), 1.0)
+    ends = np.log(LOWEST), np.log(most)
     grid = np.linspace(*ends, 2 + int(ends[1] - ends[0]))
-    profile = _Profile(rows, m)
-    slopes = [profile.slope(t) for t in grid]
+    slopes = [slope(t) for t in grid]
     falls = [i for i in range(len(grid) - 1) if slopes[i] > 0 >= slopes[i + 1]]
-    peaks = [brentq(profile.slope, grid[i], grid[i + 1], xtol=1e-11) for i in falls]
+    peaks = [brentq(slope, grid[i], grid[i + 1], xtol=1e-11) for i in falls]
     peaks += [grid[0]] * (slopes[0] <= 0) + [grid[-1]] * (slopes[-1] > 0)
-    best = max(peaks, key=profile.height)
-    exact = {grid[0]: LOWEST, grid[-1]: max(rows.weight, 1.0)}
-    return float(exact.get(best, np.exp(best))), profile.mean(best)
+    best = max(peaks, key=lambda log_s: sum(profile.height(log_s) for profile in profiles))
+    return float({grid[0]: LOWEST, grid[-1]: most}.get(best, np.exp(best)))
 
 
 class _Profile:
@@ -220,6 +236,7 @@ def _checked_mean(mean: Any, rows: _Rows) -> Array:
     m = np.asarray(mean, dtype=np.float64)
     if m.shape != (rows.n_states,) or not np.all(np.isfinite(m)) or np.any(m < 0) or abs(m.sum() - 1.0) > 1e-6:
         raise FitError(f"the mean of a HierarchicalDirichlet must be {rows.n_states} probabilities that sum to 1, not {mean!r}")
-    if np.any((m == 0) & (rows.by_state(rows.value) > 0)):
-        raise FitError(f"the mean {mean!r} rules out state number {int(np.argmin(m))}, which the counts hold")
+    denied = np.flatnonzero((m == 0) & (rows.by_state(rows.value) > 0))
+    if len(denied):
+        raise FitError(f"the mean {mean!r} rules out state number {denied[0]}, which the counts hold")
     return m if abs(m.sum() - 1.0) <= 1e-12 else np.asarray(m / m.sum())

@@ -84,7 +84,7 @@ def with_regressions(
     >>> from suffice.families.responses import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
-    array([1.99])
+    array([1.98])
     """
     if isinstance(data, Statistics):
         return _tabled_regressions(dag, data, prior, how, families, shared)

@@ -231,6 +231,12 @@ class Marginals(Mapping[str, Any]):
         result._reals = {n: r for n, r in self._reals.items() if n in kept}
         return result
 
+    def with_numbers(self, more: Mapping[str, Any], names: Iterable[str]) -> Marginals:
+        """The same with the distributions of more numbers; all nodes in the order of `names`."""
+        result = self.in_order(n for n in names if n in self or n in more)
+        result._reals = {**self._reals, **more}
+        return result
+
     def __getitem__(self, name: str) -> Any:
         if name in self._reals:
             return self._reals[name]

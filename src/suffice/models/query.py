@@ -239,13 +239,21 @@ def _marginals_beside_regressions(bn: BayesNet, evidence: Observed) -> Marginals
 
     names = answerable(bn, *_observed_in(bn, evidence))
     small, known = without_regressions(bn, names, evidence)
-    left_out = [n for n in bn if n not in names]
+    numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
+    left_out = [n for n in bn if n not in names and n not in numbers]
     if left_out:
         note(
             f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
             f"distribution; draw it with query({left_out[0]!r}, ..., method=LikelihoodWeighting())"
         )
-    return hybrid.marginals(small, known).only(names)
+    return hybrid.marginals(small, known).only(names).with_numbers(numbers, bn)
+
+
+def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture | None:
+    try:
+        return _regressed(bn, name, evidence) if _is_number_without_rates(bn, name) else None
+    except NoFormula:
+        return None
 
 
 def log_prob_of(bn: BayesNet, given: Given) -> float:
