@@ -107,6 +107,7 @@ _HOME = {
     "Real": "variables",
     "Regression": "families.written_regression",
     "RegressionCpd": "families.regression_cpd",
+    "RegressionMixture": "models.regression_mixture",
     "Request": "statistics",
     "Require": "structure.constraints",
     "Run": "iteration",
@@ -247,6 +248,7 @@ __all__ = [
     "Real",
     "Regression",
     "RegressionCpd",
+    "RegressionMixture",
     "Request",
     "Require",
     "Run",
@@ -332,6 +334,7 @@ if TYPE_CHECKING:
     from suffice.models.divergence import entropy, kl
     from suffice.models.mixture import Mixture
     from suffice.models.poisson_mixture import PoissonMixture
+    from suffice.models.regression_mixture import RegressionMixture
     from suffice.models.samples import Samples
     from suffice.recipes.bootstrap import bootstrap
     from suffice.recipes.classifiers import naive_bayes

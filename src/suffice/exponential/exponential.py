@@ -15,7 +15,7 @@ from suffice.exponential.family import Family, generator
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.lomax import Lomax
 from suffice.exponential.shapes import keep, vectors
-from suffice.exponential.special import excess_over_log, log_gamma_step, log_growth
+from suffice.exponential.special import log_gamma_step, log_growth, ratio_excess
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import bounded, observed, plain
 
@@ -99,8 +99,7 @@ class Exponential(Family):
         """r − 1 − ln r, where r = λ₂/λ₁."""
         self._comparable(other)
         mine, yours = self._need("rate"), other._need("rate")
-        with np.errstate(over="ignore"):
-            return plain(excess_over_log((yours - mine) / mine))
+        return plain(ratio_excess(yours, mine))
 
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """λ ~ Gamma(count + 1, total)."""

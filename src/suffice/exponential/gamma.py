@@ -15,14 +15,13 @@ from suffice.errors import FitError, ModelError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.saddle import log_poisson
+from suffice.exponential.saddle import deviance, log_poisson
 from suffice.exponential.shapes import keep, vectors
 from suffice.exponential.special import (
     HALF_LOG_2PI,
-    excess_over_log,
     inverse_log_minus_digamma,
-    log_gamma_step,
     log_minus_digamma,
+    stirling_divergence,
     stirling_rest,
 )
 from suffice.exponential.statistic import Array, Totals
@@ -158,9 +157,8 @@ class Gamma(FamilyAndPrior):
         """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
         self._comparable(other)
         (a, b), (c, d) = self._both(None), other._both(None)
-        shapes = log_gamma_step(a, c - a) - (c - a) * (np.log(a) - log_minus_digamma(a))
-        # a(r − 1) − c ln r − (c − a) ln … is gathered as a(r − 1 − ln r) + (a − c) ln r, r = d/b: no large terms for like rates.
-        return plain(np.maximum(shapes + a * excess_over_log((d - b) / b) + (a - c) * np.log(d / b), 0.0))
+        # With m = E₁[x] b₂, it is c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
+        return plain(np.maximum(_deviance_of_shapes(c, a, b, d) + stirling_divergence(a, c), 0.0))
 
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total[..., 1:]
@@ -168,3 +166,15 @@ class Gamma(FamilyAndPrior):
     def _both(self, eta: Any) -> tuple[Array, Array]:
         member = self if eta is None else self.from_natural(eta)
         return member._need("shape"), member._need("rate")
+
+
+def _deviance_of_shapes(c: Array, a: Array, b: Array, d: Array) -> Array:
+    """c ln c/m − c + m, m = a d/b, also where d/b is beyond a double."""
+    with np.errstate(over="ignore", under="ignore"):
+        m = a * (d / b)
+        alike = (np.abs(c - a) < 0.5 * a) & (np.abs(d - b) < 0.5 * b)
+        # c − m of like members is a small difference of small differences, not of c and m.
+        gap = np.where(alike, (c - a) - a * ((d - b) / b), c - m)
+    tiny = m < 1e-290
+    far = c * (np.log(c) - np.log(a) - np.log(d) + np.log(b)) - c + m
+    return np.where(tiny, far, deviance(c, np.where(tiny, 1.0, m), np.where(tiny, 0.0, gap)))

@@ -172,8 +172,13 @@ class MultivariateNormal(Family):
             raise ModelError(f"normals of {mine.shape[-1]} and of {yours.shape[-1]} components have no divergence")
         factor = other._factor
         gap = factor.root @ (self._need("covariance") - other._need("covariance")) @ np.swapaxes(factor.root, -1, -2)
-        shapes = excess_over_log(np.linalg.eigvalsh(gap)).sum(axis=-1)
-        return plain(0.5 * (shapes + (factor.whitened(mine - yours) ** 2).sum(axis=-1)))
+        off = np.linalg.eigvalsh(gap)
+        # r − 1 has the digits where the two are alike; far from that the trace and the determinants have.
+        alike = (np.abs(off) < 0.5).all(axis=-1)
+        like = excess_over_log(np.where(alike[..., None], off, 0.0)).sum(axis=-1)
+        traced = ((factor.root @ (self._factor.scale[..., :, None] * self._factor.lower)) ** 2).sum(axis=(-2, -1))
+        unlike = traced - mine.shape[-1] - (self._factor.log_det - factor.log_det)
+        return plain(0.5 * (np.where(alike, like, unlike) + (factor.whitened(mine - yours) ** 2).sum(axis=-1)))
 
     def conjugate(self, total: Any, count: Any) -> NormalInverseWishart:
         """The mean total/count; on the covariance an inverse Wishart of count + d + 2 degrees of freedom."""

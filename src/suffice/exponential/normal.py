@@ -18,7 +18,7 @@ from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.normal_inverse_gamma import NormalInverseGamma
 from suffice.exponential.shapes import finite, keep, vectors
-from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
+from suffice.exponential.special import HALF_LOG_2PI, ratio_excess
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.student_t import StudentT
 from suffice.exponential.values import bounded, observed, plain
@@ -134,7 +134,7 @@ class Normal(FamilyAndPrior):
         self._comparable(other)
         (mean, v), (to, w) = self._both(None), other._both(None)
         with np.errstate(over="ignore"):
-            return plain(0.5 * (excess_over_log((v - w) / w) + (mean - to) ** 2 / w))
+            return plain(0.5 * (ratio_excess(v, w) + (mean - to) ** 2 / w))
 
     def conjugate(self, total: Any, count: Any) -> NormalInverseGamma:
         """The mean total₁/count; on the variance an inverse gamma of shape (count + 3)/2."""

@@ -15,7 +15,7 @@ from suffice.exponential.family import Family
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.normal import Normal
 from suffice.exponential.shapes import broadcast, finite, keep, rows_of_several, vectors
-from suffice.exponential.special import HALF_LOG_2PI, excess_over_log, log_gamma_step, log_growth
+from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth, ratio_excess
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.student_t import StudentT
 from suffice.exponential.values import bounded, observed, plain
@@ -99,8 +99,7 @@ class NormalKnownMean(Family):
         """½ (r − 1 − ln r), where r = v₁/v₂."""
         self._comparable(other)
         mine, yours = self._need("variance"), other._need("variance")
-        with np.errstate(over="ignore"):
-            return plain(0.5 * excess_over_log((mine - yours) / yours))
+        return plain(0.5 * ratio_excess(mine, yours))
 
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """1/v ~ Gamma(count/2 + 1, total/2)."""

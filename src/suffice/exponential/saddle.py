@@ -25,25 +25,28 @@ NEAR = 0.1
 """Where x and m differ by less than this part of their sum, the series of D is shorter than its rounding."""
 
 
-def deviance(x: Any, m: Any) -> Array:
+def deviance(x: Any, m: Any, gap: Any = None) -> Array:
     """D(x, m) = x ln(x/m) − x + m ≥ 0 of two numbers from 0 up: inf where m is 0 and x is not, m where x is 0.
+
+    `gap` is x − m, if it is known better than to the rounding of x and m.
 
     >>> deviance([1e8, 0.0, 2.0], [1e8 + 1.0, 2.0, 0.0])
     array([4.99999997e-09, 2.00000000e+00,            inf])
     """
     x, m = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(m, dtype=np.float64))
-    near = np.abs(x - m) < NEAR * (x + m)
-    a, b = np.where(near, x, 1.0), np.where(near, m, 1.0)
-    v = (a - b) / (a + b)
+    gap = x - m if gap is None else gap
+    near = np.abs(gap) < NEAR * (x + m)
+    a, b, step = np.where(near, x, 1.0), np.where(near, m, 1.0), np.where(near, gap, 0.0)
+    v = step / (a + b)
     # x ln(x/m) = 2x artanh v; the first term of its series is taken together with m − x.
-    series, power = (a - b) * v, a * v
+    series, power = step * v, a * v
     for k in range(3, 21, 2):
         power = power * v * v
         series = series + 2.0 * power / k
     positive = np.where((x > 0.0) & ~near, x, 1.0)
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         far = np.where(x > 0.0, positive * (np.log(positive) - np.log(m)) - x + m, m)
-    return np.asarray(np.where(near, series, far))
+    return np.asarray(np.where(near, series, np.where(m == np.inf, np.inf, far)))
 
 
 def log_poisson(x: Any, m: Any) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.errors import FitError
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.saddle import deviance, log_poisson
-from suffice.exponential.special import HALF_LOG_2PI, LARGE, log_minus_digamma, stirling_rest
+from suffice.exponential.special import HALF_LOG_2PI, log_minus_digamma, stirling_divergence, stirling_rest
 from suffice.exponential.statistic import Array
 from suffice.exponential.values import plain
 
@@ -106,29 +106,22 @@ def entropy(alpha: Array) -> Array:
 
 
 def divergence(alpha: Array, beta: Array) -> Array:
-    """KL(Dirichlet(α) ‖ Dirichlet(β)) = Σ B(βᵢ, αᵢ) − B(Σβ, Σα), where B(z, w) = ln Γ(z) − ln Γ(w) − (z − w) ψ(w) ≥ 0.
+    """KL(Dirichlet(α) ‖ Dirichlet(β)) = Σ K(βᵢ, αᵢ) − K(B, A), where K(z, w) = ln Γ(z) − ln Γ(w) − (z − w) ψ(w), B = Σβ.
+
+    With K(z, w) = z ln z/w − z + w and what Stirling's formula leaves, it is Σ D(βᵢ, B αᵢ/A) and these: no term is large.
 
     >>> float(divergence(np.array([2.0, 3.0]), np.array([2.0, 3.0])))
     0.0
     """
-    together = _bregman(beta.sum(axis=-1), alpha.sum(axis=-1))
-    return np.asarray(np.maximum(_bregman(beta, alpha).sum(axis=-1) - together, 0.0))
+    A, B = alpha.sum(axis=-1, keepdims=True), beta.sum(axis=-1, keepdims=True)
+    m, off = B * (alpha / A), beta - alpha
+    alike = (np.abs(off) < 0.5 * alpha).all(axis=-1, keepdims=True)
+    gap = np.where(alike, off - off.sum(axis=-1, keepdims=True) * (alpha / A), beta - m)
+    rests = stirling_divergence(alpha, beta).sum(axis=-1) - stirling_divergence(A, B)[..., 0]
+    return np.asarray(np.maximum(deviance(beta, m, gap).sum(axis=-1) + rests, 0.0))
 
 
 def _smooth(z: Array) -> Array:
     """G(z) = ½ ln 2πz + S(z) + (z − 1)(ln z − ψ(z)), S being what Stirling's formula leaves of ln Γ(z)."""
     return np.asarray(0.5 * np.log(z) + HALF_LOG_2PI + stirling_rest(z) + (z - 1.0) * log_minus_digamma(z))
 
-
-def _bregman(z: Array, w: Array) -> Array:
-    """ln Γ(z) − ln Γ(w) − (z − w) ψ(w), of large arguments by Stirling's formula."""
-    from scipy.special import digamma, gammaln
-
-    z, w = np.broadcast_arrays(z, w)
-    large = np.minimum(z, w) >= LARGE
-    a, b = np.where(large, z, LARGE), np.where(large, w, LARGE)
-    # ψ(w) = ln w − 1/2w − d(w)
-    curve = log_minus_digamma(b) - 0.5 / b
-    series = deviance(a, b) + deviance(b, a) / (2.0 * b) + stirling_rest(a) - stirling_rest(b) + (a - b) * curve
-    c, d = np.where(large, 1.0, z), np.where(large, 1.0, w)
-    return np.where(large, series, gammaln(c) - gammaln(d) - (c - d) * digamma(d))

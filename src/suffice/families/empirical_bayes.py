@@ -31,6 +31,9 @@ Node = tuple[Variable, Sequence[Variable], Any]
 NUMBERS = {"BDeu": "ess", "BDe": "ess", "Dirichlet": "alpha", "Gamma": "shape", "NormalInverseGamma": "count"}
 """The number of a prior that says how much it is worth, by the prior's type."""
 
+LEAST = 1e-6
+"""Rows that weigh less together say nothing beyond rounding."""
+
 
 @dataclass(frozen=True)
 class EmpiricalBayes:
@@ -77,10 +80,18 @@ class EmpiricalBayes:
         spoken = [node for node in nodes if first.imagine(*node[:2]) is not None]
         if not spoken:
             return self.prior
+        if statistics.weight < LEAST:
+            raise FitError(
+                f"the rows weigh {statistics.weight:g} together, too little to choose {self.number} by: give it, as in "
+                f"{type(self.prior).__name__}({self.number}=1)"
+            )
+        # of a tie the first node has seen what all have: the defaults of the prior come from that, too
+        own = [({v.name: v for v in (child, *parents)}, Statistics([seen], seen.total)) for child, parents, seen in spoken]
 
         def evidence(x: float) -> float:
-            prior = self._at(x).bind(variables, statistics)
-            return float(sum(family_of(c, p).log_evidence(c, seen, prior.imagine(c, p)) for c, p, seen in spoken))
+            priors = [self._at(x).bind(*data) for data in own]
+            parts = zip(spoken, priors, strict=True)
+            return float(sum(family_of(c, p).log_evidence(c, seen, prior.imagine(c, p)) for (c, p, seen), prior in parts))
 
         x = best_number(evidence, self.lowest, self.highest)
         if x in (self.lowest, self.highest):

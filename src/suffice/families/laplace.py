@@ -151,7 +151,7 @@ class Laplace:
         """
         theta = softmax(eta)
         d = step - (theta * step).sum(axis=-1, keepdims=True)
-        bent = np.log1p((theta * _bend(d)).sum(axis=-1))
+        bent = np.log1p((theta * bend(d)).sum(axis=-1))
         seen = (self.residual(theta) * d).sum(axis=-1) - self.total[:, 0] * bent
         return np.asarray(seen - (step * (eta - self.mean + 0.5 * step)).sum(axis=-1) / self.variance)
 
@@ -188,7 +188,7 @@ def _log_softmax(eta: Array) -> Array:
     return np.asarray(below - np.log1p(others.sum(axis=-1, keepdims=True)))
 
 
-def _bend(d: Array) -> Array:
+def bend(d: Array) -> Array:
     """eᵈ − 1 − d, by its series where the difference would cancel."""
     small = np.where(np.abs(d) < 0.05, d, 0.0)
     series = small**2 / 2 * (1 + small / 3 * (1 + small / 4 * (1 + small / 5 * (1 + small / 6 * (1 + small / 7)))))

@@ -1,35 +1,42 @@
-"""Draws from the posterior of rows with a logistic-normal prior: around the mode, and weighted by what the posterior really is.
+"""Draws from the posterior of rows with a logistic-normal prior: exact ones, up to the width of a grid.
 
-The normal of `Laplace` is too narrow on the side of small probabilities: a state that was never seen may be as rare as the prior
-allows. So half of the draws come from that normal, and half from a wider one in which the data counts for a quarter:
+Laplace's normal is no guide to a state that was never seen, which may be as rare as the prior allows. But with one more variable,
+of which p(ρ | η) is that of the logarithm of a Gamma(N, Σ exp η), the effects η of a row become independent:
 
-    η̂ + step,   step ~ q = ½ Normal(0, A₁⁻¹) + ½ Normal(0, A_¼⁻¹),   A_c = c N (diag θ − θθᵀ) + I/v
-    weight       exp(ℓ(η̂ + step) − ℓ(η̂)) / q(step)
+    p(ρ, η | n) ∝ exp(N ρ − Σ exp(ρ + ηₖ) + Σ nₖ ηₖ − Σ (ηₖ − mₖ)² / 2v),     N = Σ nₖ
 
-(importance sampling from a defensive mixture: Hesterberg 1995, Technometrics 37, p. 185). Quantiles take quasi-random points,
-always the same; where too few draws carry the weight (many states and a large variance) those of the first normal are taken.
+Its mode is η̂ of `Laplace` with exp(ρ̂ + η̂ₖ) = N θₖ = λₖ. For ρ = ρ̂ + δ each effect is largest where ρ + ηₖ = ρ̂ + η̂ₖ + eₖ,
+
+    vλₖ (exp eₖ − 1) + eₖ = δ
+    p(ρ, η)       there is  exp(−Σ λₖ bend(eₖ) − Σ (eₖ − δ)² / 2v) of that at the mode,    bend(d) = exp d − 1 − d
+    p(ηₖ | ρ)     at a distance d from there  ∝ exp(−λₖ exp(eₖ) bend(d) − d² / 2v)
+
+in which no large numbers cancel. So p(ρ) is one integral over a line for each state, and both ρ and η | ρ are drawn by the inverse of
+their distribution functions. Quantiles take quasi-random points, always the same.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from suffice.families.laplace import NUMBERS, Laplace, softmax
+from suffice.families.laplace import NUMBERS, Laplace, bend, softmax
 
 Array = npt.NDArray[np.float64]
-
-SHARES = np.array([1.0, 0.25])
-"""How much the data counts in each of the two normals."""
 
 POINTS = 2048
 """Points of a quantile, a power of two."""
 
-CANDIDATES = 8
-"""Proposals from which one random draw is taken."""
+NODES = 32
+"""Values of ρ."""
 
-ENOUGH = 50.0
-"""Effective draws (Kish) from which on weights are trusted."""
+SIDE = 32
+"""Intervals on each side of the mode of an effect."""
+
+DEEP = 35.0
+"""A density is followed down to exp(−DEEP) of its maximum."""
 
 
 def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
@@ -40,84 +47,195 @@ def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
     (array([[0.06, 0.06]]), array([[0.94, 0.94]]))
     """
     ends = np.empty((2, *rows.counts.shape))
-    normals = spread_out(rows.counts.shape[1] + 1)
-    size = max(1, NUMBERS // normals.size)
-    for i in range(0, len(rows.counts), size):
-        ends[:, i : i + size] = _of_block(rows.some(np.arange(len(rows.counts))[i : i + size]), normals, tail)
+    points = spread_out(rows.counts.shape[1] + 1)[:, None]
+    for some in _blocks(rows, len(points)):
+        ends[:, some] = _of_block(rows.some(some), points, tail)
     return ends[0], ends[1]
 
 
 def drawn(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
-    """n random draws of each row: [n, row, state]. Each is one of a few candidates, by their weights.
+    """n random draws of each row: [n, row, state].
 
     >>> drawn(Laplace(np.array([[8.0, 2.0]]), np.zeros(2), 1.0), 1000, np.random.default_rng(0)).mean(axis=0).round(1)
     array([[0.7, 0.3]])
     """
+    points = rng.random((n, len(rows.counts), rows.counts.shape[1] + 1))
+    theta = np.empty((n, *rows.counts.shape))
+    for some in _blocks(rows, n):
+        theta[:, some] = _at(rows.some(some), points[:, some])
+    return theta
+
+
+def _blocks(rows: Laplace, n: int) -> list[npt.NDArray[np.intp]]:
     U, K = rows.counts.shape
-    share = np.repeat(SHARES, CANDIDATES // 2)[:, None, None, None]
-    step = _steps(rows, rng.standard_normal((CANDIDATES, n, U, K + 1)), share)
-    chosen = np.argmax(_log_weights(rows, step) + rng.gumbel(size=(CANDIDATES, n, U)), axis=0)
-    return softmax(rows.effects + np.take_along_axis(step, chosen[None, ..., None], axis=0)[0])
+    size = max(1, NUMBERS // (K * max(n, 2 * NODES * SIDE)))
+    return [np.arange(i, min(i + size, U)) for i in range(0, U, size)]
 
 
-def _of_block(rows: Laplace, normals: Array, tail: float) -> Array:
+def _of_block(rows: Laplace, points: Array, tail: float) -> Array:
     """States take their turn by their counts, so that permuting them permutes the ends; states that are equal have equal ends."""
     means = np.broadcast_to(rows.mean, rows.counts.shape)
     order = np.lexsort((means, rows.counts), axis=1)
     counts, means = np.take_along_axis(rows.counts, order, axis=1), np.take_along_axis(means, order, axis=1)
-    ends = _weighted_ends(Laplace(counts, means, rows.variance), normals, tail)
+    theta = np.sort(_at(Laplace(counts, means, rows.variance), points), axis=0)
+    place = int(tail * len(theta))
+    ends = theta[[place, len(theta) - 1 - place]]
     other = (np.diff(counts, axis=1) != 0) | (np.diff(means, axis=1) != 0)
     group = np.cumsum(np.insert(other, 0, True, axis=1)) - 1
     equal = np.array([(np.bincount(group, end.reshape(-1)) / np.bincount(group))[group].reshape(end.shape) for end in ends])
     return np.take_along_axis(equal, np.argsort(order, axis=1)[None], axis=2)
 
 
-def _weighted_ends(rows: Laplace, normals: Array, tail: float) -> Array:
-    # every second point of a Sobol sequence lies in one half of the space, but each half of the sequence is all over it
-    share = np.repeat(SHARES, len(normals) // 2)[:, None, None]
-    step = _steps(rows, normals[:, None], share)
-    log_weight = _log_weights(rows, step)
-    weight = np.exp(log_weight - log_weight.max(axis=0))
-    weight /= weight.sum(axis=0)
-    plain = np.broadcast_to((share[:, :, 0] == 1.0) / (share == 1.0).sum(), weight.shape)
-    weight = np.where(1.0 / (weight**2).sum(axis=0) >= ENOUGH, weight, plain)
-    theta = softmax(rows.effects + step)
-    order = np.argsort(theta, axis=0)
-    below = np.cumsum(np.take_along_axis(np.broadcast_to(weight[..., None], theta.shape), order, axis=0), axis=0)
-    places = [np.minimum((below < q).sum(axis=0), len(theta) - 1) for q in (tail, 1.0 - tail)]
-    return np.array([np.take_along_axis(theta, np.take_along_axis(order, p[None], axis=0), axis=0)[0] for p in places])
+def _at(rows: Laplace, points: Array) -> Array:
+    """θ at points of the unit cube [point, row (or 1), state + 1], the last of which says which ρ."""
+    U, K = rows.counts.shape
+    effects, weight = _spread(rows)
+    points = np.broadcast_to(points, (len(points), U, K + 1))
+    node, _ = _found(weight, np.broadcast_to(np.arange(U), points.shape[:2]), points[..., -1])
+    table = node[..., None] * K + np.arange(K)
+    return softmax(rows.effects + effects.moved.reshape(-1)[table] + effects.distances(table, points[..., :-1]))
 
 
-def _steps(rows: Laplace, normals: Array, share: Array) -> Array:
-    """Steps from the mode: D^(−½) z + √(cN) D⁻¹ θ z₀ / √(1 − cN θᵀ D⁻¹ θ) with D = cN θ + 1/v has the covariance A_c⁻¹."""
-    known = share * rows.total * rows.probs
-    D = known + 1.0 / rows.variance
-    rest = (rows.probs / (1.0 + rows.variance * known)).sum(axis=-1, keepdims=True)
-    common = np.sqrt(share * rows.total / rest) * rows.probs / D
-    return np.asarray(normals[..., :-1] / np.sqrt(D) + normals[..., -1:] * common)
+def _spread(rows: Laplace) -> tuple[_Effects, Array]:
+    """The effects given values of ρ that are evenly spread over where the posterior is, and the weights of these [row, node]."""
+    low, high = (_far(rows, way) for way in (-1.0, 1.0))
+    for _ in range(2):  # the first grid may be much wider than what it looks for
+        delta = np.linspace(low, high, NODES, axis=1)
+        effects = _Effects(rows, delta)
+        height = effects.log_density
+        there = height > height.max(axis=1, keepdims=True) - DEEP
+        first, last = np.argmax(there, axis=1), NODES - 1 - np.argmax(there[:, ::-1], axis=1)
+        every = np.arange(len(delta))
+        low, high = delta[every, np.maximum(first - 1, 0)], delta[every, np.minimum(last + 1, NODES - 1)]
+    weight = np.exp(height - height.max(axis=1, keepdims=True))
+    weight[:, [0, -1]] /= 2.0
+    step = (delta[:, -1] - delta[:, 0]) / (NODES - 1)
+    # left of the prior's reach p(ρ) is exp(N ρ), and the effects do not depend on ρ
+    left = 2.0 * weight[:, 0] / np.maximum(rows.total[:, 0] * step, 1e-300)
+    weight[:, 0] += np.where(delta[:, 0] <= _reach(rows), left, 0.0)
+    return effects, weight
 
 
-def _log_weights(rows: Laplace, step: Array) -> Array:
-    d = step - (rows.probs * step).sum(axis=-1, keepdims=True)
-    seen, before = rows.total[:, 0] * (rows.probs * d**2).sum(axis=-1), (step**2).sum(axis=-1) / rows.variance
-    parts = [0.5 * (_log_det(rows, c) - c * seen - before) for c in SHARES]
-    return np.asarray(rows.gain(rows.effects, step) - np.logaddexp(*parts))
+def _far(rows: Laplace, way: float) -> Array:
+    """A distance of ρ from the mode, to one side, at which its density is nothing, by doubling."""
+    known = _known(rows)
+    step = way / np.sqrt((known / (1.0 + rows.variance * known)).sum(axis=1))
+    end, top = _reach(rows), np.full(len(step), -np.inf)
+    at = np.maximum(step, end) if way < 0 else np.maximum(end, 0.0) + step
+    for _ in range(100):
+        height = _Effects(rows, at[:, None]).log_density[:, 0]
+        top = np.maximum(top, height)
+        more = (height > top - DEEP) & (at > end)
+        if not more.any():
+            break
+        at = np.where(more, np.maximum(2.0 * at, end) if way < 0 else 2.0 * at, at)
+    return at
 
 
-def _log_det(rows: Laplace, share: float) -> Array:
-    """ln det v A_c."""
-    known = share * rows.variance * rows.total * rows.probs
-    return np.asarray(np.log1p(known).sum(axis=1) + np.log((rows.probs / (1.0 + known)).sum(axis=1)))
+def _known(rows: Laplace) -> Array:
+    """λ = N θ; a row without data is as one with next to none."""
+    return np.asarray(np.maximum(rows.total, 1e-12) * rows.probs)
+
+
+def _reach(rows: Laplace) -> Array:
+    """The ρ − ρ̂ left of which the data has no say: there exp(ρ + η) is nothing for all that the prior holds possible."""
+    known = _known(rows)
+    return np.asarray((-25.0 - 9.0 * np.sqrt(rows.variance) - np.log(known) - rows.variance * known).min(axis=1))
+
+
+@dataclass(eq=False)
+class _Effects:
+    """The densities of the effects of rows, given some ρ − ρ̂ [row, node], as lines between points in ln p.
+
+    `moved` is e; `log_density` is ln p(ρ) up to a constant of the row.
+    """
+
+    rows: Laplace
+    delta: Array
+
+    def __post_init__(self) -> None:
+        known, v = _known(self.rows)[:, None], self.rows.variance
+        self.moved = e = _moved(v * known, self.delta[..., None])
+        log_rate = np.log(known) + e
+        self.left, self.right = _reaches(log_rate, v)
+        at, height = self._points(log_rate)
+        width, rise = np.diff(at, axis=-1), np.diff(height, axis=-1)
+        # ∫ exp over a line: width · (exp b − exp a) / (b − a), from its higher end
+        self.mass = width * np.exp(np.maximum(height[..., 1:], height[..., :-1])) * _mean_of_line(np.abs(rise))
+        self.at, self.rise, self.width = at, rise, width
+        mode = known * bend(e) + (e - self.delta[..., None]) ** 2 / (2.0 * v)
+        self.log_density = np.asarray((np.log(self.mass.sum(axis=-1)) - mode).sum(axis=-1))
+
+    def _points(self, log_rate: Array) -> tuple[Array, Array]:
+        """Points on both sides of the mode, denser at the mode and at the ends, where there may be a cliff; and ln p there."""
+        t = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, SIDE + 1))
+        d = np.concatenate([-self.left[..., None] * t[:0:-1], self.right[..., None] * t], axis=-1)
+        L = log_rate[..., None]
+        far = np.abs(d) >= 0.05
+        bent = np.where(far, np.exp(np.minimum(L + d, 700.0)) - np.exp(L) * (1.0 + d), np.exp(L) * bend(np.where(far, 0.0, d)))
+        return d, np.maximum(-bent - d**2 / (2.0 * self.rows.variance), -700.0)
+
+    def distances(self, table: npt.NDArray[np.intp], points: Array) -> Array:
+        """The points of these tables, one for each row, node and state, below which such shares of their mass lie."""
+        i, share = _found(self.mass.reshape(-1, 2 * SIDE), table, points)
+        from_left = self.at[..., :-1].reshape(-1)[i]
+        return np.asarray(from_left + self.width.reshape(-1)[i] * _along(self.rise.reshape(-1)[i], share))
+
+
+def _found(mass: Array, table: npt.NDArray[np.intp], points: Array) -> tuple[npt.NDArray[np.intp], Array]:
+    """Of tables of masses [table, piece] the pieces, counted through all tables, in which such shares of the mass are reached;
+    and how much of the piece it takes."""
+    pieces = mass.shape[1]
+    below = np.cumsum(mass, axis=1)
+    below /= below[:, -1:]
+    # all tables in one increasing line: table i from i to i + 1
+    i = np.searchsorted((below + np.arange(len(below))[:, None]).reshape(-1), table + points)
+    i = np.clip(i, table * pieces, (table + 1) * pieces - 1)
+    start = np.where(i % pieces == 0, 0.0, below.reshape(-1)[i - 1])
+    return i, np.clip((points - start) / np.maximum(below.reshape(-1)[i] - start, 1e-300), 0.0, 1.0)
+
+
+def _moved(c: Array, delta: Array) -> Array:
+    """e with c (exp e − 1) + e = δ: by Wright's ω, or where that cancels by its limit; then by Newton."""
+    from scipy.special import wrightomega
+
+    c, delta = np.broadcast_arrays(c, delta)
+    near = delta > -0.5 * c
+    e = np.where(near & (c > 1e4), np.log1p(np.maximum(delta / c, -0.5)), delta + c - wrightomega(np.log(c) + delta + c))
+    for _ in range(3):
+        e = e - (c * np.expm1(e) + e - delta) / (c * np.exp(e) + 1.0)
+    return np.asarray(e)
+
+
+def _reaches(log_rate: Array, variance: float) -> tuple[Array, Array]:
+    """How far to the left and to the right of its mode an effect has a density, at least."""
+    c = 2.0 * DEEP * np.exp(np.minimum(-log_rate, 200.0))
+    prior = np.sqrt(2.0 * DEEP * variance)
+    left = np.minimum(prior, c / 6.0 + np.sqrt(c**2 / 36.0 + c))
+    right = np.minimum(np.minimum(prior, np.sqrt(c)), np.maximum(1.2, np.log(3.0 * DEEP) - log_rate))
+    return left, right
+
+
+def _mean_of_line(fall: Array) -> Array:
+    """(1 − exp(−x)) / x."""
+    x = np.maximum(fall, 1e-12)
+    return np.asarray(-np.expm1(-x) / x)
+
+
+def _along(rise: Array, share: Array) -> Array:
+    """The x in [0, 1] below which a share of ∫ exp(rise · x) lies."""
+    up = np.where(np.abs(rise) < 1e-9, 1e-9, rise)
+    down, q = -np.abs(up), np.where(up > 0, 1.0 - share, share)
+    x = np.log1p(q * np.expm1(down)) / down
+    return np.asarray(np.where(up > 0, 1.0 - x, x))
 
 
 def spread_out(dimensions: int) -> Array:
-    """Standard normals in some dimensions, more even than random ones.
+    """Points of the unit cube, more even than random ones.
 
     >>> spread_out(3).shape
     (2048, 3)
     """
-    from scipy.special import ndtri
     from scipy.stats.qmc import Sobol
 
-    points = Sobol(dimensions, seed=0).random(POINTS)
-    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
+    return np.clip(np.asarray(Sobol(dimensions, seed=0).random(POINTS)), 1e-12, 1.0 - 1e-12)

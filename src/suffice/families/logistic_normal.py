@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, note
-from suffice.families.empirical_bayes import best_number
+from suffice.families.empirical_bayes import best_number, is_number
 from suffice.families.family import Estimate, Interval, Mode, checked_level
 from suffice.families.hierarchical import all_finite, in_order, rows_of
 from suffice.families.laplace import Laplace
@@ -47,7 +47,8 @@ class LogisticNormal:
     `estimate=Mode()` gives softmax of the mode of η (that of θ is another: modes depend on how one writes the parameters),
     `Mean()` the posterior mean of θ. Evidence and mean are Laplace approximations, exact without data and with many rows; with
     the default variance and two or three states ln p of a row of counts was found up to 0.06 too small, a mean up to 0.01 off;
-    with a variance of 5 up to 0.12 and 0.015. Intervals come from draws that are weighted by the exact posterior.
+    with a variance of 5 up to 0.12 and 0.015. Intervals come from 2048 even draws of the exact posterior, whatever the variance:
+    of a 95% one the tails were found to be 2.1 to 3.0% each.
 
     It needs complete rows: EM and mixtures take priors that imagine rows, such as `Dirichlet`.
 
@@ -62,9 +63,9 @@ class LogisticNormal:
 
     def __post_init__(self) -> None:
         for v in self.variance.values() if isinstance(self.variance, Mapping) else [self.variance]:
-            if v is not None and (not _is_number(v) or not 1e-12 <= v <= 1e12):
+            if v is not None and (not is_number(v) or not 1e-12 <= v <= 1e12):
                 raise FitError(f"the variance of LogisticNormal is a number between 1e-12 and 1e12, or None, not {v!r}")
-        if not isinstance(self.mean, Mapping) and not (_is_number(self.mean) and np.isfinite(self.mean)):
+        if not isinstance(self.mean, Mapping) and not (is_number(self.mean) and np.isfinite(self.mean)):
             raise FitError(f"the mean of LogisticNormal is a number or given by node, {{'y': [0.0, 1.5]}}, not {self.mean!r}")
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> LogisticNormal:
@@ -122,7 +123,7 @@ class LogisticNormal:
     def _mean(self, child: Variable) -> tuple[float, ...]:
         assert isinstance(child, Finite)
         given = self.mean.get(child.name, 0.0) if isinstance(self.mean, Mapping) else 0.0
-        if _is_number(given):
+        if is_number(given):
             return (0.0,) * child.n_states
         effects = in_order(given, child, "the mean of LogisticNormal")
         return tuple(float(x) for x in effects - effects.mean())
@@ -152,7 +153,7 @@ class LogisticBelief:
         return np.asarray(answer[back].reshape(sizes(seen.variables)))
 
     def interval(self, seen: Counts, level: float) -> Interval:
-        """The equal-tailed interval of each probability, by weighted draws around the mode of η."""
+        """The equal-tailed interval of each probability, by draws of the posterior; beyond a level of 0.999 they are too few."""
         rows, back = self._distinct(seen)
         lower, upper = quantiles(rows, (1.0 - checked_level(level)) / 2.0)
         shape = sizes(seen.variables)
@@ -179,10 +180,6 @@ def _by_evidence(table: Array, mean: Array) -> float:
     rows, times = np.unique(table, axis=0, return_counts=True)
 
     return best_number(lambda v: float(times @ Laplace(rows, mean, v).log_evidence), LOWEST, HIGHEST, 29)
-
-
-def _is_number(x: object) -> bool:
-    return isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
 
 
 def _names(given: object) -> list[str]:
