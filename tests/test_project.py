@@ -419,7 +419,7 @@ def test_a_projection_is_a_model_like_any() -> None:
     assert "projected from a network of 4 nodes" in found.model.fit_info
     assert found.model.sample(3, seed=0).num_rows == 3
     assert "KL(p‖model)" in found._repr_html_()
-    with pytest.raises(SufficeError, match="written down"):
+    with pytest.raises(SufficeError, match="keeps no statistics"):
         found.model.update(p.sample(5, seed=0))
 
 
