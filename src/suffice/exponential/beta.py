@@ -93,8 +93,7 @@ class Beta(FamilyAndPrior):
         return type(self)(both[..., 0], both[..., 1])
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        both = self._both(eta)
-        return plain(log_beta(both[..., 0], both[..., 1]))
+        return plain(log_beta(self._both(eta)))
 
     def gradient(self, eta: Any = None) -> Array:
         return shares.log_means(self._both(eta))

@@ -21,6 +21,7 @@ from suffice.exponential.dirichlet_mean import from_log_means
 from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval
+from suffice.exponential.saddle import log_beta
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import bounded, held, observed, plain
 
@@ -98,10 +99,7 @@ class Dirichlet(FamilyAndPrior):
         return type(self)(from_log_means(self._at(mu)))
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        from scipy.special import gammaln
-
-        alpha = self._alpha(eta)
-        return plain(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
+        return plain(log_beta(self._alpha(eta)))
 
     def gradient(self, eta: Any = None) -> Array:
         return shares.log_means(self._alpha(eta))

@@ -85,13 +85,55 @@ def log_negative_binomial(x: Any, shape: Any, p: Any, q: Any) -> Array:
     return np.asarray(np.log(a) - np.log(a + x) + log_binomial(a, a + x, p, q))
 
 
-def log_beta(a: Any, b: Any) -> Array:
-    """ln B(a, b) = ln Γ(a) + ln Γ(b) − ln Γ(a + b), a, b > 0.
+def log_beta(alpha: Any) -> Array:
+    """ln B(α) = Σ ln Γ(αᵢ) − ln Γ(Σα) along the last axis, α > 0: one that is large beside the others costs no digits.
 
-    >>> log_beta([2.0, 2.0], [1.0, 1e12])
+    >>> log_beta([[2.0, 1.0], [2.0, 1e12]])
     array([ -0.69314718, -55.26204223])
     """
     from scipy.special import gammaln
 
-    small, large = np.minimum(a, b), np.maximum(a, b)
-    return np.asarray(gammaln(small) - log_gamma_step(large, small))
+    ordered = np.sort(np.asarray(alpha, dtype=np.float64), axis=-1)
+    rest = ordered[..., :-1]
+    return np.asarray(gammaln(rest).sum(axis=-1) - log_gamma_step(ordered[..., -1], rest.sum(axis=-1)))
+
+
+def log_multinomial(x: Any) -> Array:
+    """ln (Σx)!/Π xᵢ! along the last axis, x ≥ 0, not only whole.
+
+    >>> np.exp(log_multinomial([2.0, 1.0, 1.0])).round(9)
+    np.float64(12.0)
+    """
+    from scipy.special import gammaln
+
+    ordered = np.sort(np.asarray(x, dtype=np.float64), axis=-1)
+    rest = ordered[..., :-1]
+    return np.asarray(log_gamma_step(ordered[..., -1] + 1.0, rest.sum(axis=-1)) - gammaln(rest + 1.0).sum(axis=-1))
+
+
+def log_polya(x: Any, alpha: Any) -> Array:
+    """ln n!/Π xᵢ! B(α + x)/B(α), n = Σx, along the last axis: the probability of counts x under Dirichlet(α).
+
+    They are independent negative binomial counts whose sum is known to be n, whatever the rate of those: at the rate A/n, A = Σα,
+    no term is large, and no digit is lost.
+
+    >>> np.exp(log_polya([2.0, 0.0, 0.0], [1.0, 1.0, 1.0])).round(9)
+    np.float64(0.166666667)
+    """
+    x, alpha = np.asarray(x, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
+    n, A = x.sum(axis=-1), alpha.sum(axis=-1)
+    p, q = A / (A + n), n / (A + n)
+    each = log_negative_binomial(x, alpha, p[..., None], q[..., None]).sum(axis=-1)
+    return np.asarray(each - log_negative_binomial(n, A, p, q))
+
+
+def log_counts_evidence(x: Any, alpha: Any, log_base: Any) -> Array:
+    """ln B(α + x)/B(α) + log_base along the last axis: the evidence of rows whose counts sum to x, and ln h(x) to log_base.
+
+    It is the probability of their sum, and of the rows when that is known. Of one row the latter is 1, and all digits are there;
+    of several it ends where the rounding of Σ ln h(x) does.
+
+    >>> float(log_counts_evidence([1e12, 0.0], [1.0, 1.0], 0.0).round(6))
+    -27.631021
+    """
+    return np.asarray(log_polya(x, alpha) + (log_base - log_multinomial(x)))
