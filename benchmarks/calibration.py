@@ -3,8 +3,9 @@
 Each of 2,000 replications draws a network (ASIA's graph, or a random one of 5 nodes with 2 to 4 states), fits it with the prior
 that its parameters came from, and looks at one cell of a table and one answer, both chosen at random: so all 2,000 are
 independent. The coverage of 2,000 is known to ± 0.5 points, so one line in twenty-five lies outside 94–96 % by chance. Judged
-are 2,000 replications that take the numbers of rows in turn, and all of them together, known to ± 0.3. The ends of an answer's interval are quantiles of 1,000 draws, which
-hold 94.8 % by themselves (the k-th of n draws lies at k/(n + 1), and the quantiles are taken at 25.975 and 975.025).
+are 2,000 replications that take the numbers of rows in turn, and all of them together, known to ± 0.3. The ends of an
+answer's interval are quantiles of 1,000 draws, which hold 94.8 % by themselves (the k-th of n draws
+lies at k/(n + 1), and the quantiles are taken at 25.975 and 975.025).
 
 Reported, not judged, are regressions, whose posterior is only approximately normal, and the coverage at fixed truths, which
 depends on the truth. An argument is another number of replications: `python calibration.py 10000`.

@@ -13,10 +13,11 @@ from scipy.special import gammaln, softmax
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
 from suffice.families.categorical import Categorical
-from suffice.families.empirical_bayes import EmpiricalBayes, by_evidence, highest_point
+from suffice.families.empirical_bayes import EmpiricalBayes, highest_point
 from suffice.families.hierarchical import HierarchicalDirichlet, pooled
 from suffice.families.pooling import LOWEST, _digamma_rise, _mean_at, _Profile, _Rows, _trigamma_fall
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, Gamma, NormalInverseGamma, Several
+from suffice.learning.by_evidence import by_evidence
 from suffice.models.bde import BDe
 from suffice.statistics import Counts
 
@@ -152,6 +153,8 @@ def test_wrong_numbers_are_refused():
         pooled(SOME, mean=[0.5, 0.5])
     with pytest.raises(FitError, match="rules out state number 2"):
         pooled(SOME, mean=[0.5, 0.5, 0.0])
+    with pytest.raises(FitError, match="rules out state number 1,"):
+        pooled([[0, 3, 0], [0, 1, 1]], mean=[0, 0, 1.0])
     with pytest.raises(FitError, match="given by node"):
         HierarchicalDirichlet(mean=[0.5, 0.5])
 
@@ -356,6 +359,9 @@ def test_what_has_no_number_to_choose_is_refused():
         EmpiricalBayes((BDeu(), Gamma()))
     with pytest.raises(FitError, match="lowest < highest"):
         EmpiricalBayes(BDeu(), lowest=2.0, highest=1.0)
+    for wrong in ("a", None, True, 0.0, np.nan, np.inf):
+        with pytest.raises(FitError, match="lowest < highest"):
+            EmpiricalBayes(BDeu(), lowest=wrong)
     with pytest.raises(FitError, match="by_evidence needs the prior"):
         by_evidence("x", {"x": ["a"]}, None)
 
@@ -369,3 +375,64 @@ def test_scores_of_wide_tables_list_only_rows_with_data():
     said = prior.imagine_where(y, wide, seen)
     assert len(said.keys) == 4
     assert Categorical().log_evidence(y, seen, said) == pytest.approx(found.log_evidence)
+
+
+@pytest.fixture(scope="module")
+def twins():
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, 3, 60)
+    return {"u": u.astype(str), **{n: (rng.random(60) < (u + 0.5) / 4).astype(str) for n in "ab"}}
+
+
+@pytest.mark.parametrize("prior", [BDeu(), HierarchicalDirichlet(), sf.LogisticNormal(variance=None)])
+def test_by_evidence_chooses_what_fit_does_with_ties(twins, prior):
+    dag, ties = "u -> a; u -> b", [("a", "b")]
+    choosing = EmpiricalBayes(prior) if isinstance(prior, BDeu) else prior
+    tied = sf.fit(dag, twins, shared=ties)
+    plate = sf.Plate("u -> x", columns={"x": ["a", "b"]})
+    for graph, shared in ((dag, ties), (plate, None), (tied, None), (tied, ()), (dag, None)):
+        found = by_evidence(graph, twins, prior, shared=shared)
+        bn = sf.fit(graph, twins, prior=choosing, shared=shared)
+        chosen = bn.prior.prior if bn.shared else bn.prior
+        assert found == chosen
+        assert sf.fit(graph, twins, prior=found, shared=shared) == bn
+        assert found == by_evidence(graph, bn.statistics, prior, shared=shared)
+    assert by_evidence(dag, twins, prior) != by_evidence(dag, twins, prior, shared=ties)
+
+
+def test_by_evidence_takes_the_states_of_a_network_and_leaves_out_what_has_no_evidence(twins):
+    wide = sf.fit("u -> a", sf.scan(twins, variables={"a": ["False", "True", "?"]}))
+    assert by_evidence(wide, twins, BDeu()) == sf.fit(wide, twins, prior=EmpiricalBayes(BDeu())).prior
+    assert by_evidence(wide, twins, BDeu()) != by_evidence("u -> a", twins, BDeu())
+    partial = sf.Plate("a -> b", group="u", inside=["b"], pooling=sf.Partial())
+    rows = {**twins, "u": np.sort(twins["u"])}
+    assert by_evidence(partial, rows, Dirichlet()) == sf.fit(partial, rows, prior=EmpiricalBayes(Dirichlet())).prior.prior
+    rows["r"] = np.random.default_rng(1).normal(size=60)
+    bn = sf.fit("u -> a; r -> b", rows, prior=(EmpiricalBayes(BDeu()), NormalInverseGamma()), families={"b": sf.Logistic()})
+    found = by_evidence("u -> a; r -> b", rows, (BDeu(), NormalInverseGamma()), families={"b": sf.Logistic()})
+    assert found.priors[0] == bn.prior.priors[0]
+    assert by_evidence(bn, rows, (BDeu(), NormalInverseGamma())) == found
+    with pytest.raises(sf.SufficeError, match="do not speak of 'c'"):
+        by_evidence("u -> c", sf.gather(twins, "u -> a"), BDeu())
+    with pytest.raises(FitError, match="'c', which is not in the graph"):
+        by_evidence("u -> a", twins, BDeu(), shared=[("a", "c")])
+
+
+def test_tied_numbers_have_the_defaults_of_what_they_saw_together():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, 60)
+    rows = {"x": x.astype(str), "a": rng.normal(x, 1.0), "b": rng.normal(x + 0.5, 2.0)}
+    prior, dag, ties = NormalInverseGamma(), "x -> a; x -> b", [("a", "b")]
+    best = by_evidence(dag, rows, prior, shared=ties).count
+
+    def evidence(count):
+        return sf.score(dag, rows, sf.Evidence((BDeu(), NormalInverseGamma(count=count))), shared=ties)
+
+    assert 1e-3 < best < 1e3
+    assert evidence(best) >= max(evidence(best * h) for h in (0.5, 0.97, 1.03, 2.0))
+
+
+def test_rows_that_weigh_next_to_nothing_choose_nothing():
+    rows = sf.scan({"x": ["a", "b", "b"], "w": [1e-12, 2e-12, 1e-11]}, weights="w")
+    with pytest.raises(FitError, match=r"weigh 1\.3e-11 together, too little to choose ess by: give it, as in BDeu\(ess=1\)"):
+        sf.fit("x", rows, prior=EmpiricalBayes(BDeu()))

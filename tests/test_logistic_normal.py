@@ -12,11 +12,11 @@ from scipy.special import betaincinv, log_expit, log_softmax, logit, logsumexp, 
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
-from suffice.families.empirical_bayes import by_evidence
 from suffice.families.laplace import Laplace
-from suffice.families.laplace_draws import _steps, drawn, quantiles
+from suffice.families.laplace_draws import _moved, drawn, quantiles
 from suffice.families.logistic_normal import LIKE_DIRICHLET, LogisticNormal
 from suffice.families.priors import BDeu, NormalInverseGamma
+from suffice.learning.by_evidence import by_evidence
 
 ROWS = np.array([[8.0, 2, 1], [0, 7, 0], [0, 0, 0], [1, 1, 1], [0.5, 30, 4]])
 MEAN = np.array([0.3, -0.5, 0.2])
@@ -112,15 +112,46 @@ def test_without_data_the_evidence_is_exact_and_with_much_it_becomes_so():
     assert off[0] > 5 * off[1] > 25 * off[2]
 
 
-@pytest.mark.parametrize("n", [(0, 0), (3, 1), (0, 10), (50, 0), (400, 300)])
-@pytest.mark.parametrize("v", [0.1, LIKE_DIRICHLET, 10.0])
+@pytest.mark.parametrize("n", [(0, 0), (1e-9, 0), (0.01, 0), (3, 1), (0, 10), (50, 0), (400, 300), (1000, 0), (1e12, 3)])
+@pytest.mark.parametrize("v", [0.1, LIKE_DIRICHLET, 10.0, 100.0, 1e4])
 def test_intervals_leave_out_the_tails_they_should(n, v):
     lower, upper = quantiles(Laplace(np.array([n], float), np.zeros(2), v), 0.025)
-    x = np.linspace(-40, 40, 200_001)
+    reach = 12 * np.sqrt(v)
+    x = np.unique(np.concatenate([np.linspace(-40, 40, 100_001), np.linspace(-reach, reach, 100_001)]))
     density = n[0] * log_expit(x) + n[1] * log_expit(-x) - x**2 / (4 * v)
-    cdf = np.cumsum(np.exp(density - density.max()))
-    assert np.interp(logit([lower[0, 0], upper[0, 0]]), x, cdf / cdf[-1]) == pytest.approx([0.025, 0.975], abs=0.004)
+    cdf = np.cumsum(np.exp(density - density.max()) * np.gradient(x))
+    # the state that is rarer has the digits: the log-odds of the other are the same
+    ends = -logit([upper[0, 1], lower[0, 1]]) if upper[0, 1] < 1 else logit([lower[0, 0], 1 - 1e-16])
+    masses = np.interp(ends, x, cdf / cdf[-1])
+    assert masses[: 1 + (upper[0, 1] < 1)] == pytest.approx([0.025, 0.975][: 1 + (upper[0, 1] < 1)], abs=1e-3)
     assert lower[0, 1] == pytest.approx(1.0 - upper[0, 0], abs=0.01)
+
+
+@pytest.mark.parametrize("v", [0.1, LIKE_DIRICHLET, 100.0, 1e4])
+def test_intervals_of_three_states_leave_out_the_tails_they_should(v):
+    """By a grid of the two contrasts, dense where the data cuts the prior off."""
+    far = 9 * np.sqrt(2 * v) + 5
+    line = np.unique(np.concatenate([np.linspace(-min(30, far), min(30, far), 701), np.linspace(-far, far, 701)]))
+    a, b = line[:, None], line[None]
+    log_theta = np.array([-(total := np.logaddexp(np.logaddexp(a, b), 0.0)), a - total, b - total])
+    prior = (a**2 - a * b + b**2) / (3 * v)
+    for n in ([1000, 0, 0], [20, 1, 0], [0.3, 0, 0]):
+        lower, upper = quantiles(Laplace(np.array([n], float), np.zeros(3), v), 0.025)
+        density = np.einsum("k,kab->ab", n, log_theta) - prior
+        mass = np.exp(density - density.max()) * np.gradient(line)[:, None] * np.gradient(line)
+        for k in range(3):
+            below = mass[log_theta[k] < np.log(lower[0, k])].sum() / mass.sum()
+            assert below == pytest.approx(0.025, abs=0.006)
+            if upper[0, k] < 0.999:
+                assert mass[log_theta[k] > np.log(upper[0, k])].sum() / mass.sum() == pytest.approx(0.025, abs=0.006)
+
+
+def test_a_state_without_rows_may_be_as_rare_as_the_prior_allows():
+    rows = sf.scan({"x": ["a"] * 1000}, variables={"x": ["a", "b"]})
+    lower = sf.fit("x", rows, prior=LogisticNormal(variance=100.0))["x"].interval(0.95).lower[1]
+    assert np.log(lower) == pytest.approx(np.log(1.1e-15), abs=0.3)
+    some = drawn(Laplace(np.array([[1000.0, 0.0]]), np.zeros(2), 100.0), 20_000, np.random.default_rng(0))[:, 0, 1]
+    assert np.log(np.quantile(some, 0.025)) == pytest.approx(np.log(1.1e-15), abs=0.7)
 
 
 def test_intervals_hold_parameters_drawn_from_the_prior():
@@ -135,12 +166,21 @@ def test_intervals_hold_parameters_drawn_from_the_prior():
     assert some.mean(axis=0) == pytest.approx(rows.means()[:10], abs=0.03)
 
 
-def test_steps_have_the_covariance_of_the_posterior():
-    rows = Laplace(np.array([[5.0, 2, 0]]), np.zeros(3), 1.5)
-    step = _steps(rows, np.random.default_rng(0).standard_normal((200_000, 1, 4)), np.array([[[1.0]]]))[:, 0]
-    theta = rows.probs[0]
-    exact = np.linalg.inv(7 * (np.diag(theta) - np.outer(theta, theta)) + np.eye(3) / 1.5)
-    assert np.cov(step.T) == pytest.approx(exact, abs=0.01)
+@pytest.mark.parametrize("c", [1e-12, 1e-3, 1.0, 1e3, 1e5, 1e12, 1e24])
+def test_the_mode_of_an_effect_given_the_common_one(c):
+    delta = np.concatenate([-np.logspace(-6, 8, 40), [0.0], np.logspace(-6, 2, 30)])
+    e = _moved(np.full(len(delta), c), delta)
+    off = c * np.expm1(e) + e - delta
+    assert np.all(np.abs(off) <= 1e-9 * (1.0 + np.abs(delta)))
+
+
+def test_the_evidence_of_very_many_rows_has_its_digits():
+    """−N ln(1 + exp(−d)) + the rest of the formula, where θ of the first state is 1 up to rounding."""
+    for n in (np.array([1e12, 0.0]), np.array([1e12, 3.0])):
+        rows = Laplace(n[None], np.zeros(2), 1.0)
+        d = rows.effects[0, 0] - rows.effects[0, 1]
+        exact = -n.sum() * np.log1p(np.exp(-d)) - n[1] * d - 0.5 * (rows.effects[0] ** 2).sum() - 0.5 * rows.log_det[0]
+        assert rows.log_evidence[0] == pytest.approx(exact, abs=1e-9)
 
 
 def test_large_counts_agree_with_a_dirichlet():

@@ -119,7 +119,7 @@ def test_partial_pooling_lies_between(inside: Any) -> None:
 
 
 def test_strength_is_that_of_the_highest_evidence() -> None:
-    """One strength for all configurations: no other has a higher evidence, each mean at its best."""
+    """One strength for all configurations: no other has a higher evidence with one imagined row in each mean, at its best."""
     rng = np.random.default_rng(4)
     counts = np.array(
         [
@@ -130,11 +130,25 @@ def test_strength_is_that_of_the_highest_evidence() -> None:
     strength, mean = common(counts.astype(float))
 
     def evidence(s: float) -> float:
-        return sum(pooled(rows, s).log_evidence for rows in counts)
+        return float(sum((found := pooled(rows, s)).log_evidence + np.log(found.mean).sum() / 3 for rows in counts))
 
     assert all(evidence(strength) >= evidence(s) - 1e-9 for s in strength * np.array([0.3, 0.8, 0.99, 1.01, 1.3, 3.0]))
     for rows, m in zip(counts, mean, strict=True):
         np.testing.assert_allclose(m, pooled(rows, strength).mean)
+
+
+def test_configurations_without_rows_do_not_matter() -> None:
+    rows = {"g": list("100001001101"), "y": list("aaaabaabaaba"), "t": ["t0"] * 12}
+    known = {"y": ["a", "b", "c"], "t": ["t0", "t1"]}
+    alone = sf.fit(Plate("y", group="g", pooling=Partial()), sf.scan(rows, variables=known), prior=sf.BDeu())
+    other = sf.fit(Plate("t -> y", group="g", inside=["y"], pooling=Partial()), sf.scan(rows, variables=known), prior=sf.BDeu())
+    found = [bn.prior.found["y"] for bn in (alone, other)]
+    assert found[0].strength == found[1].strength == pytest.approx(3.14, abs=0.005)
+    np.testing.assert_array_equal(found[1].mean[0], found[0].mean)
+    counts = np.array([[8.0, 2, 0], [3, 7, 0], [6, 4, 0]])
+    more = np.array([counts, np.zeros((3, 3)), [[5.0, 1, 1], [0, 0, 0], [0, 0, 0]]])
+    assert common(more)[0] == pooled(counts).strength
+    assert common(np.array([counts, counts]))[0] == pytest.approx(pooled(counts).strength, rel=1e-9)
 
 
 def test_evidence_of_a_pooled_plate() -> None:

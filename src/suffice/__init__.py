@@ -124,7 +124,7 @@ _HOME = {
     "Tied": "learning.mixture_kinds",
     "Tiers": "structure.constraints",
     "bootstrap": "recipes.bootstrap",
-    "by_evidence": "families.empirical_bayes",
+    "by_evidence": "learning.by_evidence",
     "compare": "graphs",
     "cross_validate": "recipes.cross_validate",
     "discriminant": "recipes.discriminant",
@@ -300,7 +300,7 @@ if TYPE_CHECKING:
     from suffice.engines.scan import scan
     from suffice.errors import SufficeError, SufficeNote
     from suffice.families.conditional_gaussian import Gaussian
-    from suffice.families.empirical_bayes import EmpiricalBayes, by_evidence
+    from suffice.families.empirical_bayes import EmpiricalBayes
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
     from suffice.families.hierarchical import HierarchicalDirichlet
@@ -318,6 +318,7 @@ if TYPE_CHECKING:
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
     from suffice.iteration import Run
+    from suffice.learning.by_evidence import by_evidence
     from suffice.learning.climb import Squarem
     from suffice.learning.em import EmRun, em
     from suffice.learning.fit import fit, score

@@ -20,9 +20,9 @@ from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval
 from suffice.exponential.saddle import log_beta
-from suffice.exponential.shapes import keep, vectors
+from suffice.exponential.shapes import aligned, keep, vectors
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.values import LEAST, bounded, observed, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,6 +101,7 @@ class Beta(FamilyAndPrior):
     def hessian(self, eta: Any = None) -> Array:
         return shares.hessian(self._both(eta))
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """At 0 and 1: the limit of the density there, which may be infinite."""
         both = self._both(None)
@@ -109,12 +110,14 @@ class Beta(FamilyAndPrior):
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         a, b = self._need("a"), self._need("b")
-        return np.asarray(generator(n, seed).beta(a, b, (n, *a.shape)))
+        # Never 0 or 1, which are no values of it, but the doubles next to them.
+        return np.clip(generator(n, seed).beta(a, b, (n, *a.shape)), LEAST, np.nextafter(1.0, 0.0))
 
     def entropy(self) -> Any:
         """ln B(a, b) − (a − 1) ψ(a) − (b − 1) ψ(b) + (a + b − 2) ψ(a + b)."""
         return plain(shares.entropy(self._both(None)))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """ln B(a₂, b₂)/B(a₁, b₁) + (a₁ − a₂) E₁[ln x] + (b₁ − b₂) E₁[ln(1 − x)]."""
         self._comparable(other)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from suffice.errors import DataError, ModelError, listed, nearest
 from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import generator
+from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import checked_weights, held, observed, plain, shown
 from suffice.variables import Finite, Variable, state_text
@@ -87,6 +88,7 @@ class Categorical(Draws):
     def log_base(self, x: Any) -> Array:
         return np.where(self.codes(x) >= 0, 0.0, -np.inf)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         with np.errstate(divide="ignore"):
             logs = np.log(self._need("probs"))

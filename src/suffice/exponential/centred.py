@@ -14,7 +14,7 @@ import numpy as np
 
 from suffice.errors import DataError, ModelError, StatisticsError
 from suffice.exponential.family import Family
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.statistic import Array, Totals, weight_of_statistic
 from suffice.exponential.tables import table
 from suffice.exponential.values import checked_weights, observed
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
@@ -22,6 +22,8 @@ from suffice.statistics.chan import Spread, merged, parted, settled, shifted
 GONE = 1e-9
 """What is left of a scatter below this share of what there was is rounding."""
 
+TRACE = 1e-12
+"""What is left of a count below this share of what there was is rounding, too: such a row would have no digits."""
 
 BLOCK = 1 << 14
 """Rows that are centred at a time."""
@@ -91,9 +93,11 @@ class Centred(Totals):
         if not isinstance(other, Totals):
             return NotImplemented
         other = self._alike(other)
-        if np.any(other.count > self.count):
+        # Fractional weights leave rounding behind: taking all rows away must not fail for it, nor leave a trace of a row.
+        remains = self.count - other.count
+        if np.any(remains < -GONE * self.count):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        left = parted(self.spread, other.spread, (self.count > other.count).reshape(-1))
+        left = parted(self.spread, other.spread, (remains > TRACE * self.count).reshape(-1))
         was, now = (np.einsum("gii->gi", s) for s in (self.spread.scatter, left.scatter))
         if np.any(now < -GONE * was):
             raise StatisticsError("taking these rows away leaves a scatter below zero: they were never part of the sum")
@@ -101,9 +105,7 @@ class Centred(Totals):
         return self.of(self.family, left._replace(scatter=left.scatter * (kept[:, :, None] & kept[:, None, :])), self.count.shape)
 
     def __mul__(self, weight: Any) -> Centred:
-        w = np.asarray(weight, dtype=np.float64)
-        if not (np.isfinite(w).all() and (w >= 0.0).all()):
-            raise StatisticsError(f"the weight of a statistic must be a number from 0 up, not {weight!r}")
+        w = weight_of_statistic(weight)
         count, total, log_base = self.count * w, self.total * w[..., None], self.log_base * w
         return replace(self, count=count, total=total, log_base=log_base, scatter=self.scatter * w[..., None, None])
 
@@ -111,6 +113,9 @@ class Centred(Totals):
 
     def _alike(self, other: Totals) -> Centred:
         """The other, if the two add."""
+        if self.family == other.family and isinstance(other, Centred) and other.centre.shape[-1] != self.centre.shape[-1]:
+            mine, yours = self.centre.shape[-1], other.centre.shape[-1]
+            raise StatisticsError(f"statistics of {self.family!r} of {mine} and of {yours} components do not add")
         self._require_alike(other)
         return with_centre(other)
 

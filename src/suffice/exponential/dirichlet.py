@@ -22,8 +22,9 @@ from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval
 from suffice.exponential.saddle import log_beta
+from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, held, observed, plain
+from suffice.exponential.values import LEAST, bounded, held, observed, plain
 
 SUM = 1e-9
 """Shares that sum to 1 but for this much are taken as such."""
@@ -107,6 +108,7 @@ class Dirichlet(FamilyAndPrior):
     def hessian(self, eta: Any = None) -> Array:
         return shares.hessian(self._alpha(eta))
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """At the edge, where some xᵢ = 0: the limit of the density there, which may be infinite."""
         alpha = self._need("alpha")
@@ -119,12 +121,13 @@ class Dirichlet(FamilyAndPrior):
         rng = generator(n, seed)
         logs = np.log(rng.standard_gamma(alpha + 1.0, (n, *alpha.shape))) - rng.standard_exponential((n, *alpha.shape)) / alpha
         unscaled = np.exp(logs - logs.max(axis=-1, keepdims=True))
-        return np.asarray(unscaled / unscaled.sum(axis=-1, keepdims=True))
+        return np.asarray(np.maximum(unscaled / unscaled.sum(axis=-1, keepdims=True), LEAST))
 
     def entropy(self) -> Any:
         """ln B(α) + (A − k) ψ(A) − Σ (αᵢ − 1) ψ(αᵢ)."""
         return plain(shares.entropy(self._need("alpha")))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """ln Γ(A₁)/Γ(A₂) + Σ ln Γ(α₂)/Γ(α₁) + Σ (α₁ − α₂) E₁[ln xᵢ]."""
         self._comparable(other)

@@ -16,9 +16,8 @@ import numpy as np
 
 from suffice.errors import ModelError
 from suffice.exponential.family import Family
-from suffice.exponential.saddle import deviance
-from suffice.exponential.shapes import vectors
-from suffice.exponential.special import log_gamma_step
+from suffice.exponential.saddle import deviance, log_counts_evidence
+from suffice.exponential.shapes import aligned, vectors
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.trials import ROUNDING
 from suffice.exponential.values import bounded, plain
@@ -94,27 +93,31 @@ class Draws(Family):
         cells = self.cells(self._seen(statistic))
         return self.with_probs(cells / cells.sum(axis=-1, keepdims=True))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """n Σ pᵢ ln(pᵢ/rᵢ); inf where the other rules out a state that this allows."""
         self._comparable(other)
         return plain(self.draws * deviance(self._need("probs"), other._need("probs")).sum(axis=-1))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Dirichlet:
         from suffice.exponential.dirichlet import Dirichlet
 
         total = vectors(total, f"the total of {self._title}", self.k - 1)
-        last = self.draws * np.asarray(count, dtype=np.float64)[..., None] - total.sum(axis=-1, keepdims=True)
+        last = self.draws * bounded(count, "the count", 0.0)[..., None] - total.sum(axis=-1, keepdims=True)
         return Dirichlet(np.concatenate([total, last], axis=-1), of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Dirichlet:
         from suffice.exponential.dirichlet import Dirichlet
 
         return Dirichlet(self._imagined(prior) + self.cells(self._own(statistic)), of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
+        """All digits are there of one row, or where h = 1; of several rows they end where the rounding of Σ ln h(x) does."""
         alpha, cells = self._imagined(prior), self.cells(self._own(statistic))
-        together = log_gamma_step(alpha.sum(axis=-1), cells.sum(axis=-1))
-        return plain(log_gamma_step(alpha, cells).sum(axis=-1) - together + statistic.log_base)
+        return plain(log_counts_evidence(cells, alpha, statistic.log_base))
 
     def cells(self, statistic: Totals) -> Array:
         """The counts of all k states, the last of them too."""

@@ -14,7 +14,7 @@ from suffice.errors import FitError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.lomax import Lomax
-from suffice.exponential.shapes import keep, vectors
+from suffice.exponential.shapes import aligned, keep, vectors
 from suffice.exponential.special import log_gamma_step, log_growth, ratio_excess
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import bounded, observed, plain
@@ -83,6 +83,7 @@ class Exponential(Family):
             raise FitError("Exponential has no estimate where every number is 0: the rate would be infinite; use a Gamma prior")
         return self.from_mean(statistic.mean)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         x, rate = observed(x, "Exponential"), self._need("rate")
         return plain(np.where(x >= 0.0, np.log(rate) - rate * x, -np.inf))
@@ -95,21 +96,25 @@ class Exponential(Family):
         """1 − ln λ."""
         return plain(1.0 - np.log(self._need("rate")))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """r − 1 − ln r, where r = λ₂/λ₁."""
         self._comparable(other)
         mine, yours = self._need("rate"), other._need("rate")
         return plain(ratio_excess(yours, mine))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """λ ~ Gamma(count + 1, total)."""
-        return Gamma(np.asarray(count, dtype=np.float64) + 1.0, vectors(total, "the total", 1)[..., 0], of=self.bare)
+        return Gamma(bounded(count, "the count", 0.0) + 1.0, vectors(total, "the total", 1)[..., 0], of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Gamma:
         """Gamma(shape + count, rate + Σx)."""
         prior, s = self._prior(prior), self._own(statistic)
         return Gamma(prior.shape + s.count, prior.rate + s.total[..., 0], of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln Γ(a + n) − ln Γ(a) + a ln b − (a + n) ln(b + Σx)."""
         prior, s = self._prior(prior), self._own(statistic)

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, whole
 from suffice.exponential.columns import complete, scanned
+from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.tables import summary, table
 from suffice.exponential.values import checked_weights, plain, same, shown
@@ -124,6 +125,7 @@ class Family(ABC):
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
         return self.from_mean(self._seen(statistic).mean)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """ln p(x) = ln h(x) + η·T(x) − A(η) of each x; −inf outside the support."""
         base = self.log_base(x)
@@ -139,6 +141,7 @@ class Family(ABC):
     def entropy(self) -> Any:
         """E[−ln p(x)], in nats."""
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """KL(self ‖ other) = E[ln self(x) − ln other(x)] = A(η₂) − A(η₁) − (η₂ − η₁)·μ₁, in nats."""
         self._comparable(other)

@@ -15,8 +15,9 @@ from suffice.errors import FitError, ModelError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval, tail
+from suffice.exponential.quantiles import gamma_ends
 from suffice.exponential.saddle import deviance, log_poisson
-from suffice.exponential.shapes import keep, vectors
+from suffice.exponential.shapes import aligned, keep, vectors
 from suffice.exponential.special import (
     HALF_LOG_2PI,
     inverse_log_minus_digamma,
@@ -25,7 +26,7 @@ from suffice.exponential.special import (
     stirling_rest,
 )
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.values import LEAST, bounded, observed, plain
 
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
@@ -63,12 +64,14 @@ class Gamma(FamilyAndPrior):
     @property
     def mean(self) -> Any:
         """E[x] = a/b."""
-        return plain(self._need("shape") / self._need("rate"))
+        with np.errstate(over="ignore"):
+            return plain(self._need("shape") / self._need("rate"))
 
     @property
     def variance(self) -> Any:
         """Var[x] = a/b²."""
-        return plain(self._need("shape") / self._need("rate") ** 2)
+        with np.errstate(over="ignore"):
+            return plain(self._need("shape") / self._need("rate") / self._need("rate"))
 
     @property
     def mode(self) -> Any:
@@ -80,10 +83,8 @@ class Gamma(FamilyAndPrior):
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""
-        from scipy.special import gammainccinv, gammaincinv
-
-        outside, shape, rate = tail(level), self._need("shape"), self._need("rate")
-        return Interval(plain(gammaincinv(shape, outside) / rate), plain(gammainccinv(shape, outside) / rate))
+        lower, upper = gamma_ends(self._need("shape"), tail(level))
+        return Interval(plain(lower / self._need("rate")), plain(upper / self._need("rate")))
 
     def sufficient(self, x: Any) -> Array:
         x = observed(x, "Gamma")
@@ -134,6 +135,7 @@ class Gamma(FamilyAndPrior):
         entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate**2]
         return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """ln a/x + ln Pois(a; bx), whose terms stay small where a is large: those of the plain formula are 1e9 at a = 1e8."""
         x, (shape, rate) = observed(x, "Gamma"), self._both(None)
@@ -145,7 +147,12 @@ class Gamma(FamilyAndPrior):
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         shape, rate = self._both(None)
-        return np.asarray(generator(n, seed).standard_gamma(shape, (n, *shape.shape)) / rate)
+        rng, size = generator(n, seed), (n, *shape.shape)
+        if np.all(shape >= 1.0):
+            return np.asarray(rng.standard_gamma(shape, size) / rate)
+        # Of a small shape by its log, which never is 0: what is below all doubles becomes the least of them.
+        logs = np.log(rng.standard_gamma(shape + 1.0, size)) - rng.standard_exponential(size) / shape - np.log(rate)
+        return np.maximum(np.exp(logs), LEAST)
 
     def entropy(self) -> Any:
         """a − ln b + ln Γ(a) + (1 − a) ψ(a)."""
@@ -153,6 +160,7 @@ class Gamma(FamilyAndPrior):
         own = 0.5 * np.log(shape) + HALF_LOG_2PI + stirling_rest(shape) - (1.0 - shape) * log_minus_digamma(shape)
         return plain(own - np.log(rate))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
         self._comparable(other)

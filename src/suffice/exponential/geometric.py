@@ -17,9 +17,8 @@ import numpy.typing as npt
 from suffice.errors import ModelError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.poisson import LARGEST, counts
-from suffice.exponential.saddle import deviance
-from suffice.exponential.shapes import vectors
-from suffice.exponential.special import log_gamma_step
+from suffice.exponential.saddle import deviance, log_counts_evidence
+from suffice.exponential.shapes import aligned, vectors
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import bounded, held, observed, plain
 
@@ -59,8 +58,7 @@ class Geometric(Family):
     @property
     def variance(self) -> Any:
         """Var[x] = (1 − p)/p²."""
-        mean = self._mean(None)
-        return plain(mean * (1.0 + mean))
+        return plain(self.hessian()[..., 0, 0])
 
     def sufficient(self, x: Any) -> Array:
         return observed(x, "Geometric")[..., None]
@@ -74,24 +72,23 @@ class Geometric(Family):
             return np.log1p(-self._need("p"))[..., None]
 
     def from_natural(self, eta: Any) -> Self:
-        eta = self._at(eta)[..., 0]
-        if np.any(eta >= 0.0):
-            raise ModelError(f"η = ln(1 − p) of Geometric must be below 0, not {eta.max():g}")
-        return type(self)(-np.expm1(eta))
+        return type(self)(-np.expm1(self._negative(eta)))
 
     def from_mean(self, mu: Any) -> Self:
         return type(self)(1.0 / (1.0 + bounded(vectors(mu, "E[T] of Geometric", 1)[..., 0], "E[T] of Geometric", 0.0)))
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        return plain(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._at(eta)[..., 0])))
+        return plain(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._negative(eta))))
 
     def gradient(self, eta: Any = None) -> Array:
         return self._mean(eta)[..., None]
 
     def hessian(self, eta: Any = None) -> Array:
         mean = self._mean(eta)
-        return np.asarray(mean * (1.0 + mean))[..., None, None]
+        with np.errstate(over="ignore"):
+            return np.asarray(mean * (1.0 + mean))[..., None, None]
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         from scipy.special import xlog1py
 
@@ -112,29 +109,33 @@ class Geometric(Family):
         p = self._need("p")
         return plain(-np.log(p) - xlog1py(1.0 - p, -p) / p + 0.0)
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """The divergence of one trial, times 1/p trials; inf where the other never fails and this does."""
         self._comparable(other)
         p, r = self._need("p"), other._need("p")
         return plain((deviance(p, r) + deviance(1.0 - p, 1.0 - r)) / p)
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Beta:
         from suffice.exponential.beta import Beta
 
-        count = np.asarray(count, dtype=np.float64)
+        count = bounded(count, "the count", 0.0)
         return Beta(count + 1.0, vectors(total, "the total of Geometric", 1)[..., 0], of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Beta:
         from suffice.exponential.beta import Beta
 
         a, b = self._imagined(prior)
         return Beta(a + self._own(statistic).count, b + statistic.total[..., 0], of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         a, b = self._imagined(prior)
         rows, failures = self._own(statistic).count, statistic.total[..., 0]
-        both = log_gamma_step(a, rows) + log_gamma_step(b, failures) - log_gamma_step(a + b, rows + failures)
-        return plain(both + statistic.log_base)
+        outcomes = np.stack(np.broadcast_arrays(rows, failures), axis=-1)
+        return plain(log_counts_evidence(outcomes, np.stack([a, b], axis=-1), statistic.log_base))
 
     def predictive(self, prior: Any) -> BetaGeometric:
         from suffice.exponential.predictives import BetaGeometric
@@ -151,8 +152,15 @@ class Geometric(Family):
             raise self._no_prior(prior)
         return prior._need("a"), prior._need("b")
 
+    def _negative(self, eta: Any) -> Array:
+        """η, if it is one."""
+        eta = self._at(eta)[..., 0]
+        if np.any(eta >= 0.0):
+            raise ModelError(f"η = ln(1 − p) of Geometric must be below 0, not {eta.max():g}")
+        return np.asarray(eta)
+
     def _mean(self, eta: Any) -> Array:
         if eta is None:
             p = self._need("p")
             return np.asarray((1.0 - p) / p)
-        return np.asarray(1.0 / np.expm1(-self._at(eta)[..., 0]))
+        return np.asarray(1.0 / np.expm1(-self._negative(eta)))

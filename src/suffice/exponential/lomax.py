@@ -8,6 +8,7 @@ import numpy as np
 
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, tail
+from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array
 from suffice.exponential.tables import summary
 from suffice.exponential.values import observed, plain
@@ -35,14 +36,18 @@ class Lomax(NamedTuple):
         shape = np.asarray(self.shape, dtype=np.float64)
         a = np.where(shape > 2.0, shape, 3.0)
         factor = a / ((a - 1.0) ** 2 * (a - 2.0))
-        return plain(np.where(shape > 2.0, np.asarray(self.scale) ** 2 * factor, np.where(shape > 1.0, np.inf, np.nan)))
+        with np.errstate(over="ignore"):
+            finite = np.asarray(self.scale, dtype=np.float64) ** 2 * factor
+        return plain(np.where(shape > 2.0, finite, np.where(shape > 1.0, np.inf, np.nan)))
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf below 0."""
         x, shape = observed(x, "Lomax"), np.asarray(self.shape, dtype=np.float64)
         inside = np.log(shape) - np.log(self.scale) - (shape + 1.0) * np.log1p(np.where(x < 0.0, 0.0, x) / self.scale)
         return plain(np.where(x < 0.0, -np.inf, inside))
 
+    @aligned
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
         x = np.maximum(observed(x, "Lomax"), 0.0)

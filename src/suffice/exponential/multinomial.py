@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError
+from suffice.errors import DataError, ModelError
 from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import generator
 from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import log_binomial, log_poisson
+from suffice.exponential.saddle import log_binomial, log_multinomial, log_poisson
+from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array
 from suffice.exponential.values import held, natural_numbers, observed, plain, shown
 
@@ -40,6 +41,8 @@ class Multinomial(Draws):
 
     def __post_init__(self) -> None:
         n = natural_numbers(self.n, "n of Multinomial", 1)
+        if n.ndim:
+            raise ModelError(f"n of Multinomial is one number, the same for all that stand side by side, not {self.n!r}")
         k, probs = number_of_states(self.k, self.probs, "Multinomial")
         object.__setattr__(self, "n", int(n))
         object.__setattr__(self, "k", k)
@@ -67,11 +70,10 @@ class Multinomial(Draws):
         return self._inside(x)[0][..., :-1]
 
     def log_base(self, x: Any) -> Array:
-        from scipy.special import gammaln
-
         x, inside = self._inside(x)
-        return np.where(inside, gammaln(self.draws + 1.0) - gammaln(x + 1.0).sum(axis=-1), -np.inf)
+        return np.where(inside, log_multinomial(x), -np.inf)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """Counts are independent Poisson counts whose sum is known to be n."""
         mean = self.draws * self._need("probs")

@@ -19,7 +19,7 @@ from suffice.errors import DataError, FitError, ModelError, TooLarge, bytes_in_w
 from suffice.exponential.centred import Centred, centred, with_centre
 from suffice.exponential.family import Family, generator
 from suffice.exponential.normal_inverse_wishart import NormalInverseWishart
-from suffice.exponential.shapes import components, finite, keep_with_axes
+from suffice.exponential.shapes import aligned, components, finite, keep_with_axes
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.symmetric import (
@@ -150,10 +150,14 @@ class MultivariateNormal(Family):
             )
         return type(self)(s.centre, s.scatter / s.count[..., None, None])
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """−½ |L⁻¹(x − μ)|² − ½ ln |Σ| − d/2 ln 2π, where Σ = L Lᵀ."""
         x, factor = self._vectors(x), self._factor
-        squares = (factor.whitened(x - self._need("mean")) ** 2).sum(axis=-1)
+        possible = np.isfinite(x).all(axis=-1)
+        with np.errstate(over="ignore"):
+            off = factor.whitened(np.where(possible[..., None], x, 0.0) - self._need("mean"))
+            squares = np.where(possible, (off**2).sum(axis=-1), np.inf)
         return plain(-0.5 * (squares + factor.log_det) - HALF_LOG_2PI * x.shape[-1])
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
@@ -164,6 +168,7 @@ class MultivariateNormal(Family):
         """½ ln |2πeΣ|."""
         return plain(0.5 * self._factor.log_det + self._need("mean").shape[-1] * (HALF_LOG_2PI + 0.5))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """½ (Σ (r − 1 − ln r) + (μ₁ − μ₂)ᵀ Σ₂⁻¹ (μ₁ − μ₂)), r the eigenvalues of Σ₂⁻¹ Σ₁."""
         self._comparable(other)
@@ -180,6 +185,7 @@ class MultivariateNormal(Family):
         unlike = traced - mine.shape[-1] - (self._factor.log_det - factor.log_det)
         return plain(0.5 * (np.where(alike, like, unlike) + (factor.whitened(mine - yours) ** 2).sum(axis=-1)))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> NormalInverseWishart:
         """The mean total/count; on the covariance an inverse Wishart of count + d + 2 degrees of freedom."""
         total, d = self._sized(total, "the total")
@@ -188,10 +194,12 @@ class MultivariateNormal(Family):
         scale = whole_of(total[..., d:], d) - count[..., None, None] * mean[..., :, None] * mean[..., None, :]
         return NormalInverseWishart(mean, count, count + d + 2.0, scale, of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> NormalInverseWishart:
         """The imagined rows and the seen ones, by Chan's update."""
         return self._prior(prior).plus(with_centre(self._own(statistic)))
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """The evidence of the statistic: see `NormalInverseWishart.evidence`."""
         return self._prior(prior).evidence(with_centre(self._own(statistic)))

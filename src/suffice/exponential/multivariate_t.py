@@ -9,10 +9,10 @@ import numpy as np
 from suffice.errors import ModelError
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval
-from suffice.exponential.shapes import components
+from suffice.exponential.shapes import aligned, components
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array
-from suffice.exponential.student_t import StudentT
+from suffice.exponential.student_t import StudentT, log1p_square
 from suffice.exponential.symmetric import factored
 from suffice.exponential.tables import summary
 from suffice.exponential.values import observed, plain
@@ -41,15 +41,19 @@ class MultivariateT(NamedTuple):
         unit = StudentT(self.df, 0.0, 1.0).variance
         return np.asarray(np.asarray(unit)[..., None, None] * self.scale)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x, whose last axis is d."""
         df, x = np.asarray(self.df, dtype=np.float64), observed(x, "MultivariateT")
         factor, d = factored(np.asarray(self.scale, dtype=np.float64)), np.shape(self.location)[-1]
         if x.ndim == 0 or x.shape[-1] != d:
             raise ModelError(f"{type(self).__name__} of {d} numbers has no density at the shape {x.shape}")
-        squares = (factor.whitened(x - self.location) ** 2).sum(axis=-1)
+        off = factor.whitened(x - self.location)
+        largest = np.maximum(np.abs(off).max(axis=-1), 1.0)
+        # The square of the length may be beyond a double; the length is not.
+        length = largest * np.sqrt(((off / largest[..., None]) ** 2).sum(axis=-1))
         top = log_gamma_step(df / 2.0, d / 2.0) - d / 2.0 * np.log(df * np.pi) - 0.5 * factor.log_det
-        return plain(top - (df + d) / 2.0 * np.log1p(squares / df))
+        return plain(top - (df + d) / 2.0 * log1p_square(length, df))
 
     def marginal(self, only: Any) -> MultivariateT:
         """The distribution of some of the components."""

@@ -17,7 +17,7 @@ from suffice.exponential.family import Family, generator
 from suffice.exponential.family_and_prior import FamilyAndPrior
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.normal_inverse_gamma import NormalInverseGamma
-from suffice.exponential.shapes import finite, keep, vectors
+from suffice.exponential.shapes import aligned, finite, keep, vectors
 from suffice.exponential.special import HALF_LOG_2PI, ratio_excess
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.student_t import StudentT
@@ -82,7 +82,8 @@ class Normal(FamilyAndPrior):
     @property
     def natural(self) -> Array:
         mean, variance = self._both(None)
-        return np.stack([mean / variance, -0.5 / variance], axis=-1)
+        with np.errstate(over="ignore"):
+            return np.stack([mean / variance, -0.5 / variance], axis=-1)
 
     def from_natural(self, eta: Any) -> Self:
         eta = vectors(eta, "η of Normal", 2)
@@ -96,7 +97,8 @@ class Normal(FamilyAndPrior):
 
     def log_normaliser(self, eta: Any = None) -> Any:
         mean, variance = self._both(eta)
-        return plain(0.5 * (mean**2 / variance + np.log(variance)))
+        with np.errstate(over="ignore"):
+            return plain(0.5 * (mean / variance * mean + np.log(variance)))
 
     def gradient(self, eta: Any = None) -> Array:
         mean, variance = self._both(eta)
@@ -114,6 +116,7 @@ class Normal(FamilyAndPrior):
             raise FitError("Normal has no estimate where all numbers are equal (or there is only one): the variance would be 0")
         return type(self)(s.centre[..., 0], s.scatter[..., 0, 0] / s.count)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """−½ (x − μ)²/v − ½ ln 2πv."""
         mean, variance = self._both(None)
@@ -129,6 +132,7 @@ class Normal(FamilyAndPrior):
         """½ ln 2πev."""
         return plain(0.5 * np.log(self._need("variance")) + HALF_LOG_2PI + 0.5)
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """½ (r − 1 − ln r + (μ₁ − μ₂)²/v₂), where r = v₁/v₂."""
         self._comparable(other)
@@ -136,16 +140,19 @@ class Normal(FamilyAndPrior):
         with np.errstate(over="ignore"):
             return plain(0.5 * (ratio_excess(v, w) + (mean - to) ** 2 / w))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> NormalInverseGamma:
         """The mean total₁/count; on the variance an inverse gamma of shape (count + 3)/2."""
         total, count = vectors(total, "the total", 2), bounded(count, "the count", 0.0, open=True)
         mean = total[..., 0] / count
         return NormalInverseGamma(mean, count, 0.5 * (count + 3.0), 0.5 * (total[..., 1] - count * mean**2), of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> NormalInverseGamma:
         """The imagined rows and the seen ones, by Chan's update."""
         return self._prior(prior).plus(with_centre(self._own(statistic)))
 
+    @aligned
     def evidence_under(self, prior: Any, statistic: Totals) -> Any:
         return self._prior(prior).evidence(with_centre(self._own(statistic)))
 

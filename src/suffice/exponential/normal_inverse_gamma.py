@@ -19,7 +19,9 @@ from suffice.exponential.centred import Centred, joined
 from suffice.exponential.family import Family, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.prior import Prior
-from suffice.exponential.shapes import finite, keep
+from suffice.exponential.quantiles import gamma_ends
+from suffice.exponential.saddle import log_poisson
+from suffice.exponential.shapes import aligned, finite, keep
 from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth
 from suffice.exponential.statistic import Array
 from suffice.exponential.student_t import StudentT
@@ -74,26 +76,25 @@ class NormalInverseGamma(Prior):
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Equal-tailed intervals of the `mean` (Student t) and the `variance` (inverse gamma)."""
-        from scipy.special import gammainccinv, gammaincinv
-
-        outside = tail(level)
-        low, high = self._b / gammainccinv(self._a, outside), self._b / gammaincinv(self._a, outside)
-        return {"mean": self.marginal_mean.interval(level), "variance": Interval(plain(low), plain(high))}
+        precision = gamma_ends(self._a, tail(level))
+        variance = Interval(plain(self._b / precision.upper), plain(self._b / precision.lower))
+        return {"mean": self.marginal_mean.interval(level), "variance": variance}
 
     @property
     def marginal_mean(self) -> StudentT:
         """p(μ), the variance integrated out."""
         return StudentT(plain(2.0 * self._a), self.mean, plain(np.sqrt(self._b / self._a / self._k)))
 
+    @aligned
     def log_prob(self, normal: Normal) -> Any:
         """ln p(μ, v) at a normal's mean and variance; `normal` may be many side by side."""
-        from scipy.special import gammaln
-
         if type(normal) is not type(self.family(None)):
             raise ModelError(f"the density is one of normals, log_prob(Normal(mean, variance)), not of {normal!r}")
         mean, v, a, b = normal._need("mean"), normal._need("variance"), self._a, self._b
-        top = 0.5 * np.log(self._k) - HALF_LOG_2PI + a * np.log(b) - gammaln(a)
-        return plain(top - (a + 1.5) * np.log(v) - (b + 0.5 * self._k * (mean - self.mean) ** 2) / v)
+        # 1/v is Gamma(a, b), whose density is that of a count a of the mean b/v, but for a/v: no term is large.
+        spread = np.log(a) - np.log(v) + log_poisson(a, b / v)
+        off = (mean - self.mean) - self._rest
+        return plain(spread + 0.5 * (np.log(self._k) - np.log(v)) - HALF_LOG_2PI - 0.5 * self._k * off**2 / v)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Normal:
         """n draws of both, as so many normals side by side: the first axis of their parameters."""
@@ -137,6 +138,10 @@ class NormalInverseGamma(Prior):
     @property
     def _b(self) -> Array:
         return np.asarray(self.scale)
+
+    @property
+    def _rest(self) -> Array:
+        return np.asarray(self.rest)
 
     @property
     def _k(self) -> Array:

@@ -20,7 +20,9 @@ from suffice.exponential.family import Family, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.multivariate_t import MultivariateT
 from suffice.exponential.prior import Prior
-from suffice.exponential.shapes import components, finite, keep_with_axes
+from suffice.exponential.quantiles import gamma_ends
+from suffice.exponential.saddle import log_poisson
+from suffice.exponential.shapes import aligned, components, finite, keep_with_axes
 from suffice.exponential.special import HALF_LOG_2PI, log_multigamma_step
 from suffice.exponential.statistic import Array
 from suffice.exponential.symmetric import Factor, factored, positive
@@ -94,11 +96,9 @@ class NormalInverseWishart(Prior):
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Equal-tailed intervals of each component's `mean` (Student t) and `variance` (inverse gamma), by itself."""
-        from scipy.special import gammainccinv, gammaincinv
-
-        outside, a = tail(level), 0.5 * (self._df - self._d + 1.0)[..., None]
+        precision = gamma_ends(0.5 * (self._df - self._d + 1.0)[..., None], tail(level))
         b = 0.5 * np.diagonal(self.scale, axis1=-2, axis2=-1)
-        variance = Interval(b / gammainccinv(a, outside), b / gammaincinv(a, outside))
+        variance = Interval(b / precision.upper, b / precision.lower)
         return {"mean": self.marginal_mean.interval(level), "variance": variance}
 
     @property
@@ -107,21 +107,31 @@ class NormalInverseWishart(Prior):
         df = self._df - self._d + 1.0
         return MultivariateT(plain(df), self.mean, self.scale / (self._k * df)[..., None, None])
 
+    @aligned
     def log_prob(self, normal: MultivariateNormal) -> Any:
         """ln p(μ, Σ) at a normal's mean and covariance; `normal` may be many side by side."""
-        from scipy.special import gammaln
-
         if type(normal) is not type(self.family(None)) or np.shape(normal.mean)[-1:] != (self._d,):
             raise ModelError(
                 f"the density is one of normals of {self._d} components, log_prob(MultivariateNormal(…)), not of {normal!r}"
             )
-        factor, d, nu = factored(normal._need("covariance")), self._d, self._df
-        squares = (factor.whitened(normal._need("mean") - self.mean) ** 2).sum(axis=-1)
-        traced = np.einsum("...ij,...ji->...", factor.inverse, self.scale)
-        gammas = gammaln(0.5 * (nu[..., None] - np.arange(d))).sum(axis=-1) + 0.25 * d * (d - 1) * LOG_PI
-        wishart = 0.5 * nu * (self._factor.log_det - d * np.log(2.0)) - gammas
-        top = wishart + d * (0.5 * np.log(self._k) - HALF_LOG_2PI)
-        return plain(top - 0.5 * ((nu + d + 2.0) * factor.log_det + traced + self._k * squares))
+        factor, d = factored(normal._need("covariance")), self._d
+        squares = (factor.whitened((normal._need("mean") - self.mean) - self.rest) ** 2).sum(axis=-1)
+        spread = self._log_wishart(factor) - 0.5 * (d + 2.0) * factor.log_det
+        return plain(spread + d * (0.5 * np.log(self._k) - HALF_LOG_2PI) - 0.5 * self._k * squares)
+
+    def _log_wishart(self, factor: Factor) -> Array:
+        """ν/2 ln |ΨΣ⁻¹/2| − ½ tr ΨΣ⁻¹ − ln Γ_d(ν/2), of Σ = F Fᵀ and F⁻¹ Ψ F⁻ᵀ = T Tᵀ, T lower triangular.
+
+        By Bartlett, the tᵢᵢ²/2 are independent gamma numbers: each has the density of a count, of which no term is large.
+        """
+        i = np.arange(self._d)
+        shapes = 0.5 * (self._df[..., None] - i)
+        inner = factored(factor.root @ self.scale @ np.swapaxes(factor.root, -1, -2))
+        T = inner.scale[..., :, None] * inner.lower
+        halves = 0.5 * np.diagonal(T, axis1=-2, axis2=-1) ** 2
+        each = log_poisson(shapes, halves) + np.log(shapes) + 0.5 * i * np.log(halves)
+        below = 0.5 * (np.tril(T, -1) ** 2).sum(axis=(-2, -1)) + 0.25 * self._d * (self._d - 1) * LOG_PI
+        return np.asarray(each.sum(axis=-1) - below)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> MultivariateNormal:
         """n draws of both, as so many normals side by side: the first axis of their parameters. By Bartlett's decomposition."""

@@ -14,7 +14,7 @@ from suffice.errors import FitError, ModelError
 from suffice.exponential.family import Family
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.normal import Normal
-from suffice.exponential.shapes import broadcast, finite, keep, rows_of_several, vectors
+from suffice.exponential.shapes import aligned, broadcast, finite, keep, rows_of_several, vectors
 from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth, ratio_excess
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.student_t import StudentT
@@ -86,6 +86,7 @@ class NormalKnownMean(Family):
             raise FitError(f"{self.bare!r} has no estimate where every number is its mean: the variance would be 0")
         return self.from_mean(statistic.mean)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         return self.normal.log_prob(x)
 
@@ -95,22 +96,26 @@ class NormalKnownMean(Family):
     def entropy(self) -> Any:
         return self.normal.entropy()
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """½ (r − 1 − ln r), where r = v₁/v₂."""
         self._comparable(other)
         mine, yours = self._need("variance"), other._need("variance")
         return plain(0.5 * ratio_excess(mine, yours))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Gamma:
         """1/v ~ Gamma(count/2 + 1, total/2)."""
-        shape = 0.5 * np.asarray(count, dtype=np.float64) + 1.0
+        shape = 0.5 * bounded(count, "the count", 0.0) + 1.0
         return Gamma(shape, 0.5 * vectors(total, "the total", 1)[..., 0], of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Gamma:
         """Gamma(shape + n/2, rate + ½ Σ(x − m)²)."""
         prior, s = self._prior(prior), self._own(statistic)
         return Gamma(prior.shape + 0.5 * s.count, prior.rate + 0.5 * s.total[..., 0], of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln Γ(a + n/2) − ln Γ(a) + a ln b − (a + n/2) ln(b + ½ Σ(x − m)²) − n/2 ln 2π."""
         prior, s = self._prior(prior), self._own(statistic)

@@ -14,7 +14,7 @@ from suffice.errors import ModelError
 from suffice.exponential.centred import Centred, centred, with_centre
 from suffice.exponential.family import Family
 from suffice.exponential.normal import Normal
-from suffice.exponential.shapes import broadcast, finite, keep, rows_of_several, vectors
+from suffice.exponential.shapes import aligned, broadcast, finite, keep, rows_of_several, vectors
 from suffice.exponential.special import HALF_LOG_2PI
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import bounded, observed, plain
@@ -91,6 +91,7 @@ class NormalKnownVariance(Family):
         """The mean of the data."""
         return type(self)(self.variance, with_centre(self._seen(statistic)).centre[..., 0])
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         return self.normal.log_prob(x)
 
@@ -100,16 +101,19 @@ class NormalKnownVariance(Family):
     def entropy(self) -> Any:
         return self.normal.entropy()
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """(μ₁ − μ₂)²/2v."""
         self._comparable(other)
         return plain(0.5 * (self._need("mean") - other._need("mean")) ** 2 / self.variance)
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Normal:
         """μ ~ Normal(total/count, v/count)."""
         total, count = vectors(total, "the total", 1)[..., 0], bounded(count, "the count", 0.0, open=True)
         return Normal(total / count, self.variance / count, of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Normal:
         """The precisions n/σ² and 1/τ² add, and weigh the means."""
         prior, s = self._prior(prior), with_centre(self._own(statistic))
@@ -117,6 +121,7 @@ class NormalKnownVariance(Family):
         share = s.count * t / (self.variance + s.count * t)
         return Normal(m + share * self._off(s, m), t * self.variance / (self.variance + s.count * t), of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """−n/2 ln 2πσ² − scatter/2σ² − ½ ln(1 + nτ²/σ²) − ½ n(x̄ − m)²/(σ² + nτ²)."""
         prior, s = self._prior(prior), with_centre(self._own(statistic))

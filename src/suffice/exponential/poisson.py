@@ -19,9 +19,8 @@ import numpy.typing as npt
 from suffice.errors import ModelError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import deviance, log_poisson
-from suffice.exponential.shapes import vectors
-from suffice.exponential.special import log_gamma_step
+from suffice.exponential.saddle import deviance, log_negative_binomial, log_poisson
+from suffice.exponential.shapes import aligned, vectors
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import bounded, held, observed, plain
 
@@ -94,6 +93,7 @@ class Poisson(Family):
     def hessian(self, eta: Any = None) -> Array:
         return self._rate(eta)[..., None, None]
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         rate = self._need("rate")
         x, inside = counts(x, "Poisson")
@@ -112,27 +112,35 @@ class Poisson(Family):
         logs = log_poisson(x, rate[..., None])
         return plain(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """λ₁ ln(λ₁/λ₂) − λ₁ + λ₂; inf where the other rate is 0 and this is not."""
         self._comparable(other)
         return plain(deviance(self._need("rate"), other._need("rate")))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Gamma:
         from suffice.exponential.gamma import Gamma
 
         return Gamma(vectors(total, "the total of Poisson", 1)[..., 0], count, of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Gamma:
         from suffice.exponential.gamma import Gamma
 
         shape, rate = self._imagined(prior)
         return Gamma(shape + self._own(statistic).total[..., 0], rate + statistic.count, of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
+        """The probability of the sum, and that of the rows when it is known: of one row that is 1, and all digits are there; of
+        several they end where the rounding of Σ ln x! does, which is 4e-3 where that is 3e13, as it is of a count of 1e12."""
+        from scipy.special import gammaln, xlogy
+
         shape, rate = self._imagined(prior)
-        events, rows = self._own(statistic).total[..., 0], statistic.count
-        both = log_gamma_step(shape, events) - events * np.log(rate + rows) - shape * np.log1p(rows / rate)
-        return plain(both + statistic.log_base)
+        events, rows = np.maximum(self._own(statistic).total[..., 0], 0.0), statistic.count
+        together = log_negative_binomial(events, shape, rate / (rate + rows), rows / (rate + rows))
+        return plain(together + (gammaln(events + 1.0) + statistic.log_base - xlogy(events, rows)))
 
     def predictive(self, prior: Any) -> NegativeBinomial:
         from suffice.exponential.predictives import NegativeBinomial
@@ -150,7 +158,10 @@ class Poisson(Family):
         return prior._need("shape"), prior._need("rate")
 
     def _rate(self, eta: Any) -> Array:
-        return self._need("rate") if eta is None else np.exp(self._at(eta)[..., 0])
+        if eta is None:
+            return self._need("rate")
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self._at(eta)[..., 0]))
 
 
 def counts(x: Any, what: str) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, ModelError
-from suffice.exponential.statistic import Array
+from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.values import held, numbers
+
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def keep(owner: Any, **parameters: Array | None) -> None:
@@ -34,6 +38,40 @@ def broadcast(name: str, **arrays: Array) -> tuple[Array, ...]:
     except ValueError:
         shapes = " and ".join(f"{field} {array.shape}" for field, array in arrays.items())
         raise ModelError(f"the shapes of {name} do not fit together: {shapes}") from None
+
+
+def aligned(method: Call) -> Call:
+    """A method of arrays side by side that says so, in words, where their shapes do not fit together.
+
+    >>> from suffice.exponential import Poisson
+    >>> Poisson([1.0, 2.0]).log_prob([1, 2, 3])
+    Traceback (most recent call last):
+    suffice.errors.ModelError: what stands side by side does not fit together: Poisson of (2,) and numbers of (3,)
+    """
+
+    @wraps(method)
+    def checked(*given: Any, **named: Any) -> Any:
+        try:
+            return method(*given, **named)
+        except ValueError as error:
+            # numpy says so of shapes, and of nothing else.
+            if "broadcast" not in str(error):
+                raise
+            each = " and ".join(f"{name} of {shape}" for name, shape in map(_shape_of, (*given, *named.values())) if name)
+            raise ModelError(f"what stands side by side does not fit together: {each}") from None
+
+    return cast(Call, checked)
+
+
+def _shape_of(thing: Any) -> tuple[str, tuple[int, ...]]:
+    """What something is called, and the shape that it has side by side; no name where it has none of its own."""
+    if isinstance(thing, Totals):
+        return "a statistic", thing.count.shape
+    fields = getattr(thing, "_fields", None) or getattr(thing, "names", None)
+    if fields is None:
+        return "numbers", np.shape(thing)
+    shapes = [np.shape(value) for name in fields if (value := getattr(thing, name)) is not None]
+    return (type(thing).__name__ if shapes else ""), max(shapes, key=len, default=())
 
 
 def finite(value: Any, what: str) -> Array:

@@ -124,4 +124,3 @@ def divergence(alpha: Array, beta: Array) -> Array:
 def _smooth(z: Array) -> Array:
     """G(z) = ½ ln 2πz + S(z) + (z − 1)(ln z − ψ(z)), S being what Stirling's formula leaves of ln Γ(z)."""
     return np.asarray(0.5 * np.log(z) + HALF_LOG_2PI + stirling_rest(z) + (z - 1.0) * log_minus_digamma(z))
-

@@ -79,12 +79,7 @@ class Totals:
         return left
 
     def __mul__(self, weight: Any) -> Totals:
-        try:
-            w = np.asarray(weight, dtype=np.float64)
-        except (TypeError, ValueError):
-            return NotImplemented
-        if not (np.isfinite(w).all() and (w >= 0.0).all()):
-            raise StatisticsError(f"a statistic is weighted by finite numbers from 0 up, not by {weight!r}")
+        w = weight_of_statistic(weight)
         with np.errstate(over="ignore"):
             return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
@@ -100,9 +95,9 @@ class Totals:
         if self.family != other.family:
             raise StatisticsError(f"statistics of {self.family!r} and of {other.family!r} do not add")
         if self.total.shape != other.total.shape:
+            mine, yours = (s.total.shape if self.count.shape == other.count.shape else s.count.shape for s in (self, other))
             raise StatisticsError(
-                f"statistics of {self.family!r} side by side add one to one: their shapes are {self.count.shape} and "
-                f"{other.count.shape}"
+                f"statistics of {self.family!r} side by side add one to one: their shapes are {mine} and {yours}"
             )
 
     def __repr__(self) -> str:
@@ -111,3 +106,18 @@ class Totals:
     def _repr_html_(self) -> str:
         total = self.total[..., 0] if self.total.shape[-1] == 1 else self.total
         return table({"count": self.count, "total": total, "log_base": self.log_base}, f"Totals of {self.family!r}")
+
+
+def weight_of_statistic(weight: Any) -> Array:
+    """What a statistic is multiplied by: numbers from 0 up.
+
+    >>> weight_of_statistic(2)
+    array(2.)
+    """
+    try:
+        w = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        w = np.array(np.nan)
+    if not (np.isfinite(w).all() and (w >= 0.0).all()):
+        raise StatisticsError(f"a statistic is weighted by finite numbers from 0 up, not by {weight!r}")
+    return w

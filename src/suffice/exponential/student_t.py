@@ -8,6 +8,8 @@ import numpy as np
 
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, tail
+from suffice.exponential.quantiles import student_end
+from suffice.exponential.shapes import aligned
 from suffice.exponential.special import log_gamma_step
 from suffice.exponential.statistic import Array
 from suffice.exponential.tables import summary
@@ -36,8 +38,10 @@ class StudentT(NamedTuple):
         """scale² df/(df − 2); inf where 1 < df ≤ 2, NaN where df ≤ 1."""
         df = np.asarray(self.df, dtype=np.float64)
         factor = np.where(df > 2.0, df / np.where(df > 2.0, df - 2.0, 1.0), np.where(df > 1.0, np.inf, np.nan))
-        return plain(np.asarray(self.scale) ** 2 * factor)
+        with np.errstate(over="ignore"):
+            return plain(np.asarray(self.scale, dtype=np.float64) ** 2 * factor)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x."""
         df = np.asarray(self.df, dtype=np.float64)
@@ -45,6 +49,7 @@ class StudentT(NamedTuple):
         top = log_gamma_step(df / 2.0, 0.5) - 0.5 * np.log(df * np.pi) - np.log(self.scale)
         return plain(top - (df + 1.0) / 2.0 * log1p_square(z, df))
 
+    @aligned
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
         from scipy.special import stdtr
@@ -53,9 +58,7 @@ class StudentT(NamedTuple):
 
     def interval(self, level: float = 0.95) -> Any:
         """The equal-tailed interval of this probability: a pair."""
-        from scipy.special import stdtrit
-
-        half = -stdtrit(np.asarray(self.df, dtype=np.float64), tail(level)) * self.scale
+        half = student_end(self.df, tail(level)) * self.scale
         return Interval(plain(self.location - half), plain(self.location + half))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:

@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from suffice.exponential.family import Family, generator
 from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import deviance, log_binomial
-from suffice.exponential.shapes import vectors
-from suffice.exponential.special import log_gamma_step
+from suffice.exponential.saddle import deviance, log_binomial, log_counts_evidence, log_multinomial
+from suffice.exponential.shapes import aligned, vectors
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import observed, plain
+from suffice.exponential.values import bounded, observed, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.beta import Beta
@@ -62,11 +61,9 @@ class Trials(Family):
         return observed(x, self._title)[..., None]
 
     def log_base(self, x: Any) -> Array:
-        from scipy.special import gammaln
-
         x, inside = self._inside(x)
-        fewer = np.minimum(x, self.trials - x)
-        return np.where(inside, log_gamma_step(self.trials - fewer + 1.0, fewer) - gammaln(fewer + 1.0), -np.inf)
+        outcomes = np.stack(np.broadcast_arrays(x, self.trials - x), axis=-1)
+        return np.where(inside, log_multinomial(outcomes), -np.inf)
 
     @property
     def natural(self) -> Array:
@@ -98,6 +95,7 @@ class Trials(Family):
         p, q = (self._need("p"), 1.0 - self._need("p")) if eta is None else (expit(s * self._at(eta)[..., 0]) for s in (1, -1))
         return np.asarray(self.trials * p * q)[..., None, None]
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         p = self._need("p")
         x, inside = self._inside(x)
@@ -114,18 +112,21 @@ class Trials(Family):
         logs = log_binomial(x, self.trials[..., None], p[..., None], 1.0 - p[..., None])
         return plain(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """n (p ln(p/r) + (1 − p) ln((1 − p)/(1 − r))); inf where the other rules out what this allows."""
         self._comparable(other)
         p, r = self._need("p"), other._need("p")
         return plain(self.trials * (deviance(p, r) + deviance(1.0 - p, 1.0 - r)))
 
+    @aligned
     def conjugate(self, total: Any, count: Any) -> Beta:
         from suffice.exponential.beta import Beta
 
         total = vectors(total, f"the total of {self._title}", 1)[..., 0]
-        return Beta(total, self.trials * np.asarray(count, dtype=np.float64) - total, of=self.bare)
+        return Beta(total, self.trials * bounded(count, "the count", 0.0) - total, of=self.bare)
 
+    @aligned
     def posterior(self, prior: Any, statistic: Totals) -> Beta:
         from suffice.exponential.beta import Beta
 
@@ -133,11 +134,13 @@ class Trials(Family):
         successes, failures = self._outcomes(statistic)
         return Beta(a + successes, b + failures, of=self.bare)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
+        """All digits are there of one row, or where h = 1; of several rows they end where the rounding of Σ ln h(x) does."""
         a, b = self._imagined(prior)
         successes, failures = self._outcomes(statistic)
-        both = log_gamma_step(a, successes) + log_gamma_step(b, failures) - log_gamma_step(a + b, successes + failures)
-        return plain(both + statistic.log_base)
+        outcomes = np.stack(np.broadcast_arrays(successes, failures), axis=-1)
+        return plain(log_counts_evidence(outcomes, np.stack([a, b], axis=-1), statistic.log_base))
 
     def _slack(self, statistic: Totals) -> Array:
         successes = statistic.total[..., 0]

@@ -13,8 +13,8 @@ import numpy as np
 from suffice.errors import DataError, FitError, ModelError, StatisticsError
 from suffice.exponential.columns import complete, scanned
 from suffice.exponential.family import generator
-from suffice.exponential.shapes import finite, keep
-from suffice.exponential.statistic import Array
+from suffice.exponential.shapes import aligned, finite, keep
+from suffice.exponential.statistic import Array, weight_of_statistic
 from suffice.exponential.tables import summary, table
 from suffice.exponential.values import checked_weights, observed, plain, same, shown
 from suffice.variables import Finite
@@ -57,9 +57,7 @@ class Extremes:
         )
 
     def __mul__(self, weight: Any) -> Extremes:
-        w = np.asarray(weight, dtype=np.float64)
-        if not (np.isfinite(w).all() and (w >= 0.0).all()):
-            raise StatisticsError(f"a statistic is weighted by finite numbers from 0 up, not by {weight!r}")
+        w = weight_of_statistic(weight)
         return Extremes(self.count * w, np.where(w > 0.0, self.lower, np.inf), np.where(w > 0.0, self.upper, -np.inf))
 
     __rmul__ = __mul__
@@ -140,6 +138,7 @@ class Uniform:
             )
         return type(self)(statistic.lower, statistic.upper)
 
+    @aligned
     def log_prob(self, x: Any) -> Any:
         """−ln(upper − lower) from end to end, −inf elsewhere."""
         x, (low, high) = observed(x, "Uniform"), self._ends
@@ -156,6 +155,7 @@ class Uniform:
         low, high = self._ends
         return plain(np.log(0.5 * high - 0.5 * low) + np.log(2.0))
 
+    @aligned
     def kl(self, other: Self) -> Any:
         """The log of the ratio of the lengths; inf where the other does not cover this one."""
         if not isinstance(other, Uniform):

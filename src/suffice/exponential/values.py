@@ -10,6 +10,8 @@ import numpy.typing as npt
 from suffice.errors import DataError, ModelError
 
 Array = npt.NDArray[np.float64]
+LEAST = float(np.finfo(np.float64).smallest_subnormal)
+"""The least double above 0."""
 LARGEST = 2.0**53
 """Not every whole number beyond is a double."""
 

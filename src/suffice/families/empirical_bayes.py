@@ -10,18 +10,16 @@ parameter, UAI, p. 360.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.errors import FitError, listed, note
 from suffice.families import family_of
 from suffice.families.family import Statistic
-from suffice.families.gathering import gather
 from suffice.families.priors import Several, as_prior
-from suffice.graphs import Dag
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -109,38 +107,6 @@ class EmpiricalBayes:
 
     def _at(self, x: float) -> Any:
         return replace(self.prior, **{self.number: x})
-
-
-def by_evidence(dag: Any, data: Any, prior: Any) -> Any:
-    """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
-
-    `prior` is a plain prior, such as `BDeu()` or `Dirichlet()`, whose number is chosen, or one that chooses by itself:
-    `EmpiricalBayes(BDeu())`, `HierarchicalDirichlet()`, `LogisticNormal(variance=None)`; or several.
-
-    >>> from suffice.families.priors import Dirichlet
-    >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
-    >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
-    1.029
-    """
-    asked = as_prior(prior)
-    if asked is None:
-        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
-    parts = asked.priors if isinstance(asked, Several) else (asked,)
-    choosing = Several(tuple(p if hasattr(p, "choose") else EmpiricalBayes(p) for p in parts))
-    graph, statistics = Dag(getattr(dag, "dag", dag)), gather(data, getattr(dag, "dag", dag))
-    known = statistics.variables
-    for name in graph.nodes:
-        if name not in known:
-            raise DataError(f"the statistics do not speak of {name!r}, which the graph names{nearest(name, known)}")
-    variables = {n: known[n] for n in graph.nodes}
-    found = chosen(choosing, variables, _nodes(graph, variables, statistics), statistics).bind(variables, statistics)
-    return found if len(parts) > 1 else found.priors[0]
-
-
-def _nodes(graph: Dag, variables: Mapping[str, Variable], statistics: Statistics) -> Iterator[Node]:
-    for name in graph.nodes:
-        child, parents = variables[name], [variables[p] for p in graph.parents(name)]
-        yield child, parents, statistics.answer(family_of(child, parents).needs(child, parents))
 
 
 def chosen(prior: Any, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:

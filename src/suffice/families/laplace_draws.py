@@ -11,18 +11,21 @@ Its mode is η̂ of `Laplace` with exp(ρ̂ + η̂ₖ) = N θₖ = λₖ. For ρ
     p(ρ, η)       there is  exp(−Σ λₖ bend(eₖ) − Σ (eₖ − δ)² / 2v) of that at the mode,    bend(d) = exp d − 1 − d
     p(ηₖ | ρ)     at a distance d from there  ∝ exp(−λₖ exp(eₖ) bend(d) − d² / 2v)
 
-in which no large numbers cancel. So p(ρ) is one integral over a line for each state, and both ρ and η | ρ are drawn by the inverse of
-their distribution functions. Quantiles take quasi-random points, always the same.
+in which no large numbers cancel. So p(ρ) is one integral over a line for each state, and ρ and η | ρ are drawn by the inverse of
+their distribution functions. Quantiles take quasi-random points, always the
+same; of two states they are those of one line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.families.laplace import NUMBERS, Laplace, bend, softmax
+from suffice.families.log_lines import Lines, both_sides, reached
 
 Array = npt.NDArray[np.float64]
 
@@ -46,10 +49,11 @@ def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
     >>> lower.round(2), upper.round(2)
     (array([[0.06, 0.06]]), array([[0.94, 0.94]]))
     """
-    ends = np.empty((2, *rows.counts.shape))
-    points = spread_out(rows.counts.shape[1] + 1)[:, None]
-    for some in _blocks(rows, len(points)):
-        ends[:, some] = _of_block(rows.some(some), points, tail)
+    ends, K = np.empty((2, *rows.counts.shape)), rows.counts.shape[1]
+    points = None if K == 2 else spread_out(K + 1)[:, None]
+    for some in _blocks(rows, POINTS):
+        part = rows.some(some)
+        ends[:, some] = _of_two(part, tail) if points is None else _of_block(part, points, tail)
     return ends[0], ends[1]
 
 
@@ -64,6 +68,40 @@ def drawn(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
     for some in _blocks(rows, n):
         theta[:, some] = _at(rows.some(some), points[:, some])
     return theta
+
+
+def _of_two(rows: Laplace, tail: float) -> Array:
+    """Two states: all hangs on one number, the difference of the effects, whose distance d from the mode has a density."""
+    half = np.array([0.5, -0.5])
+
+    def height(d: Array) -> Array:  # [row, point]
+        return np.asarray(rows.gain(rows.effects, d.T[..., None] * half).T)
+
+    known = _known(rows).min(axis=1) * rows.probs.max(axis=1) + 0.5 / rows.variance
+    left = _falls(lambda d: height(-d[:, None])[:, 0], 1.0 / np.sqrt(known))
+    right = _falls(lambda d: height(d[:, None])[:, 0], 1.0 / np.sqrt(known))
+    at = both_sides(left, right, 16 * SIDE)
+    lines = Lines(at, np.maximum(height(at), -700.0))
+    table = np.arange(len(at))
+    d = np.array([lines.quantiles(table, np.full(len(at), q)) for q in (tail, 1.0 - tail)])
+    low, high = softmax(rows.effects + d[..., None] * half)
+    return np.array([np.stack([low[:, 0], high[:, 1]], axis=1), np.stack([high[:, 0], low[:, 1]], axis=1)])
+
+
+def _falls(height: Callable[[Array], Array], start: Array) -> Array:
+    """Where a concave function has fallen by DEEP from its maximum at 0: by doubling, then halving."""
+    high = start
+    for _ in range(100):
+        more = height(high) > -DEEP
+        if not more.any():
+            break
+        high = np.where(more, 2.0 * high, high)
+    low = np.zeros_like(high)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        over = height(middle) > -DEEP
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return high
 
 
 def _blocks(rows: Laplace, n: int) -> list[npt.NDArray[np.intp]]:
@@ -91,9 +129,9 @@ def _at(rows: Laplace, points: Array) -> Array:
     U, K = rows.counts.shape
     effects, weight = _spread(rows)
     points = np.broadcast_to(points, (len(points), U, K + 1))
-    node, _ = _found(weight, np.broadcast_to(np.arange(U), points.shape[:2]), points[..., -1])
+    node, _ = reached(weight, np.broadcast_to(np.arange(U), points.shape[:2]), points[..., -1])
     table = node[..., None] * K + np.arange(K)
-    return softmax(rows.effects + effects.moved.reshape(-1)[table] + effects.distances(table, points[..., :-1]))
+    return softmax(rows.effects + effects.moved.reshape(-1)[table] + effects.lines.quantiles(table, points[..., :-1]))
 
 
 def _spread(rows: Laplace) -> tuple[_Effects, Array]:
@@ -129,7 +167,7 @@ def _far(rows: Laplace, way: float) -> Array:
         if not more.any():
             break
         at = np.where(more, np.maximum(2.0 * at, end) if way < 0 else 2.0 * at, at)
-    return at
+    return np.asarray(at)
 
 
 def _known(rows: Laplace) -> Array:
@@ -159,40 +197,17 @@ class _Effects:
         log_rate = np.log(known) + e
         self.left, self.right = _reaches(log_rate, v)
         at, height = self._points(log_rate)
-        width, rise = np.diff(at, axis=-1), np.diff(height, axis=-1)
-        # ∫ exp over a line: width · (exp b − exp a) / (b − a), from its higher end
-        self.mass = width * np.exp(np.maximum(height[..., 1:], height[..., :-1])) * _mean_of_line(np.abs(rise))
-        self.at, self.rise, self.width = at, rise, width
+        self.lines = Lines(at.reshape(-1, at.shape[-1]), height.reshape(-1, at.shape[-1]))
         mode = known * bend(e) + (e - self.delta[..., None]) ** 2 / (2.0 * v)
-        self.log_density = np.asarray((np.log(self.mass.sum(axis=-1)) - mode).sum(axis=-1))
+        self.log_density = np.asarray((self.lines.log_mass.reshape(e.shape) - mode).sum(axis=-1))
 
     def _points(self, log_rate: Array) -> tuple[Array, Array]:
         """Points on both sides of the mode, denser at the mode and at the ends, where there may be a cliff; and ln p there."""
-        t = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, SIDE + 1))
-        d = np.concatenate([-self.left[..., None] * t[:0:-1], self.right[..., None] * t], axis=-1)
+        d = both_sides(self.left, self.right, SIDE)
         L = log_rate[..., None]
         far = np.abs(d) >= 0.05
         bent = np.where(far, np.exp(np.minimum(L + d, 700.0)) - np.exp(L) * (1.0 + d), np.exp(L) * bend(np.where(far, 0.0, d)))
         return d, np.maximum(-bent - d**2 / (2.0 * self.rows.variance), -700.0)
-
-    def distances(self, table: npt.NDArray[np.intp], points: Array) -> Array:
-        """The points of these tables, one for each row, node and state, below which such shares of their mass lie."""
-        i, share = _found(self.mass.reshape(-1, 2 * SIDE), table, points)
-        from_left = self.at[..., :-1].reshape(-1)[i]
-        return np.asarray(from_left + self.width.reshape(-1)[i] * _along(self.rise.reshape(-1)[i], share))
-
-
-def _found(mass: Array, table: npt.NDArray[np.intp], points: Array) -> tuple[npt.NDArray[np.intp], Array]:
-    """Of tables of masses [table, piece] the pieces, counted through all tables, in which such shares of the mass are reached;
-    and how much of the piece it takes."""
-    pieces = mass.shape[1]
-    below = np.cumsum(mass, axis=1)
-    below /= below[:, -1:]
-    # all tables in one increasing line: table i from i to i + 1
-    i = np.searchsorted((below + np.arange(len(below))[:, None]).reshape(-1), table + points)
-    i = np.clip(i, table * pieces, (table + 1) * pieces - 1)
-    start = np.where(i % pieces == 0, 0.0, below.reshape(-1)[i - 1])
-    return i, np.clip((points - start) / np.maximum(below.reshape(-1)[i] - start, 1e-300), 0.0, 1.0)
 
 
 def _moved(c: Array, delta: Array) -> Array:
@@ -216,20 +231,6 @@ def _reaches(log_rate: Array, variance: float) -> tuple[Array, Array]:
     return left, right
 
 
-def _mean_of_line(fall: Array) -> Array:
-    """(1 − exp(−x)) / x."""
-    x = np.maximum(fall, 1e-12)
-    return np.asarray(-np.expm1(-x) / x)
-
-
-def _along(rise: Array, share: Array) -> Array:
-    """The x in [0, 1] below which a share of ∫ exp(rise · x) lies."""
-    up = np.where(np.abs(rise) < 1e-9, 1e-9, rise)
-    down, q = -np.abs(up), np.where(up > 0, 1.0 - share, share)
-    x = np.log1p(q * np.expm1(down)) / down
-    return np.asarray(np.where(up > 0, 1.0 - x, x))
-
-
 def spread_out(dimensions: int) -> Array:
     """Points of the unit cube, more even than random ones.
 
@@ -238,4 +239,4 @@ def spread_out(dimensions: int) -> Array:
     """
     from scipy.stats.qmc import Sobol
 
-    return np.clip(np.asarray(Sobol(dimensions, seed=0).random(POINTS)), 1e-12, 1.0 - 1e-12)
+    return np.asarray(np.clip(Sobol(dimensions, seed=0).random(POINTS), 1e-12, 1.0 - 1e-12))

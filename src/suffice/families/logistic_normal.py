@@ -47,15 +47,15 @@ class LogisticNormal:
     `estimate=Mode()` gives softmax of the mode of η (that of θ is another: modes depend on how one writes the parameters),
     `Mean()` the posterior mean of θ. Evidence and mean are Laplace approximations, exact without data and with many rows; with
     the default variance and two or three states ln p of a row of counts was found up to 0.06 too small, a mean up to 0.01 off;
-    with a variance of 5 up to 0.12 and 0.015. Intervals come from 2048 even draws of the exact posterior, whatever the variance:
-    of a 95% one the tails were found to be 2.1 to 3.0% each.
+    with a variance of 5 up to 0.12 and 0.015. Intervals are those of the exact posterior, whatever the variance: by quadrature
+    for two states, for more by 2048 even draws (of a 95% one the tails were found to be 2.1 to 3.0% each).
 
     It needs complete rows: EM and mixtures take priors that imagine rows, such as `Dirichlet`.
 
     >>> from suffice.learning.fit import fit
     >>> bn = fit("x", {"x": ["a", "a", "a", "b"]}, prior=LogisticNormal(variance=1.0))
     >>> bn["x"].probs.round(3), bn["x"].interval(0.9).lower.round(3)
-    (array([0.656, 0.344]), array([0.338, 0.096]))
+    (array([0.656, 0.344]), array([0.34 , 0.095]))
     """
 
     mean: Mapping[str, Any] | float = 0.0
@@ -153,7 +153,7 @@ class LogisticBelief:
         return np.asarray(answer[back].reshape(sizes(seen.variables)))
 
     def interval(self, seen: Counts, level: float) -> Interval:
-        """The equal-tailed interval of each probability, by draws of the posterior; beyond a level of 0.999 they are too few."""
+        """The equal-tailed interval of each probability, for more than two states by draws, which are few beyond 0.999."""
         rows, back = self._distinct(seen)
         lower, upper = quantiles(rows, (1.0 - checked_level(level)) / 2.0)
         shape = sizes(seen.variables)
