@@ -105,9 +105,11 @@ class Centred(Totals):
         return self.of(self.family, left._replace(scatter=left.scatter * (kept[:, :, None] & kept[:, None, :])), self.count.shape)
 
     def __mul__(self, weight: Any) -> Centred:
-        w = weight_of_statistic(weight)
+        w = weight_of_statistic(weight, self.count.shape)
         count, total, log_base = self.count * w, self.total * w[..., None], self.log_base * w
-        return replace(self, count=count, total=total, log_base=log_base, scatter=self.scatter * w[..., None, None])
+        scatter, shape = self.scatter * w[..., None, None], (*count.shape, self.centre.shape[-1])
+        centre, rest = np.broadcast_to(self.centre, shape), np.broadcast_to(self.rest, shape)
+        return replace(self, count=count, total=total, log_base=log_base, centre=centre, scatter=scatter, rest=rest)
 
     __rmul__ = __mul__
 

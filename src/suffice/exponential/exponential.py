@@ -41,6 +41,7 @@ class Exponential(Family):
             keep(self, rate=bounded(self.rate, "the rate of Exponential", 0.0, open=True))
 
     @property
+    @np.errstate(over="ignore")
     def mean(self) -> Any:
         """E[x] = 1/λ."""
         return plain(1.0 / self._need("rate"))
@@ -70,6 +71,7 @@ class Exponential(Family):
     def log_normaliser(self, eta: Any = None) -> Any:
         return plain(-np.log(self._rate(eta)))
 
+    @np.errstate(over="ignore")
     def gradient(self, eta: Any = None) -> Array:
         return 1.0 / self._rate(eta)[..., None]
 

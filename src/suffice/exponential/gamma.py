@@ -122,17 +122,19 @@ class Gamma(FamilyAndPrior):
         shape, rate = self._both(eta)
         return plain(gammaln(shape) - shape * np.log(rate))
 
+    @np.errstate(over="ignore")
     def gradient(self, eta: Any = None) -> Array:
         from scipy.special import digamma
 
         shape, rate = self._both(eta)
         return np.stack([digamma(shape) - np.log(rate), shape / rate], axis=-1)
 
+    @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
         from scipy.special import polygamma
 
         shape, rate = self._both(eta)
-        entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate**2]
+        entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate / rate]
         return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
 
     @aligned
@@ -143,7 +145,8 @@ class Gamma(FamilyAndPrior):
             scaled = rate * x
         inside = (x > 0.0) & np.isfinite(scaled)
         x, scaled = np.where(inside, x, 1.0), np.where(inside, scaled, 1.0)
-        return plain(np.where(inside, np.log(shape) - np.log(x) + log_poisson(shape, scaled), -np.inf))
+        counted = log_poisson(shape, scaled, np.log(rate) + np.log(x))
+        return plain(np.where(inside, np.log(shape) - np.log(x) + counted, -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         shape, rate = self._both(None)

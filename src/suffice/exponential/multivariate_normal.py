@@ -92,6 +92,7 @@ class MultivariateNormal(Family):
         return np.concatenate([total, half(squares)], axis=-1), -HALF_LOG_2PI * centre.shape[-1] * count
 
     @property
+    @np.errstate(over="ignore")
     def natural(self) -> Array:
         precision, d = self._factor.inverse, self._need("mean").shape[-1]
         linear = np.einsum("...ij,...j->...i", precision, self._need("mean"))
@@ -113,12 +114,14 @@ class MultivariateNormal(Family):
         factor = member._factor
         return plain(0.5 * ((factor.whitened(member._need("mean")) ** 2).sum(axis=-1) + factor.log_det))
 
+    @np.errstate(over="ignore")
     def gradient(self, eta: Any = None) -> Array:
         member = self if eta is None else self.from_natural(eta)
         mean = member._need("mean")
         second = member._need("covariance") + mean[..., :, None] * mean[..., None, :]
         return np.concatenate([mean, half(second)], axis=-1)
 
+    @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
         """Cov[x_i, x_j] = Σ_ij, Cov[x_i, x_j x_k] = μ_j Σ_ik + μ_k Σ_ij, and Cov[x_i x_j, x_k x_l] by Isserlis."""
         member = self if eta is None else self.from_natural(eta)

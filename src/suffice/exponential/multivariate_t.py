@@ -48,12 +48,13 @@ class MultivariateT(NamedTuple):
         factor, d = factored(np.asarray(self.scale, dtype=np.float64)), np.shape(self.location)[-1]
         if x.ndim == 0 or x.shape[-1] != d:
             raise ModelError(f"{type(self).__name__} of {d} numbers has no density at the shape {x.shape}")
-        off = factor.whitened(x - self.location)
+        finite = np.isfinite(x).all(axis=-1)
+        off = factor.whitened(np.where(finite[..., None], x, 0.0) - self.location)
         largest = np.maximum(np.abs(off).max(axis=-1), 1.0)
         # The square of the length may be beyond a double; the length is not.
         length = largest * np.sqrt(((off / largest[..., None]) ** 2).sum(axis=-1))
         top = log_gamma_step(df / 2.0, d / 2.0) - d / 2.0 * np.log(df * np.pi) - 0.5 * factor.log_det
-        return plain(top - (df + d) / 2.0 * log1p_square(length, df))
+        return plain(np.where(finite, top - (df + d) / 2.0 * log1p_square(length, df), -np.inf))
 
     def marginal(self, only: Any) -> MultivariateT:
         """The distribution of some of the components."""

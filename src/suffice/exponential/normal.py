@@ -100,10 +100,12 @@ class Normal(FamilyAndPrior):
         with np.errstate(over="ignore"):
             return plain(0.5 * (mean / variance * mean + np.log(variance)))
 
+    @np.errstate(over="ignore")
     def gradient(self, eta: Any = None) -> Array:
         mean, variance = self._both(eta)
         return np.stack([mean, mean**2 + variance], axis=-1)
 
+    @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
         mean, v = self._both(eta)
         entries = [v, 2.0 * mean * v, 2.0 * mean * v, (4.0 * mean**2 + 2.0 * v) * v]

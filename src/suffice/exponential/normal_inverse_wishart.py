@@ -151,10 +151,21 @@ class NormalInverseWishart(Prior):
     def evidence(self, s: Centred) -> Any:
         """ln Γ_d(ν′/2)/Γ_d(ν/2) + ν/2 ln |Ψ| − ν′/2 ln |Ψ′| + d/2 ln κ/κ′ − nd/2 ln π, with ν′, Ψ′, κ′ of the posterior."""
         after, n, d = self.plus(s), s.count, self._d
-        before, now = self._factor.log_det, after._factor.log_det
-        slack = 0.5 * self._df * (before - now) - 0.5 * n * now
+        now = after._factor.log_det
+        slack = -0.5 * self._df * self._log_growth(s, now) - 0.5 * n * now
         gammas = log_multigamma_step(0.5 * self._df, 0.5 * n, d)
         return plain(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
+
+    def _log_growth(self, s: Centred, now: Array) -> Array:
+        """ln |Ψ′|/|Ψ|, from what is added where that is little: the determinants differ in their last digits only."""
+        off = np.where(s.count[..., None] > 0.0, (s.centre - self.mean) + (s.rest - self.rest), 0.0)
+        share = self._k * (s.count / (self._k + s.count))
+        added = s.scatter + share[..., None, None] * off[..., :, None] * off[..., None, :]
+        root = self._factor.root
+        parts = np.linalg.eigvalsh(root @ added @ np.swapaxes(root, -1, -2))
+        little = np.asarray((parts < 1.0).all(axis=-1))
+        few = np.log1p(np.where(little[..., None], np.maximum(parts, 0.0), 0.0)).sum(axis=-1)
+        return np.where(little, few, now - self._factor.log_det)
 
     def next_observation(self) -> MultivariateT:
         """The multivariate Student t of the next x: ν − d + 1 degrees, the scale Ψ (κ + 1)/κ(ν − d + 1)."""

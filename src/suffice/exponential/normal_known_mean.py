@@ -61,6 +61,7 @@ class NormalKnownMean(Family):
         return np.full(np.broadcast_shapes(x.shape, np.shape(self.mean)), -HALF_LOG_2PI)
 
     @property
+    @np.errstate(over="ignore")
     def natural(self) -> Array:
         return np.asarray(-0.5 / self._need("variance"))[..., None]
 
@@ -77,6 +78,7 @@ class NormalKnownMean(Family):
     def gradient(self, eta: Any = None) -> Array:
         return self._variance(eta)[..., None]
 
+    @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
         return np.asarray(2.0 * self._variance(eta) ** 2)[..., None, None]
 

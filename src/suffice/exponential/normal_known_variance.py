@@ -78,6 +78,7 @@ class NormalKnownVariance(Family):
     def from_mean(self, mu: Any) -> Self:
         return type(self)(self.variance, vectors(mu, "E[T] of NormalKnownVariance", 1)[..., 0])
 
+    @np.errstate(over="ignore")
     def log_normaliser(self, eta: Any = None) -> Any:
         return plain(0.5 * self._mean(eta) ** 2 / self.variance)
 

@@ -94,17 +94,19 @@ class BetaGeometric(NamedTuple):
     b: Any
 
     @property
+    @np.errstate(over="ignore")
     def mean(self) -> Any:
         """b/(a − 1); inf where a ≤ 1."""
         a, b = self._arrays
         return plain(np.where(a > 1.0, b / np.where(a > 1.0, a - 1.0, 1.0), np.inf))
 
     @property
+    @np.errstate(over="ignore")
     def variance(self) -> Any:
         """a b (a + b − 1)/(a − 1)²(a − 2); inf where a ≤ 2."""
         a, b = self._arrays
         c = np.where(a > 2.0, a, 3.0)
-        return plain(np.where(a > 2.0, c * b * (c + b - 1.0) / ((c - 1.0) ** 2 * (c - 2.0)), np.inf))
+        return plain(np.where(a > 2.0, c / (c - 1.0) * (b / (c - 1.0)) * ((c + b - 1.0) / (c - 2.0)), np.inf))
 
     @aligned
     def log_prob(self, x: Any) -> Any:
@@ -216,11 +218,13 @@ class NegativeBinomial(NamedTuple):
     rate: Any
 
     @property
+    @np.errstate(over="ignore")
     def mean(self) -> Any:
         """shape/rate."""
         return plain(np.asarray(self.shape, dtype=np.float64) / self.rate)
 
     @property
+    @np.errstate(over="ignore")
     def variance(self) -> Any:
         """mean (1 + 1/rate)."""
         return plain(self.mean * (1.0 + 1.0 / np.asarray(self.rate, dtype=np.float64)))

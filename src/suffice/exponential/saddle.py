@@ -24,6 +24,9 @@ from suffice.exponential.statistic import Array
 NEAR = 0.1
 """Where x and m differ by less than this part of their sum, the series of D is shorter than its rounding."""
 
+TINY = 1e-290
+"""Below, a double has not all its digits, or soon not."""
+
 
 def deviance(x: Any, m: Any, gap: Any = None) -> Array:
     """D(x, m) = x ln(x/m) − x + m ≥ 0 of two numbers from 0 up: inf where m is 0 and x is not, m where x is 0.
@@ -49,8 +52,10 @@ def deviance(x: Any, m: Any, gap: Any = None) -> Array:
     return np.asarray(np.where(near, series, np.where(m == np.inf, np.inf, far)))
 
 
-def log_poisson(x: Any, m: Any) -> Array:
+def log_poisson(x: Any, m: Any, log_m: Any = None) -> Array:
     """x ln m − m − ln Γ(x + 1), for x ≥ 0 and m ≥ 0; at m = 0 only x = 0 is possible.
+
+    `log_m` is ln m, if it is known also where m is below the range of doubles.
 
     >>> log_poisson([1e9, 0.0, 1.0], [1e9, 0.0, 0.0])
     array([-11.28057145,   0.        ,         -inf])
@@ -62,7 +67,8 @@ def log_poisson(x: Any, m: Any) -> Array:
     few, many = np.where(large, 1.0, x), np.where(large, x, LARGE)
     direct = xlogy(few, m) - m - gammaln(few + 1.0)
     saddle = -deviance(many, m) - stirling_rest(many) - HALF_LOG_2PI - 0.5 * np.log(many)
-    return np.asarray(np.where(large, saddle, direct))
+    answer = np.asarray(np.where(large, saddle, direct))
+    return answer if log_m is None else np.where(m < TINY, x * log_m - m - gammaln(x + 1.0), answer)
 
 
 def log_binomial(x: Any, n: Any, p: Any, q: Any) -> Array:

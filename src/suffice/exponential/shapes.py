@@ -52,7 +52,9 @@ def aligned(method: Call) -> Call:
     @wraps(method)
     def checked(*given: Any, **named: Any) -> Any:
         try:
-            return method(*given, **named)
+            # What is beyond the largest double is infinite, without a word.
+            with np.errstate(over="ignore"):
+                return method(*given, **named)
         except ValueError as error:
             # numpy says so of shapes, and of nothing else.
             if "broadcast" not in str(error):

@@ -79,7 +79,7 @@ class Totals:
         return left
 
     def __mul__(self, weight: Any) -> Totals:
-        w = weight_of_statistic(weight)
+        w = weight_of_statistic(weight, self.count.shape)
         with np.errstate(over="ignore"):
             return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
@@ -108,10 +108,10 @@ class Totals:
         return table({"count": self.count, "total": total, "log_base": self.log_base}, f"Totals of {self.family!r}")
 
 
-def weight_of_statistic(weight: Any) -> Array:
-    """What a statistic is multiplied by: numbers from 0 up.
+def weight_of_statistic(weight: Any, shape: tuple[int, ...]) -> Array:
+    """What a statistic of this shape side by side is multiplied by: numbers from 0 up.
 
-    >>> weight_of_statistic(2)
+    >>> weight_of_statistic(2, ())
     array(2.)
     """
     try:
@@ -120,4 +120,8 @@ def weight_of_statistic(weight: Any) -> Array:
         w = np.array(np.nan)
     if not (np.isfinite(w).all() and (w >= 0.0).all()):
         raise StatisticsError(f"a statistic is weighted by finite numbers from 0 up, not by {weight!r}")
+    try:
+        np.broadcast_shapes(w.shape, shape)
+    except ValueError:
+        raise StatisticsError(f"weights of {w.shape} do not fit a statistic of {shape} side by side") from None
     return w

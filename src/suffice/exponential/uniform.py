@@ -57,7 +57,7 @@ class Extremes:
         )
 
     def __mul__(self, weight: Any) -> Extremes:
-        w = weight_of_statistic(weight)
+        w = weight_of_statistic(weight, self.count.shape)
         return Extremes(self.count * w, np.where(w > 0.0, self.lower, np.inf), np.where(w > 0.0, self.upper, -np.inf))
 
     __rmul__ = __mul__
@@ -99,6 +99,7 @@ class Uniform:
         return plain(0.5 * low + 0.5 * high)
 
     @property
+    @np.errstate(over="ignore")
     def variance(self) -> Any:
         """(upper − lower)²/12."""
         low, high = self._ends
