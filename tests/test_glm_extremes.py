@@ -133,3 +133,51 @@ def test_a_sample_without_weight():
     some = sf.scan({"x": x[n // 2 :], "y": data.column("y")[n // 2 :]})
     ours, theirs = (sf.fit("x -> y", d, families={"y": sf.Linear()})["y"] for d in (data, some))
     np.testing.assert_allclose(ours.coefficients, theirs.coefficients, rtol=1e-10)
+
+
+@pytest.mark.parametrize("far", [-38761.5, -1e5, -1e8])
+def test_ordered_states_and_one_number_far_out(far):
+    x = [0.49, 0.56, -0.33, 0.64, -0.36, -0.85, -0.36, far]
+    cpd = fitted({"x": x, "y": list("ccbcabaa")}, sf.ProportionalOdds(), y=sf.Finite("y", list("abc")))
+    near = fitted({"x": [*x[:-1], -30.0], "y": list("ccbcabaa")}, sf.ProportionalOdds(), y=sf.Finite("y", list("abc")))
+    np.testing.assert_allclose(cpd.coefficients, near.coefficients, rtol=1e-7)
+    np.testing.assert_allclose(cpd.cut_points, near.cut_points, rtol=1e-7)
+
+
+def test_negative_binomials_of_means_far_above_the_counts():
+    """Seeds of an auditor: ln((y + s)/(μ + s)) lost its digits where μ was large."""
+    for seed in (48, 59):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_t(2, 300)
+        y = rng.poisson(rng.gamma(1, 1, 300) * np.exp(1 + 0.5 * np.clip(x, -6, 6)))
+        cpd = fitted({"x": x, "y": y}, sf.NegativeBinomialLog(), y=sf.Count("y"))
+        if seed == 48:
+            np.testing.assert_allclose(
+                [cpd.intercept, cpd.coefficients[0], -np.log(cpd.dispersion)], [1.0754, 0.3147, -0.436], atol=1e-3
+            )
+
+
+def test_separation_among_rows_of_very_different_weight():
+    table = {
+        "g": list("babcacbbab"),
+        "h": list("vvvvvvuvvv"),
+        "y": list("nnnnnyynyy"),
+        "w": [1e5, 100, 1, 1e5, 100, 100, 1, 100, 100, 1],
+    }
+    with pytest.raises(FitError, match="'h=v' separates"):
+        sf.fit("g -> y; h -> y", sf.scan(table, weights="w"), families={"y": sf.Logistic()})
+
+
+def test_steps_of_rounding_are_the_end():
+    x = [31515.5, 172234.9, 87876.2, 117148.3, -25188.3, -34096.2, -163436.9, -191432.6]
+    assert np.isfinite(fitted({"x": x, "y": list("bcbbcaaa")}, sf.Logistic(0.001)).coefficients).all()
+
+
+def test_the_order_of_words_is_said():
+    rng = np.random.default_rng(3)
+    with pytest.warns(SufficeNote, match="high < low < middle"):
+        sf.fit(
+            "x -> y",
+            {"x": rng.normal(size=60), "y": rng.choice(["low", "middle", "high"], 60)},
+            families={"y": sf.ProportionalOdds()},
+        )

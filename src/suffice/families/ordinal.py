@@ -25,7 +25,7 @@ from suffice.errors import FitError
 from suffice.families.design import CELLS, are_numbers, codes_of, filled, shrunk, terms
 from suffice.families.family import Array, Columns, Estimate
 from suffice.families.fitted import Fitted
-from suffice.families.glm import MAX_PARAMETERS, Regressors, Summary, Sums, column_sums, known, needs_rows, too_many
+from suffice.families.glm import DRAGGED, MAX_PARAMETERS, Regressors, Summary, Sums, column_sums, known, needs_rows, too_many
 from suffice.families.ordinal_cpd import OrdinalCpd, log_gaps, ordered_child
 from suffice.statistics import Request
 from suffice.variables import Finite, Variable
@@ -47,6 +47,7 @@ class ProportionalOdds:
 
     iterative: ClassVar[bool] = True
     kind: ClassVar[type] = Finite
+    ordered: ClassVar[bool] = True
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
     profiled: ClassVar[bool] = False
@@ -130,7 +131,19 @@ class ProportionalOdds:
         return np.concatenate([theta[:cuts, None], np.tile(-theta[cuts:], (cuts, 1))], axis=1)
 
     def off_centre(self, at: Regressors, H: Array) -> Array:
-        return np.zeros(len(at.centre))
+        """As of other regressions: how far columns of numbers are from their centre among the rows that matter."""
+        cuts = ordered_child(at.child).n_states - 1
+        level = float(H[:cuts, :cuts].sum())
+        if not level > 0:
+            return np.zeros(len(at.centre))
+        mean = -H[:cuts, cuts:].sum(axis=0) / level
+        variance = np.maximum(np.diag(H)[cuts:] / level - mean**2, 0.0)
+        return np.where(are_numbers(at.parents) & (mean**2 > DRAGGED * variance), mean, 0.0)
+
+    def shifted(self, at: Regressors, theta: Array, off: Array) -> Array:
+        """θ of the same log-odds where every centre is moved."""
+        cuts = ordered_child(at.child).n_states - 1
+        return np.concatenate([theta[:cuts] - theta[cuts:] @ off, theta[cuts:]])
 
     def sizes(self, at: Regressors, s: Sums) -> Array:
         """The size of each parameter's column: a change of the parameter times this is a change of the log-odds."""

@@ -17,6 +17,7 @@ from suffice.exponential.special import (
     excess_over_log,
     inverse_log_minus_digamma,
     log_minus_digamma,
+    ratio_excess,
     stirling_rest,
 )
 from suffice.families.design import codes_of
@@ -268,9 +269,8 @@ class NegativeBinomialLog(_LogLink):
         counts, place = np.unique(y, return_inverse=True)  # few different ones: the functions of them are dear
         times = np.bincount(place, w)
         # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
-        first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts)) - w @ excess_over_log(
-            (y - mu) / (shape + mu)
-        )
+        first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts))
+        first -= weighed(ratio_excess(y + shape, mu + shape), w)
         second = times @ (polygamma(1, counts + shape) - polygamma(1, shape))
         second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
         return np.array([shape * first, shape * first + shape**2 * second])

@@ -158,7 +158,8 @@ def regression_sums(X, y, trials, offset, weight, theta, response, shape, expect
                 value, deviation = log_less(o * e) if inside else -math.inf, off * off
             else:
                 mu = math.exp(e)
-                up = math.log1p((o - mu) / (mu + shape))
+                apart = (o - mu) / (mu + shape)
+                up = math.log1p(apart) if apart > -0.5 else math.log((o + shape) / (mu + shape))
                 value = shape * up
                 if o > 0:
                     value -= o * math.log1p(shape / mu * (o - mu) / (o + shape)) if mu > 0 else math.inf

@@ -165,8 +165,27 @@ def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable
         child, parents = variables[name], [variables[p] for p in graph.parents(name)]
         if getattr(family, "iterative", False):
             family.check(child, parents)
+            if getattr(family, "ordered", False) and isinstance(child, Finite):
+                _say_order(child)
         elif family != family_of(child, parents):
             raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
+
+
+def _say_order(child: Finite) -> None:
+    """Words that are in the order of the alphabet may be so because nobody said another."""
+    if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
+        order = " < ".join(child.states)
+        note(
+            f"the states of {child.name!r} are taken in this order: {order}; variables={{{child.name!r}: [...]}} in scan says another"
+        )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _hidden(hidden: Any) -> dict[str, Finite]:

@@ -102,6 +102,7 @@ class Ascent:
     max_iter: int
     count: float = 1.0
     movable: bool = True
+    eager: bool = False
 
     def expected(self, climb: Climb) -> Climb:
         """The same with the sums and the covariance by the expected curvature."""
@@ -120,14 +121,17 @@ class Ascent:
                 f"the regression of {self.at.child.name!r} has nowhere to start from: rescale its parents or its offset"
             )
         self._refuse_collinear(s.hessian + penalty)
-        size, far = self.family.sizes(self.at, s), [np.inf]
+        size, far, before, gains = self.family.sizes(self.at, s), [np.inf], np.inf, [np.inf]
         for iteration in range(1, self.max_iter + 1):
             slope = s.gradient - penalty @ theta
             step, covariance = solved(s.hessian + penalty, slope)
             moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
             unit, error = self._units(s)
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
-            done = moved.max() <= max(tol * unit, rounding) and errors <= max(ERRORS * tol * error, rounding)
+            # of steps that end quadratically the next one is known: each is shorter by the square of what the last one was
+            ahead = (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
+            before = errors
+            done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
             if not done and error > 0.0 and errors <= VANISHED * error:
                 furthest = self.reach(step) / unit
                 far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
@@ -135,16 +139,29 @@ class Ascent:
                     raise self._separated(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
-            if done:
+            if done or self._idle(gains, errors, error):
+                if not self.family.dispersed and not self.family.ridge and collinear(s.hessian, self.at.child.name) is not None:
+                    raise self._separated(self._flat(s.hessian, size))
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
                 return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
+            here = _objective(theta, s, penalty)
             theta, s = self._uphill(theta, s, step, penalty)
+            gains = [*gains[-2:], abs(_objective(theta, s, penalty) - here) / (1.0 + abs(here))]
             if self.movable and iteration % LOOK == 0:
                 self.look(theta, s)
         raise FitError(
             f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
             f"give a ridge: {self._ridged()}"
         )
+
+    def _idle(self, gains: list[float], errors: float, error: float) -> bool:
+        """Whether the last steps changed nothing but digits that are rounding."""
+        return len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error
+
+    def _flat(self, H: Array, size: Array) -> Array:
+        """The direction in which the log-likelihood is flat, in changes of the predictor."""
+        scale = np.sqrt(np.maximum(np.diag(H), 1e-300))
+        return np.asarray(np.abs(np.linalg.eigh(H / scale[:, None] / scale)[1][:, 0] / scale * size))
 
     def look(self, theta: Array, s: Sums) -> None:
         """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
@@ -166,6 +183,8 @@ class Ascent:
             if _objective(ahead, there, penalty) >= here - 1e-12 * (1.0 + abs(here)):
                 return ahead, there
             fraction *= 0.5
+        if not self.family.dispersed and not self.family.ridge and collinear(s.hessian, self.at.child.name) is not None:
+            raise self._separated(self._flat(s.hessian, self.family.sizes(self.at, s)))
         raise FitError(
             f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
             f"collinear or of very different size; rescale them, or give a ridge: {self._ridged()}"
@@ -285,7 +304,7 @@ def _ascent(
         changes = family.predictors(at, step)
         return float(rows.fold(lambda b: _Largest(_reach(at, changes, b)), threads=threads).value)
 
-    return Ascent(family, at, measure, reach, max_iter, count, movable)
+    return Ascent(family, at, measure, reach, max_iter, count, movable, rows.n_rows >= MANY)
 
 
 @dataclass(frozen=True)
@@ -352,7 +371,7 @@ def _sampled(ascent: Callable[..., Ascent], rows: Data | Distinct, theta: Array)
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
-    some = sampled(rows, SAMPLE)
+    some = sampled(rows, min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
     if some.weight is not None and not some.weight.sum() > 0:
         return theta
     try:
