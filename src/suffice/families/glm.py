@@ -244,7 +244,7 @@ class Glm(Blocks):
             part = slice(start, start + size)
             own = {p.name: columns[p.name][part] for p in at.parents}
             n = len(y[part])
-            X = filled(at.parents, own, at.centre, n, at.child.name)
+            X = filled(at.parents, own, at.centre, n, at.child.name, complete=True)
             w = ones[:n] if weights is None else np.ascontiguousarray(weights[part], dtype=np.float64)  # type: ignore[index]
             rows = (fixed(y[part]), fixed(trials[part]), fixed(offset[part]), fixed(w), fixed(theta))
             regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)

@@ -240,7 +240,7 @@ class Logistic(Blocks):
             own = {p.name: columns[p.name][start : start + size] for p in at.parents}
             some = y[start : start + size]
             w = np.ones(len(some)) if weights is None else np.ascontiguousarray(weights[start : start + size], dtype=np.float64)
-            total = added(total, sums(filled(at.parents, own, at.centre, len(some), child.name), some, w, theta))
+            total = added(total, sums(filled(at.parents, own, at.centre, len(some), child.name, complete=True), some, w, theta))
         return total
 
     def penalty(self, at: Regressors) -> Array:

@@ -175,9 +175,7 @@ def _say_order(child: Finite) -> None:
     """Words that are in the order of the alphabet may be so because nobody said another."""
     if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
         order = " < ".join(child.states)
-        note(
-            f"the states of {child.name!r} are taken in this order: {order}; variables={{{child.name!r}: [...]}} in scan says another"
-        )
+        note(f"the states of {child.name!r} are taken in this order: {order}; variables= in scan declares another")
 
 
 def _is_number(word: str) -> bool:
