@@ -52,6 +52,12 @@ def main() -> None:
     for what in ("query('CVP', {'BP': 'LOW'})", "marginals({'BP': 'LOW'})"):
         script = f"import suffice as sf; sf.load('alarm').{what}"
         print(f"bn.{what} compiles for {_compiling([sys.executable, '-c', script]):.1f} s  (target 8 s)")
+    for family in ("Logistic()", "PoissonLog()"):
+        script = (
+            "import numpy as np, suffice as sf; r = np.random.default_rng(0); x = r.normal(size=500); y = r.poisson(np.exp(x) > 1); "
+            f"sf.fit('x -> y', {{'x': x, 'y': y}}, families={{'y': sf.{family}}})"
+        )
+        print(f"fit with {family} compiles for {_compiling([sys.executable, '-c', script]):.1f} s  (target 8 s)")
     every = [sys.executable, "-c", "from suffice.kernels import warm; warm()"]
     print(f"all kernels compile for {_compiling(every):.1f} s in one process  (target 30 s)")
     print(f"suffice warm, on all processors: {_compiling([sys.executable, '-m', 'suffice', 'warm']):.1f} s")
