@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
-from suffice.families.design import CELLS, are_numbers, filled, fixed, shrunk, terms
+from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
 from suffice.families.fitted import Fitted
 from suffice.families.regression_cpd import RegressionCpd
@@ -111,6 +111,43 @@ class Blocks:
         states = np.concatenate([[True], ~are_numbers(at.parents)])
         diagonal = np.maximum(np.diag(s.hessian), 0.0).reshape(-1, len(states))
         return np.where(states, 1.0, np.sqrt(diagonal / np.maximum(diagonal[:, :1], 1e-300))).reshape(-1)
+
+
+class OfStates:
+    """What the regressions of finite children, which have no offset and no trials, have in common."""
+
+    ridge: float
+
+    iterative: ClassVar[bool] = True
+    kind: ClassVar[type] = Finite
+    canonical: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
+    profiled: ClassVar[bool] = False
+    offset: ClassVar[None] = None
+    trials: ClassVar[None] = None
+    lost: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
+            raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
+
+    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
+        return tuple(parents)
+
+    def summary(self, child: Finite, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
+        """The first pass over some rows: how much weight there is, in each state of the child and in each column."""
+        w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        counts = np.bincount(codes_of(columns, child), w, child.n_states).astype(np.float64)
+        sums = np.concatenate([np.zeros(0), *(column_sums(p, columns, w) for p in parents)])
+        return Summary(float(counts.sum()), sums, counts, 0.0, 0.0, 0.0)
+
+    def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without rows, or without rows of a state."""
+        if not s.weight > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+        if np.any(s.child <= 0):
+            state = child.states[int(np.argmin(s.child))]
+            raise FitError(f"no row has {child.name}={state}, and {self.lost}; leave the state out")
 
 
 @dataclass(frozen=True)

@@ -39,17 +39,16 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.errors import FitError
 from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns, Estimate
 from suffice.families.fitted import Fitted
 from suffice.families.glm import (
     MAX_PARAMETERS,
     Blocks,
+    OfStates,
     Regressors,
     Summary,
     Sums,
-    column_sums,
     known,
     needs_rows,
     too_many,
@@ -58,7 +57,7 @@ from suffice.families.glm import (
 from suffice.families.logistic_cpd import LogisticCpd, design, finite_child, softmax
 from suffice.families.regression import COLLINEAR, too_large
 from suffice.statistics import Request
-from suffice.variables import Finite, Variable
+from suffice.variables import Variable
 
 SMALL = 256
 """Up to so many parameters a step asks for the Hessian unasked: it is worth its sums."""
@@ -79,7 +78,7 @@ class Working(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Logistic(Blocks):
+class Logistic(OfStates, Blocks):
     """The family of logistic regressions of a finite node: of two states, or multinomial. `ridge` shrinks the coefficients.
 
     >>> import suffice as sf
@@ -90,17 +89,7 @@ class Logistic(Blocks):
 
     ridge: float = 0.0
 
-    iterative: ClassVar[bool] = True
-    kind: ClassVar[type] = Finite
-    canonical: ClassVar[bool] = True
-    dispersed: ClassVar[bool] = False
-    profiled: ClassVar[bool] = False
-    offset: ClassVar[None] = None
-    trials: ClassVar[None] = None
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
-            raise FitError(f"the ridge of Logistic must be a number from 0 up, not {self.ridge!r}")
+    lost: ClassVar[str] = "its log-odds would be infinite"
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         """What statistics can say: of finite variables all, else how often each state of the child occurs."""
@@ -202,26 +191,8 @@ class Logistic(Blocks):
         """Refuse variables that this family is not for."""
         self.start(child, parents)
 
-    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
-        return tuple(parents)
-
     def places(self, at: Regressors) -> npt.NDArray[np.intp]:
         return np.tile(super().places(at), finite_child(at.child).n_states - 1)
-
-    def summary(self, child: Variable, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
-        """The first pass over some rows: how much weight there is, in each state of the child and in each column."""
-        y = codes_of(columns, finite_child(child))
-        w = None if weights is None else np.asarray(weights, dtype=np.float64)
-        counts = np.bincount(y, w, finite_child(child).n_states).astype(np.float64)
-        sums = np.concatenate([np.zeros(0), *(column_sums(p, columns, w) for p in parents)])
-        return Summary(float(counts.sum()), sums, counts, 0.0, 0.0, 0.0)
-
-    def refuse(self, child: Variable, parents: Sequence[Variable], s: Summary) -> None:
-        if not s.weight > 0:
-            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-        if np.any(s.child <= 0):
-            state = finite_child(child).states[int(np.argmin(s.child))]
-            raise FitError(f"no row has {child.name}={state}, and its log-odds would be infinite; leave the state out")
 
     def first(self, at: Regressors, s: Summary) -> Array:
         """No effects, the intercepts the log-odds of the states."""

@@ -21,18 +21,27 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.errors import FitError
 from suffice.families.design import CELLS, are_numbers, codes_of, filled, shrunk, terms
 from suffice.families.family import Array, Columns, Estimate
 from suffice.families.fitted import Fitted
-from suffice.families.glm import DRAGGED, MAX_PARAMETERS, Regressors, Summary, Sums, column_sums, known, needs_rows, too_many
+from suffice.families.glm import (
+    DRAGGED,
+    MAX_PARAMETERS,
+    OfStates,
+    Regressors,
+    Summary,
+    Sums,
+    known,
+    needs_rows,
+    too_many,
+)
 from suffice.families.ordinal_cpd import OrdinalCpd, log_gaps, ordered_child
 from suffice.statistics import Request
-from suffice.variables import Finite, Variable
+from suffice.variables import Variable
 
 
 @dataclass(frozen=True)
-class ProportionalOdds:
+class ProportionalOdds(OfStates):
     """The family of ordered states: cumulative log-odds that are linear in the parents. `ridge` shrinks the coefficients.
 
     >>> import suffice as sf
@@ -45,19 +54,9 @@ class ProportionalOdds:
 
     ridge: float = 0.0
 
-    iterative: ClassVar[bool] = True
-    kind: ClassVar[type] = Finite
     ordered: ClassVar[bool] = True
-    canonical: ClassVar[bool] = True
-    dispersed: ClassVar[bool] = False
-    profiled: ClassVar[bool] = False
-    offset: ClassVar[None] = None
-    trials: ClassVar[None] = None
+    lost: ClassVar[str] = "its cut points would be infinite or equal"
     words: ClassVar[str] = "proportional odds regression"
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
-            raise FitError(f"the ridge of ProportionalOdds must be a number from 0 up, not {self.ridge!r}")
 
     def check(self, child: Variable, parents: Sequence[Variable]) -> None:
         """Refuse variables that this family is not for."""
@@ -65,30 +64,12 @@ class ProportionalOdds:
         if m > MAX_PARAMETERS:
             raise too_many(child, parents, m)
 
-    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
-        return tuple(parents)
-
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         """What statistics can say before the rows are passed over."""
         return known(ordered_child(child), parents)
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return ordered_child(child).n_states - 1 + len(terms(parents))
-
-    def summary(self, child: Variable, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
-        """The first pass over some rows: how much weight there is, in each state of the child and in each column."""
-        y = codes_of(columns, ordered_child(child))
-        w = None if weights is None else np.asarray(weights, dtype=np.float64)
-        counts = np.bincount(y, w, ordered_child(child).n_states).astype(np.float64)
-        sums = np.concatenate([np.zeros(0), *(column_sums(p, columns, w) for p in parents)])
-        return Summary(float(counts.sum()), sums, counts, 0.0, 0.0, 0.0)
-
-    def refuse(self, child: Variable, parents: Sequence[Variable], s: Summary) -> None:
-        if not s.weight > 0:
-            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-        if np.any(s.child <= 0):
-            state = ordered_child(child).states[int(np.argmin(s.child))]
-            raise FitError(f"no row has {child.name}={state}, and its cut points would be infinite or equal; leave the state out")
 
     def first(self, at: Regressors, s: Summary) -> Array:
         """No effects, the cut points the log-odds of the cumulative frequencies."""
