@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError
+from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import split
-from suffice.families.design import terms
-from suffice.families.family import Array, Interval, checked_level, frame
-from suffice.statistics.configurations import frozen, sizes
+from suffice.families.design import columns_of, terms
+from suffice.families.family import Array, Columns, Interval, checked_level, frame
+from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable
 
 
@@ -155,6 +156,29 @@ class Regressed:
     def _repr_html_(self) -> str:
         header, rows = self._rows()
         return html_table(header, rows[:64], caption=self._title())
+
+
+class RegressedStates(Regressed):
+    """The same of a finite child, whose probabilities are a table where no parent is a number."""
+
+    def table(self) -> Table:
+        """The same distribution as a table, if no parent is a number."""
+        if self.real_parents:
+            raise ModelError(
+                f"{self.child.name!r} has the real parent {self.real_parents[0]!r}, and no table of its probabilities"
+            )
+        finite = self.finite_parents
+        n = checked_cells((*finite, self.child), f"the table of {self.child.name!r}") // self.child.n_states
+        codes = np.unravel_index(np.arange(n), sizes(finite)) if finite else ()
+        probs = np.exp(self._log_probs({v.name: c for v, c in zip(finite, codes, strict=True)}, n)).T
+        return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
+
+    def columns_of(self, parent: str) -> slice:
+        """Where the coefficients of a parent are."""
+        return columns_of(self.parent_variables, parent)
+
+    def _log_probs(self, columns: Columns, n: int) -> Array:
+        raise NotImplementedError
 
 
 def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, ModelError
-from suffice.families.categorical import Table
-from suffice.families.design import CELLS, codes_of, columns_of, filled
+from suffice.errors import FitError
+from suffice.families.design import CELLS, codes_of, filled
 from suffice.families.family import Array, Columns, Interval
-from suffice.families.fitted import Fitted, Regressed, coefficient_table
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.families.fitted import Fitted, RegressedStates, coefficient_table
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogisticCpd(Regressed):
+class LogisticCpd(RegressedStates):
     """p(child | parents) by the log-odds of each state against the first: intercept[k] + coefficients[k]·x for state k + 1.
 
     The columns of the coefficients are `terms`: a number per real parent, an indicator per state but the first of a finite one,
@@ -83,22 +81,6 @@ class LogisticCpd(Regressed):
         """Codes of the child for n rows whose parents are in `columns`."""
         ends = np.cumsum(np.exp(self._log_probs(columns, n)), axis=0)
         return np.asarray((rng.random(n) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
-
-    def table(self) -> Table:
-        """The same distribution as a table, if no parent is a number."""
-        if self.real_parents:
-            raise ModelError(
-                f"{self.child.name!r} has the real parent {self.real_parents[0]!r}, and no table of its probabilities"
-            )
-        finite = self.finite_parents
-        n = checked_cells((*finite, self.child), f"the table of {self.child.name!r}") // self.child.n_states
-        codes = np.unravel_index(np.arange(n), sizes(finite)) if finite else ()
-        probs = np.exp(self._log_probs({v.name: c for v, c in zip(finite, codes, strict=True)}, n)).T
-        return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
-
-    def columns_of(self, parent: str) -> slice:
-        """Where the coefficients of a parent are."""
-        return columns_of(self.parent_variables, parent)
 
     def effects(self, parent: str) -> Array:
         """The log-odds that each state of a finite parent adds (the first axis), those of its first state being 0."""

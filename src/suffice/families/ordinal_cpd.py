@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError
-from suffice.families.categorical import Table
-from suffice.families.design import codes_of, columns_of, predicted
+from suffice.families.design import codes_of, predicted
 from suffice.families.family import Array, Columns, Interval
-from suffice.families.fitted import Fitted, Regressed, coefficient_table
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.families.fitted import Fitted, RegressedStates, coefficient_table
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OrdinalCpd(Regressed):
+class OrdinalCpd(RegressedStates):
     """p(child | parents) of ordered states, by cut points and one set of coefficients: p(child ≤ k) has the log-odds
     cut_points[k] − coefficients·x, so that a positive coefficient makes later states more probable.
 
@@ -88,22 +86,6 @@ class OrdinalCpd(Regressed):
         """Codes of the child for n rows whose parents are in `columns`."""
         noise = rng.logistic(size=n)
         return np.asarray((noise >= self._levels(columns, n)).sum(axis=0), dtype=np.int32)
-
-    def table(self) -> Table:
-        """The same distribution as a table, if no parent is a number."""
-        if self.real_parents:
-            raise ModelError(
-                f"{self.child.name!r} has the real parent {self.real_parents[0]!r}, and no table of its probabilities"
-            )
-        finite = self.finite_parents
-        n = checked_cells((*finite, self.child), f"the table of {self.child.name!r}") // self.child.n_states
-        codes = np.unravel_index(np.arange(n), sizes(finite)) if finite else ()
-        probs = np.exp(self._log_probs({v.name: c for v, c in zip(finite, codes, strict=True)}, n)).T
-        return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
-
-    def columns_of(self, parent: str) -> slice:
-        """Where the coefficients of a parent are."""
-        return columns_of(self.parent_variables, parent)
 
     def arranged(self, parents: Sequence[str]) -> OrdinalCpd:
         """The same distribution, the parents in another order or some of them left out."""
