@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
-from suffice.engines.blocks import ROWS
+from suffice.engines.engine import ROWS
 from suffice.formats import rows as rows_file
 
 N = ROWS + 100

@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Batch, Data, scan, store
+from suffice.engines import Block, Data, scan, store
 from suffice.engines import gather as gathering
-from suffice.engines.blocks import ROWS
+from suffice.engines.engine import ROWS
 from suffice.engines.files import Spill, Spilled
 from suffice.engines.memory import Held
 from suffice.errors import DataError, SufficeNote, TooLarge
@@ -203,7 +203,7 @@ def test_several_gathers_and_folds_agree(engine: str, tmp_path: Path) -> None:
     first, second = data.gather(REQUESTS), data.gather(REQUESTS)
     assert_identical(first, second)
 
-    def step(batch: Batch) -> dict[str, Any]:
+    def step(batch: Block) -> dict[str, Any]:
         assert batch.weight is not None
         assert batch.n_rows <= ROWS
         return {
@@ -216,9 +216,6 @@ def test_several_gathers_and_folds_agree(engine: str, tmp_path: Path) -> None:
     assert folded["a"][1] == N
     assert folded["x"] == pytest.approx((TABLE["x"] * TABLE["w"]).sum())
     assert folded["x"] == data.fold(step, threads=1)["x"]
-    sizes = [(b.start, b.n_rows) for b in data.batches(20_000)]
-    assert sizes == [(0, 20_000), (20_000, N - 20_000)]
-    assert np.concatenate([b.columns["x"] for b in data.batches(777)]).tolist() == TABLE["x"].tolist()
 
 
 def test_missing_cells_are_refused_and_counted(engine: str, tmp_path: Path) -> None:
@@ -237,13 +234,13 @@ def test_where_columns_are_kept(tmp_path: Path) -> None:
     kinds = {"memory": Held, "spill": Spilled}
     for engine, kind in kinds.items():
         data = opened(engine, tmp_path, COMPLETE)
-        data.column("a")
-        assert isinstance(data._store.read["a"].column, kind)
+        assert data.known.n_rows == N
+        assert isinstance(data.engine.store.read["a"].column, kind)
     streamed = opened("stream", tmp_path, COMPLETE)
     streamed.gather([Request(("a",))])
-    assert not streamed._store.read
+    assert not streamed.engine.store.read
     streamed.gather([Request(("a",))])
-    assert isinstance(streamed._store.read["a"].column, Spilled)
+    assert isinstance(streamed.engine.store.read["a"].column, Spilled)
 
 
 def test_bins_and_late_states_in_a_spill(tmp_path: Path) -> None:
@@ -273,7 +270,7 @@ def test_other_sources_on_the_files_engine(kind: str, tmp_path: Path, monkeypatc
     for declared in ({"k": Count}, DECLARED):
         data = scan(source, declared, weights="w", memory_limit=0)
         assert_identical(data.gather(REQUESTS), expected)
-        assert bool(data._store.read) is (declared is not DECLARED)
+        assert bool(data.engine.store.read) is (declared is not DECLARED)
         assert_identical(data.gather(REQUESTS), expected)
 
 
@@ -400,7 +397,7 @@ def test_a_spill_goes_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Spill, "add", interrupted)
     data = opened("spill", tmp_path, COMPLETE)
     with pytest.raises(KeyboardInterrupt):
-        data.column("a")
+        print(data.known)
     assert calls == [1, 1]
     assert list(folder.iterdir()) == []
     gc.collect()
@@ -431,7 +428,7 @@ def test_no_space_for_the_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(DataError, match="no space left for the encoded columns; set TMPDIR"):
-        data.column("a")
+        print(data.known)
 
 
 def test_rows_of_an_unstable_source_are_read_together() -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import suffice as sf
 from suffice.cli_missing import missing_command
-from suffice.engines.blocks import ROWS
+from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
 from suffice.recipes import mcar as mcar_module
 from suffice.recipes import missing_cells as cells_module

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.engines.blocks import ROWS
+from suffice.engines.engine import ROWS
 from suffice.errors import DataError, ModelError, SufficeNote, TooLarge
 from tests.oracles import joint, random_net
 

@@ -361,7 +361,7 @@ def test_rows_on_disk_have_the_entropy_of_rows_in_memory(tmp_path: Any) -> None:
 
 
 def test_too_many_distinct_rows_are_refused_before_they_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.engines.distinct.MAX_BYTES", 100_000)
+    monkeypatch.setattr("suffice.engines.data.MAX_BYTES", 100_000)
     rng = np.random.default_rng(0)
     rows = {n: rng.integers(0, 50, 40_000).astype(str) for n in "abcde"}
     with pytest.raises(SufficeError, match="distinct rows"):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.learning import buckets
 from suffice.learning.finite import FiniteProblem
 from suffice.learning.incomplete import task_of

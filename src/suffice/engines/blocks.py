@@ -1,38 +1,16 @@
-"""Blocks: some rows of some columns, as a user's step or a kernel takes them.
-
-Every pass over the rows, on every engine, is made of the same blocks of rows, so that sums of floats come out the same.
-"""
+"""Buffers: the rows of a block in the arrays that counting kernels take, filled again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from suffice.engines.columns import Array
+from suffice.engines.engine import ROWS, Array, Block
 
-ROWS = 2**14
-"""Rows of a block: by measurement large enough for the calls not to matter, small enough to stay in the cache."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN).
-
-    >>> Batch({"x": np.array([0, 1], np.uint8)}, None, 0).n_rows
-    2
-    """
-
-    columns: Mapping[str, npt.NDArray[Any]]
-    weight: npt.NDArray[np.float64] | None
-    start: int
-
-    @property
-    def n_rows(self) -> int:
-        return len(next(iter(self.columns.values()))) if self.columns else 0 if self.weight is None else len(self.weight)
+Batch = Block
 
 
 @dataclass(frozen=True)
@@ -44,16 +22,16 @@ class Layout:
     real: tuple[str, ...]
 
 
-class Block:
+class Buffers:
     """Rows of columns in three arrays, one column a row of its array; filled again and again."""
 
-    def __init__(self, layout: Layout, weighted: bool) -> None:
+    def __init__(self, layout: Layout, weighted: bool, n_rows: int = ROWS) -> None:
         self.layout = layout
         self.n_rows = 0
-        self.narrow = np.empty((len(layout.narrow), ROWS), np.uint8)
-        self.wide = np.empty((len(layout.wide), ROWS), np.uint32)
-        self.real = np.empty((len(layout.real), ROWS), np.float64)
-        self.weight = np.ones(ROWS)
+        self.narrow = np.empty((len(layout.narrow), n_rows), np.uint8)
+        self.wide = np.empty((len(layout.wide), n_rows), np.uint32)
+        self.real = np.empty((len(layout.real), n_rows), np.float64)
+        self.weight = np.ones(n_rows)
         self.weighted = weighted
         parts = ((layout.narrow, self.narrow), (layout.wide, self.wide), (layout.real, self.real))
         self._rows = {name: array[i] for names, array in parts for i, name in enumerate(names)}
@@ -62,13 +40,17 @@ class Block:
         row: Array = self._rows[name]
         return row[: self.n_rows]
 
-    def fill(self, read: Callable[[str, Array], None], weight: Callable[[Array], None] | None, n_rows: int) -> None:
-        """Take `n_rows` rows of every column."""
+    def filled(self, block: Block) -> Buffers:
+        """These buffers with the rows of a block, or larger ones if it does not fit."""
+        n_rows = block.n_rows
+        if n_rows > len(self.weight):
+            return Buffers(self.layout, self.weighted, n_rows).filled(block)
         self.n_rows = n_rows
         for name, row in self._rows.items():
-            read(name, row[:n_rows])
-        if weight is not None:
-            weight(self.weight[:n_rows])
+            row[:n_rows] = block.columns[name]
+        if self.weighted:
+            self.weight[:n_rows] = block.weights
+        return self
 
 
 def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:

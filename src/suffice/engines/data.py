@@ -10,18 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import html_table, text_table
-from suffice.engines.blocks import ROWS, Batch, Block, layout_of, ranges
-from suffice.engines.gather import Entry, Fill, Plan, gather
-from suffice.engines.parallel import in_order, tree_sum
-from suffice.engines.progress import watched
-from suffice.engines.resample import counts, drawn, parted, picked, written_out
-from suffice.engines.store import Store
-from suffice.engines.stream import Stream, stream
-from suffice.errors import DataError, MissingCells, listed
+from suffice.engines.blocks import layout_of
+from suffice.engines.encode import code_type
+from suffice.engines.engine import Block, Engine, Known, Step, added, step_of
+from suffice.engines.gather import Gather, Plan
+from suffice.engines.sample import Collision, Distinct, Rows, Sample
+from suffice.engines.views import Part, Redrawn, Tally, Viewed
+from suffice.errors import DataError, listed, nearest
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
 T = TypeVar("T")
+
+__all__ = ["Data", "Schema", "added"]
+
+MAX_BYTES = 2**31
+"""Distinct rows and their weights take no more memory than this, unless another limit is given."""
 
 
 class Schema(Mapping[str, Variable]):
@@ -63,6 +67,8 @@ class Schema(Mapping[str, Variable]):
 class Data:
     """Rows that are read when they are needed, and never more of them than needed. `scan` makes one.
 
+    Whatever is asked of the rows is asked of their engine, by a step that is folded over them.
+
     >>> from suffice.engines import scan
     >>> data = scan({"x": ["a", "b", "a"], "y": [1.5, 2.5, None]})
     >>> data.n_rows, data.columns, data.schema["x"], dict(data.missing)
@@ -71,74 +77,150 @@ class Data:
     array([2., 1.])
     """
 
-    def __init__(self, store: Store, names: Iterable[str]) -> None:
-        self._store = store
+    def __init__(self, engine: Engine, names: Iterable[str]) -> None:
+        self.engine = engine
         self.columns = tuple(names)
+
+    @property
+    def known(self) -> Known:
+        """All that is known of the columns, once they were read."""
+        return self.engine.schema(self.columns)
 
     @property
     def schema(self) -> Schema:
         """What each column is: a mapping from names to variables. What is declared is known without reading."""
-        variables = self._store.variables(self.columns)
-        return Schema(variables, {n: r.n_missing for n, r in self._store.read.items()})
+        return Schema(self.engine.variables(self.columns), {n: seen.missing for n, seen in self.engine.seen().items()})
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        if self._store.n_rows is None:
-            self._store.require(self.columns)
-        return self._store.n_rows or 0
+        n = self.engine.n_rows
+        return self.known.n_rows if n is None else n
 
     @property
     def weight(self) -> float:
         """The weight of all rows together: their number, where there are no weights."""
-        return self._store.total_weight(self.columns)
+        weight = self.engine.weight
+        return self.known.weight if weight is None else weight
 
     @property
     def weighted(self) -> bool:
         """Whether the rows have weights."""
-        return self._store.weighted
+        return self.engine.weighted
 
     @property
     def missing(self) -> Mapping[str, int]:
         """The number of missing cells in each column."""
-        self._store.require(self.columns)
-        return MappingProxyType({n: self._store.read[n].n_missing for n in self.columns})
+        return MappingProxyType(dict(self.known.missing))
 
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The columns that have nearly as many states as there are rows."""
-        self._store.require(self.columns)
-        return tuple(n for n in self.columns if self._store.identifies(n))
+        return self.known.identifiers
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was noted while the columns were read."""
-        return tuple(self._store.notes)
+        return self.known.notes
+
+    @property
+    def whole_weights(self) -> bool:
+        """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
+        return self.weighted and self.known.whole_weights
 
     def take(self, names: Iterable[str]) -> Data:
         """The same rows with only these columns; the others need not even be read."""
         chosen = tuple(names)
         for name in chosen:
-            self._store.check(name)
-        return Data(self._store, chosen)
+            self._check(name)
+        return Data(self.engine, chosen)
 
     select = take
 
-    def pick(self, index: Any, *, weights: Any = None) -> Data:
-        """Some of the rows, by their numbers from 0 (in that order, and as often as they are named) or by a mask.
+    def _check(self, name: str) -> None:
+        if name == self.engine.weights:
+            raise DataError(f"the column {name!r} holds the weights of the rows; it is no variable")
+        if name not in self.engine.names:
+            raise DataError(f"the data have no column {name!r}{nearest(str(name), self.engine.names)}")
 
-        They are held in memory, encoded: one byte a cell for up to 255 states, eight a number. What the columns are stays as it
-        is, as if declared. `weights` takes the place of the weights of the picked rows.
+    def with_variables(self, variables: Any) -> Data:
+        """The same rows, some of their columns declared otherwise."""
+        if isinstance(variables, Mapping) and self._are(variables):
+            return self
+        return Data(self.engine.declared(variables), self.columns)
+
+    def _are(self, variables: Mapping[str, Any]) -> bool:
+        """Whether columns are known to be these variables, without reading them for it."""
+        seen = self.engine.seen()
+        return all(n in seen and seen[n].variable == v for n, v in variables.items())
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        """The tables and moments asked for, all in one pass over the rows."""
+        wanted = tuple(requests)
+        names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
+        for name in names:
+            self._check(name)
+        variables = self.engine.variables(names)
+        layout = layout_of({n: code_type(v.n_states) if isinstance(v, Finite) else np.dtype(float) for n, v in variables.items()})
+        step = Gather(Plan.of(wanted, variables, layout, self.engine.n_rows), self.weighted)
+        workers = step.threads(threads)
+        step.check_size(workers)
+        total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
+        return Statistics(step.entries(total), self.weight)
+
+    def fold(self, step: Step[T] | Callable[[Block], T], *, threads: int | None = None, what: str | None = None) -> T:
+        """The sum of a step over blocks of rows: arrays, or tuples or dicts of them, or whatever has a plus.
+
+        The blocks are added in a fixed tree, so the sum does not depend on the number of threads. `what` is done is said by a
+        bar where it takes long, if it is given.
 
         >>> from suffice.engines import scan
-        >>> few = scan({"x": ["a", "b", "c"]}).pick([2, 2])
-        >>> few.n_rows, few.schema["x"], few.column("x")
-        (2, Finite('x', ['a', 'b', 'c']), array([2, 2], dtype=uint8))
+        >>> data = scan({"y": [1.0, 2.0]})
+        >>> float(data.fold(lambda block: block.columns["y"].sum()))
+        3.0
         """
-        return Data(picked(self._store, self.columns, index, weights), self.columns)
+        return self.engine.fold(step_of(step), self.columns, threads=threads, what=what)
+
+    def map(self, step: Callable[[Block], T], *, keep: Iterable[str] = (), what: str = "reading rows") -> Iterator[T]:
+        """What a step makes of each block of rows, in their order; `keep` names columns that it gets as they came."""
+        return self.engine.map(step, self.columns, keep=tuple(keep), what=what)
+
+    def sample(self, n: int, seed: int = 0) -> Rows:
+        """n of the rows, drawn without replacement, in their order; all of them if there are no more.
+
+        >>> from suffice.engines import scan
+        >>> scan({"x": ["a", "b", "c"]}).sample(2).n_rows
+        2
+        """
+        return self.engine.fold(Sample(n, seed), self.columns).rows.in_order()
+
+    def distinct(self, limit: int | None = None) -> Rows:
+        """Each distinct row, in the order of their first places, with the weight of all rows that equal it.
+
+        More of them than `limit` are refused; without one, more than take 2 GiB.
+
+        >>> from suffice.engines import scan
+        >>> scan({"x": ["b", "a", "b"]}).distinct().weights
+        array([2., 1.])
+        """
+        variables = self.engine.variables(self.columns)
+        width = 8 + sum(code_type(v.n_states).itemsize if isinstance(v, Finite) else 8 for v in variables.values())
+        for salt in range(100):
+            try:
+                step = Distinct(MAX_BYTES // width if limit is None else limit, salt)
+                return self.engine.fold(step, self.columns, what="finding distinct rows").rows.in_order()
+            except Collision:
+                continue
+        raise DataError("the rows cannot be told apart")
+
+    def of_rows(self, rows: Rows) -> Data:
+        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is."""
+        from suffice.engines.local import held
+
+        return Data(held(self.engine.variables(self.columns), [rows.block]), self.columns)
 
     def resample(self, seed: Any) -> Data:
-        """A bootstrap sample: as many rows, drawn with replacement, held as `pick` holds them.
+        """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
 
         Weights that are whole numbers count equal rows, which are drawn one by one; other weights stay with their rows.
 
@@ -146,163 +228,87 @@ class Data:
         >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
         100.0
         """
-        self._store.require(self.columns)
-        index, weights = drawn(self.n_rows, self._weights(), np.random.default_rng(seed))
-        return self.pick(index, weights=weights)
+        view = Redrawn.of(self._sizes(), seed, weighted=self.weighted)
+        return Data(Viewed(self.engine, view), self.columns)
 
     def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
-        """For each of some folds of the rows, chosen at random: the rows outside it and the rows inside, held as by `pick`.
+        """For each of some folds of the rows, chosen at random: views of the rows outside it and of the rows inside.
 
         >>> from suffice.engines import scan
         >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
         [(2, 3), (3, 2)]
         """
-        self._store.require(self.columns)
-        for outside, inside in parted(self.n_rows, self._weights(), folds, np.random.default_rng(seed)):
-            yield self.pick(outside[0], weights=outside[1]), self.pick(inside[0], weights=inside[1])
+        for outside, inside in Part.pairs(self._sizes(), folds, seed, weighted=self.weighted):
+            yield Data(Viewed(self.engine, outside), self.columns), Data(Viewed(self.engine, inside), self.columns)
 
-    def written_out(self) -> Data | None:
-        """The same rows without weights, each as often as its weight says; None where that cannot be.
+    def _sizes(self) -> Any:
+        return self.engine.fold(Tally(), self.columns)
 
-        >>> from suffice.engines import scan
-        >>> scan({"x": ["a", "b"]}, weights=[2, 1]).written_out().column("x")
-        array([0, 0, 1], dtype=uint8)
-        """
-        store = written_out(self._store, self.columns)
-        return None if store is None else Data(store, self.columns)
+    def hold(self) -> Data:
+        """The same rows, encoded once and kept near: for whoever passes over them often."""
+        return Data(self.engine.hold(self.columns), self.columns)
 
-    @property
-    def whole_weights(self) -> bool:
-        """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
-        self._store.require(self.columns)
-        weight = self._weights()
-        return weight is not None and counts(weight)
-
-    def _weights(self) -> npt.NDArray[np.float64] | None:
-        weight = self._store.weight
-        return None if weight is None else self._store.rows(weight, 0, self.n_rows)
-
-    def with_variables(self, variables: Any) -> Data:
-        """The same rows, some of their columns declared otherwise."""
-        read = self._store.read
-        if isinstance(variables, Mapping) and all(n in read and read[n].variable == v for n, v in variables.items()):
-            return self
-        return Data(self._store.redeclared(variables), self.columns)
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """A whole column: codes of states, or numbers."""
-        self._store.check(name)
-        self._store.require([name] if self._store.source.stable else [*self.columns, name])
-        return self._store.rows(self._store.read[name].column, 0, self.n_rows)
-
-    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
-        """The tables and moments asked for, all in one pass over the rows."""
-        wanted = tuple(requests)
-        names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
-        for name in names:
-            self._store.check(name)
-        passing = stream(self._store, names)
-        entries = self._counted(wanted, names, threads) if passing is None else self._streamed(wanted, passing, threads)
-        return Statistics(entries, self.weight)
-
-    def _counted(self, requests: tuple[Request, ...], names: tuple[str, ...], threads: int | None) -> list[Entry]:
-        self.require_complete(names)
-        read = self._store.read
-        layout = layout_of({n: read[n].column.dtype for n in names})
-        plan = Plan.of(requests, {n: read[n].variable for n in names}, layout, self.n_rows)
-        blocks = (self._fill(start, stop) for start, stop in ranges(self.n_rows))
-        fills = watched(blocks, "counting rows", -(-self.n_rows // ROWS))
-        return gather(plan, fills, weighted=self.weighted, threads=threads)
-
-    def _streamed(self, requests: tuple[Request, ...], passing: Stream, threads: int | None) -> list[Entry]:
-        plan = Plan.of(requests, passing.variables, layout_of(passing.dtypes), self._store.n_rows)
-        entries = gather(plan, passing.fills(), weighted=self.weighted, threads=threads)
-        self._refuse_missing(passing.missing)
-        return entries
-
-    def batches(self, block_rows: int = ROWS, *, order: Iterable[int] | None = None) -> Iterator[Batch]:
-        """The rows in their order, some at a time; or these blocks of them, by their numbers from 0."""
-        self._store.require(self.columns)
-        if order is None:
-            return (self._batch(start, stop) for start, stop in ranges(self.n_rows, block_rows))
-        starts = (int(i) * block_rows for i in order)
-        return (self._batch(start, min(start + block_rows, self.n_rows)) for start in starts)
-
-    def fold(self, step: Callable[[Batch], T], *, threads: int | None = None, what: str | None = None) -> T:
-        """The sum of `step(batch)` over fixed blocks of rows: arrays, or tuples or dicts of them.
-
-        The blocks are added in a fixed tree, so the sum does not depend on the number of threads. `what` is done is said by a
-        bar where it takes long, if it is given.
-
-        >>> from suffice.engines import scan
-        >>> data = scan({"y": [1.0, 2.0]})
-        >>> float(data.fold(lambda batch: batch.columns["y"].sum()))
-        3.0
-        """
-        self._store.require(self.columns)
-        tasks = ((lambda a=a, b=b: step(self._batch(a, b))) for a, b in ranges(self.n_rows))
-        results = in_order(tasks, threads)
-        total = tree_sum(watched(results, what, -(-self.n_rows // ROWS)) if what else results, added)
-        if total is None:
-            raise DataError("there are no rows")
-        return total
-
-    def _fill(self, start: int, stop: int) -> Fill:
-        store = self._store
-
-        def fill(block: Block) -> None:
-            weight = store.weight
-            block.fill(
-                lambda name, out: store.read[name].column.read(start, stop, out),
-                None if weight is None else lambda out: weight.read(start, stop, out),
-                stop - start,
-            )
-
-        return fill
-
-    def _batch(self, start: int, stop: int) -> Batch:
-        store = self._store
-        weight = None if store.weight is None else store.view(store.weight, start, stop)
-        return Batch({n: store.view(store.read[n].column, start, stop) for n in self.columns}, weight, start)
+    def place(self, number: int, row: int) -> str:
+        """Where a row of a block stands, for a person."""
+        return self.engine.place(number, row)
 
     def require_complete(self, names: Iterable[str]) -> None:
         """Refuse missing cells in these columns, with their number in each."""
-        names = tuple(names)
-        self._store.require(names)
-        self._refuse_missing({n: self._store.read[n].n_missing for n in names})
+        from suffice.engines.local import refuse_missing
 
-    def _refuse_missing(self, missing: Mapping[str, int]) -> None:
-        for name, n in missing.items():
-            if n == self.n_rows:
-                raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
-        found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
-        if found:
-            raise MissingCells(
-                f"there are missing cells ({listed(found, style='str')}, of {self.n_rows:,} rows), and counting needs complete "
-                "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
-            )
+        known = self.engine.schema(tuple(names))
+        refuse_missing(known.missing, known.n_rows)
+
+    # what follows goes as learners stop looking at rows
+
+    def _store(self) -> Any:
+        local: Any = self.engine if hasattr(self.engine, "store") else self.engine.hold(self.columns)
+        local.store.require(self.columns)
+        return local.store
+
+    def batches(self, block_rows: int = 2**14, *, order: Iterable[int] | None = None) -> Iterator[Block]:
+        from suffice.engines.blocks import ranges
+
+        store = self._store()
+
+        def batch(start: int, stop: int) -> Block:
+            weight = None if store.weight is None else store.view(store.weight, start, stop)
+            columns = {n: store.view(store.read[n].column, start, stop) for n in self.columns}
+            return Block(columns, weight, start // 2**14)
+
+        if order is None:
+            return (batch(a, b) for a, b in ranges(store.n_rows, block_rows))
+        starts = (int(i) * block_rows for i in order)
+        return (batch(a, min(a + block_rows, store.n_rows)) for a in starts)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        data = self if name in self.columns else self.take([*self.columns, name])
+        store = data._store()
+        out: npt.NDArray[Any] = store.rows(store.read[name].column, 0, store.n_rows)
+        return out
+
+    def pick(self, index: Any, *, weights: Any = None) -> Data:
+        from suffice.engines.local import Local
+        from suffice.engines.resample import picked
+
+        return Data(Local(picked(self._store(), self.columns, index, weights)), self.columns)
+
+    def written_out(self) -> Data | None:
+        from suffice.engines.local import Local
+        from suffice.engines.resample import written_out
+
+        store = written_out(self._store(), self.columns)
+        return None if store is None else Data(Local(store), self.columns)
 
     def __repr__(self) -> str:
-        known = all(n in self._store.read for n in self.columns)
-        if not known:
-            rows = "" if self._store.n_rows is None else f"{self._store.n_rows:,} rows, "
+        if not self._read:
+            rows = "" if self.engine.n_rows is None else f"{self.engine.n_rows:,} rows, "
             return f"Data({rows}{len(self.columns)} columns, not read yet: {listed(self.columns, style='str')})"
         return f"Data({self.n_rows:,} rows, {len(self.columns)} columns)\n{self.schema!r}"
 
     def _repr_html_(self) -> str:
-        known = all(n in self._store.read for n in self.columns)
-        return self.schema._repr_html_() if known else repr(self)
+        return self.schema._repr_html_() if self._read else repr(self)
 
-
-def added(a: Any, b: Any) -> Any:
-    """The sum of two results of a step.
-
-    >>> added((1, {"n": 2}), (3, {"n": 4}))
-    (4, {'n': 6})
-    """
-    if isinstance(a, tuple):
-        parts = [added(x, y) for x, y in zip(a, b, strict=True)]
-        return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
-    if isinstance(a, Mapping):
-        return {key: added(a[key], b[key]) for key in a}
-    return np.add(a, b) if isinstance(a, np.ndarray) else a + b
+    @property
+    def _read(self) -> bool:
+        return set(self.columns) <= set(self.engine.seen())

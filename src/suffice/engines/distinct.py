@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
 from suffice.engines.scan import scan
-from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.errors import DataError
 from suffice.variables import Count, Finite
 
 Floats = npt.NDArray[np.float64]
-
-MAX_BYTES = 2**31
-"""Distinct rows and their weights take no more memory than this."""
 
 
 def entropy_of_rows(data: Any) -> float:
@@ -32,7 +27,7 @@ def entropy_of_rows(data: Any) -> float:
     if number is not None:
         raise DataError(f"the entropy of rows needs columns without real numbers, and {number!r} is real; cut it with Bins(...)")
     rows.require_complete(rows.schema)
-    return entropy_of_weights(rows.fold(_distinct, what="finding distinct rows").weights)
+    return entropy_of_weights(rows.distinct().weights)
 
 
 def entropy_of_weights(weights: Floats) -> float:
@@ -47,34 +42,3 @@ def entropy_of_weights(weights: Floats) -> float:
     total = w.sum()
     share = w / total
     return float(-(share @ np.log(share)))
-
-
-@dataclass(frozen=True, eq=False)
-class Distinct:
-    """Rows as bytes, no two alike, in the order of the bytes, and their weights; adds to another."""
-
-    keys: npt.NDArray[np.void]
-    weights: Floats
-
-    def __add__(self, other: Distinct) -> Distinct:
-        size = (len(self.keys) + len(other.keys)) * (self.keys.dtype.itemsize + 8)
-        if size > MAX_BYTES:
-            raise TooLarge(
-                f"there are {max(len(self.keys), len(other.keys)):,} distinct rows and more, which take {bytes_in_words(size)}, "
-                f"and the limit is {bytes_in_words(MAX_BYTES)}: take fewer columns, for which data.select([...]) is there"
-            )
-        return _merged(np.concatenate([self.keys, other.keys]), np.concatenate([self.weights, other.weights]))
-
-
-def _distinct(batch: Batch) -> Distinct:
-    # Adding 0 makes -0.0 the 0.0 that it equals, so that equal rows are equal bytes.
-    columns = [c if c.dtype.kind == "u" else c + 0.0 for c in batch.columns.values()]
-    parts = [np.ascontiguousarray(c).view(np.uint8).reshape(batch.n_rows, c.dtype.itemsize) for c in columns]
-    rows = np.concatenate(parts, axis=1)
-    weights = np.ones(batch.n_rows) if batch.weight is None else batch.weight
-    return _merged(rows.view(np.dtype((np.void, rows.shape[1]))).ravel(), weights)
-
-
-def _merged(keys: npt.NDArray[np.void], weights: Floats) -> Distinct:
-    distinct, inverse = np.unique(keys, return_inverse=True)
-    return Distinct(distinct, np.bincount(inverse, weights, len(distinct)).astype(np.float64))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Block, Layout
+from suffice.engines.blocks import Buffers, Layout
+from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, log_base, moments_of, table_of, whole_moments
-from suffice.engines.parallel import in_order, n_threads, tree_sum
+from suffice.engines.parallel import n_threads
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, settled
@@ -86,37 +85,67 @@ def pooled(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
 
 @dataclass
 class Partial:
-    """What some rows add. `cells` is None where they were added elsewhere already."""
+    """What some rows add: cells of dense tables, lists of cells of sparse ones, moments; None where nothing is said of them."""
 
-    cells: npt.NDArray[np.float64] | None
-    sparse: list[Table]
-    moments: list[Groups]
+    cells: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None
+    sparse: list[Table] | None = None
+    moments: list[Groups] | None = None
 
     def __add__(self, other: Partial) -> Partial:
-        cells = self.cells if other.cells is None or self.cells is None else np.add(self.cells, other.cells, out=self.cells)
+        cells = other.cells if self.cells is None else self.cells
+        if self.cells is not None and other.cells is not None:
+            cells = np.add(self.cells, other.cells, out=self.cells)
+        if self.sparse is None or other.sparse is None or self.moments is None or other.moments is None:
+            return Partial(cells, self.sparse or other.sparse, self.moments or other.moments)
         sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
         return Partial(cells, sparse, [add_groups(a, b) for a, b in zip(self.moments, other.moments, strict=True)])
 
 
 Entry = Counts | Moments
-Fill = Callable[[Block], None]
 
 
-def gather(plan: Plan, fills: Iterable[Fill], *, weighted: bool, threads: int | None = None) -> list[Entry]:
-    """The entries that `plan` asks for, of the rows that `fills` put into blocks."""
-    # Products of matrices have threads of their own, and ours beside them only get in their way.
-    workers = 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(threads)
-    _check_size(plan, workers)
-    counter = _Counter(plan, weighted)
-    total = tree_sum(in_order((partial(counter.partial, fill) for fill in fills), workers), lambda a, b: a + b)
-    return [] if total is None else _entries(plan, counter.cells(total), total)
+@dataclass(frozen=True)
+class Gather(Step[Partial]):
+    """The step that counts. Whole counts add up the same in any order, so a run of blocks adds to one array."""
+
+    plan: Plan
+    weighted: bool
+
+    def __call__(self, blocks: Iterable[Block]) -> Sum[Partial]:
+        counter, total = _Counter(self.plan, self.weighted), Sum[Partial]()
+        buffers = Buffers(self.plan.layout, self.weighted)
+        for block in blocks:
+            buffers = buffers.filled(block)
+            part = counter.partial(buffers)
+            if part is not None:
+                total.add(block.number, part)
+        if counter.whole is not None:
+            total.exact = Partial(counter.whole)
+        return total
+
+    def entries(self, total: Partial) -> list[Entry]:
+        """What was asked for, from the sum over all blocks."""
+        return _entries(self.plan, total)
+
+    def threads(self, asked: int | None) -> int:
+        """How many threads are of use. Products of matrices have their own, and ours beside them only get in their way."""
+        plan = self.plan
+        return 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(asked)
+
+    def check_size(self, workers: int) -> None:
+        """Refuse tables that would not fit, while their size is still only a number."""
+        plan = self.plan
+        need = 8.0 * plan.n_cells * (workers + 2)
+        if need > 2**26 and need > available_memory() / 2:
+            largest = max(plan.dense, key=lambda r: math.prod(sizes(r, plan.variables)))
+            raise TooLarge(
+                f"the tables asked for need {bytes_in_words(need)} and {bytes_in_words(available_memory())} are free; "
+                f"the largest is over {listed(largest.finite)}"
+            )
 
 
 class _Counter:
-    """Turns filled blocks into partial statistics; each thread has a block of its own.
-
-    Whole counts add up the same in any order, so each thread adds to one array of its own from block to block.
-    """
+    """Turns filled buffers into partial statistics; whole counts are added to `whole` from block to block."""
 
     def __init__(self, plan: Plan, weighted: bool) -> None:
         self.plan, self.weighted = plan, weighted
@@ -124,26 +153,19 @@ class _Counter:
         place = {n: i for i, n in enumerate(plan.layout.real)}
         self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
         self._counted = {r: _counted(plan, r) for r in plan.moments}
-        self._local = threading.local()
-        self._whole: list[npt.NDArray[np.int64]] = []
+        self.whole: npt.NDArray[np.int64] | None = None
 
-    def partial(self, fill: Fill) -> Partial:
-        block = self._block()
-        fill(block)
+    def partial(self, block: Buffers) -> Partial | None:
+        """What the rows add besides whole counts."""
+        cells = self._count(block)
+        if cells is None and not self.plan.sparse and not self.plan.moments:
+            return None
         sparse = [table_of(self._flat(block, r), self._weight(block)) for r in self.plan.sparse]
         counted = dict.fromkeys(n for names in self._counted.values() for n in names)
         bases = {n: log_base(block[n], block.weight[: block.n_rows]) for n in counted}
-        return Partial(self._count(block), sparse, [self._moments(block, r, bases) for r in self.plan.moments])
+        return Partial(cells, sparse, [self._moments(block, r, bases) for r in self.plan.moments])
 
-    def cells(self, total: Partial) -> npt.NDArray[np.float64]:
-        if total.cells is not None:
-            return total.cells
-        result = np.zeros(self.plan.n_cells)
-        for whole in self._whole:
-            result += whole
-        return result
-
-    def _count(self, block: Block) -> npt.NDArray[np.float64] | None:
+    def _count(self, block: Buffers) -> npt.NDArray[np.float64] | None:
         if not self.plan.dense:
             return None
         if not self.plan.compiled:
@@ -155,20 +177,19 @@ class _Counter:
             cells = np.zeros(self.plan.n_cells)
             count_weighted(block.narrow, block.wide, block.weight, block.n_rows, *self.arrays, cells)
             return cells
-        if not hasattr(self._local, "whole"):
-            self._local.whole = np.zeros(self.plan.n_cells, np.int64)
-            self._whole.append(self._local.whole)
-        count(block.narrow, block.wide, block.n_rows, *self.arrays, self._local.whole)
+        if self.whole is None:
+            self.whole = np.zeros(self.plan.n_cells, np.int64)
+        count(block.narrow, block.wide, block.n_rows, *self.arrays, self.whole)
         return None
 
-    def _moments(self, block: Block, request: Request, bases: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
+    def _moments(self, block: Buffers, request: Request, bases: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
         own = [bases[n] for n in self._counted[request]]
         if not request.finite:
             return whole_moments(block, self._members[request], own)
         groups = grouped(self._flat(block, request), self._n_cells(request))
         return moments_of(block, self._members[request], groups, own, compiled=self.plan.compiled)
 
-    def _flat(self, block: Block, request: Request) -> npt.NDArray[np.int64]:
+    def _flat(self, block: Buffers, request: Request) -> npt.NDArray[np.int64]:
         """The row-major index of each row's configuration."""
         flat = np.zeros(block.n_rows, np.int64)
         for name, size in zip(request.finite, sizes(request, self.plan.variables), strict=True):
@@ -179,14 +200,8 @@ class _Counter:
     def _n_cells(self, request: Request) -> int:
         return math.prod(sizes(request, self.plan.variables))
 
-    def _weight(self, block: Block) -> npt.NDArray[np.float64] | None:
+    def _weight(self, block: Buffers) -> npt.NDArray[np.float64] | None:
         return block.weight[: block.n_rows] if self.weighted else None
-
-    def _block(self) -> Block:
-        if not hasattr(self._local, "block"):
-            self._local.block = Block(self.plan.layout, self.weighted)
-        block: Block = self._local.block
-        return block
 
 
 def sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
@@ -194,17 +209,18 @@ def sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
     return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
 
 
-def _entries(plan: Plan, cells: npt.NDArray[np.float64], total: Partial) -> list[Entry]:
+def _entries(plan: Plan, total: Partial) -> list[Entry]:
     answers: list[Entry] = []
+    cells = np.zeros(0) if total.cells is None else total.cells.astype(np.float64, copy=False)
     offset = 0
     for request in plan.dense:
         shape = sizes(request, plan.variables)
         n = math.prod(shape)
         answers.append(Counts(_finite(plan, request), cells[offset : offset + n].reshape(shape)))
         offset += n
-    for request, (keys, values) in zip(plan.sparse, total.sparse, strict=True):
+    for request, (keys, values) in zip(plan.sparse, total.sparse or (), strict=True):
         answers.append(Counts(_finite(plan, request), values[values > 0], keys[values > 0]))
-    for request, groups in zip(plan.moments, total.moments, strict=True):
+    for request, groups in zip(plan.moments, total.moments or (), strict=True):
         seen = groups.spread.weight > 0
         count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
         finite, counted, bases = _finite(plan, request), _counted(plan, request), groups.log_base[seen]
@@ -235,17 +251,6 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
     cells = math.prod(sizes(request, variables))
     if cells >= 2**63:
         raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
-
-
-def _check_size(plan: Plan, workers: int) -> None:
-    """Refuse tables that would not fit, while their size is still only a number."""
-    need = 8.0 * plan.n_cells * (workers + 2)
-    if need > 2**26 and need > available_memory() / 2:
-        largest = max(plan.dense, key=lambda r: math.prod(sizes(r, plan.variables)))
-        raise TooLarge(
-            f"the tables asked for need {bytes_in_words(need)} and {bytes_in_words(available_memory())} are free; "
-            f"the largest is over {listed(largest.finite)}"
-        )
 
 
 def available_memory() -> float:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Block
+from suffice.engines.blocks import Buffers
 from suffice.statistics.chan import Spread, merged
 
 Floats = npt.NDArray[np.float64]
@@ -72,7 +72,7 @@ def log_base(x: Floats, weight: Floats) -> Floats:
 
 
 def moments_of(
-    block: Block,
+    block: Buffers,
     members: npt.NDArray[np.int32],
     groups: tuple[Keys, npt.NDArray[np.uint32]],
     bases: Sequence[Floats],
@@ -93,7 +93,7 @@ def moments_of(
     return Groups(keys, result, np.array(sums, np.float64).reshape(len(sums), g).T)
 
 
-def whole_moments(block: Block, members: npt.NDArray[np.int32], bases: Sequence[Floats]) -> Groups:
+def whole_moments(block: Buffers, members: npt.NDArray[np.int32], bases: Sequence[Floats]) -> Groups:
     """The moments of columns of a block, all its rows in one group: a product of matrices, which no loop of ours beats."""
     x = block.real[members, : block.n_rows]
     k = len(members)
@@ -113,7 +113,7 @@ def whole_moments(block: Block, members: npt.NDArray[np.int32], bases: Sequence[
     return Groups(np.zeros(1, np.int64), parts, np.array([[base.sum() for base in bases]], np.float64))
 
 
-def _plain_moments(block: Block, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Spread) -> None:
+def _plain_moments(block: Buffers, members: npt.NDArray[np.int32], group: npt.NDArray[np.uint32], result: Spread) -> None:
     """What the kernel does, in the same order of sums and so with the same bits, for data not worth a compiler."""
     n, g = block.n_rows, len(result.weight)
     weight = block.weight[:n]

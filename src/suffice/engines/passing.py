@@ -7,10 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suffice.engines.blocks import ROWS, ranges
+from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array
 from suffice.engines.data import Data
 from suffice.engines.encode import Cuts
+from suffice.engines.engine import ROWS
 from suffice.engines.options import Options, checked_words
 from suffice.engines.reading import Encoder, encoder_for, passed
 from suffice.engines.scan import source_of
@@ -108,5 +109,5 @@ def passing(x: Any, missing: Iterable[object] = ()) -> Passing:
         return Passing(source, Options(missing=checked_words(missing)), source.names)
     if tuple(missing):
         raise DataError("words that mean missing are said when rows are first scanned; scan their source again")
-    store = x._store
+    store: Any = x.engine.store  # type: ignore[attr-defined]
     return Passing(store.source, store.options, x.columns, store)

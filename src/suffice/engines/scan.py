@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
+from suffice.engines.local import Local
 from suffice.engines.options import Options, checked_limit, checked_variables, checked_words
 from suffice.engines.paths import from_paths
 from suffice.engines.sources import Source
@@ -56,7 +57,7 @@ def scan(
         store.set_rows(0)
     if weights is not None and column is None:
         store.set_weights(weights)
-    return Data(store, [n for n in source.names if n != column])
+    return Data(Local(store), [n for n in source.names if n != column])
 
 
 def source_of(x: Any) -> Source:

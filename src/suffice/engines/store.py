@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from suffice.engines.bins import cut_points
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array, Column, Sink
 from suffice.engines.encode import Wrong, binned, code_type, is_integer_text
+from suffice.engines.engine import Sum
 from suffice.engines.infer import FEW, Guess, Integers, Weights, marks_among, words_among_numbers
 from suffice.engines.memory import Held, Memory
 from suffice.engines.options import Options, checked_variables
-from suffice.engines.parallel import tree_sum
 from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
 from suffice.engines.sources import Kind, Source, readable
 from suffice.errors import DataError, listed, nearest, note
@@ -225,17 +226,30 @@ class Store:
         if self.n_rows is not None:
             self.set_rows(self.n_rows)
 
+    @property
+    def known_total(self) -> float | None:
+        """The weight of all rows together, where it is known without reading them."""
+        return float(self.n_rows) if self._total is None and self.n_rows is not None and not self.weighted else self._total
+
     def total_weight(self, names: Sequence[str]) -> float:
         """The weight of all rows together."""
         if self._total is None:
             if self.n_rows is None or self.weighted:
                 self.require(names)
-            weight = self.weight
-            parts = (
-                float(b - a) if weight is None else float(self.rows(weight, a, b).sum()) for a, b in ranges(self.n_rows or 0)
-            )
-            self.set_total(tree_sum(parts, lambda a, b: a + b) or 0.0)
+            weight, total = self.weight, Sum[float]()
+            for i, (a, b) in enumerate(ranges(self.n_rows or 0)):
+                total.add(i, float(b - a) if weight is None else float(self.rows(weight, a, b).sum()))
+            self.set_total(total.value or 0.0)
         return self._total or 0.0
+
+    @cached_property
+    def whole_weights(self) -> bool:
+        """Whether the rows have weights that are whole numbers."""
+        weight = self.weight
+        if weight is None or self.total_weight(()) >= 2**53:
+            return False
+        parts = (self.rows(weight, a, b) for a, b in ranges(self.n_rows or 0, SAMPLE))
+        return all(bool((w == np.floor(w)).all()) for w in parts)
 
     def set_total(self, total: float) -> None:
         if total == 0:

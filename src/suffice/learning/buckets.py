@@ -46,7 +46,7 @@ class Buckets:
 
     >>> from suffice.learning.layout import Layout
     >>> from suffice.learning.reduction import reduction_of
-    >>> from suffice.engines.blocks import Batch
+    >>> from suffice.engines.engine import Block as Batch
     >>> rows = reduction_of(Layout.of([2], [(0,)]), ["x"], [Batch({"x": np.array([0, 255], np.uint8)}, None, 0)])
     >>> rows.counts, Buckets(rows).expected(np.array([0.25, 0.75]))
     (array([1., 0.]), (array([0.25, 0.75]), 0.0))

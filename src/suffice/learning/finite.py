@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from suffice.engines.blocks import ROWS
+from suffice.engines.engine import ROWS
 from suffice.engines.progress import watched
 from suffice.errors import FitError, ModelError, listed, note
 from suffice.families.categorical import Table

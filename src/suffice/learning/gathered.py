@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.learning.completion import Rows, counted, numbers
 from suffice.learning.normal_parts import Cases
 from suffice.learning.patterns import Array, Component, Key, Kind, Node, Patterns, distinct

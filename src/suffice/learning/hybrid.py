@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.engines.parallel import in_order, tree_sum
 from suffice.errors import FitError, ModelError, listed, note
 from suffice.families.categorical import Table

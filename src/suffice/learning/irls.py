@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
+from suffice.engines.engine import Block as Batch
 from suffice.errors import FitError, listed
 from suffice.families.design import are_numbers, expanded, predicted
 from suffice.families.family import Array

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.family import Array, Cpd, Estimate, Mode

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.blocks import ROWS, Batch
 from suffice.engines.data import Data, added
+from suffice.engines.engine import ROWS
+from suffice.engines.engine import Block as Batch
 from suffice.errors import DataError, FitError
 from suffice.families.family import Array, Estimate
 from suffice.iteration import Iteration

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.families.family import Array, Cpd
 from suffice.variables import Finite, Variable
 

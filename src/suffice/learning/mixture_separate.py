@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Array, Cpd
 from suffice.learning.mixture_belief import Belief, positive

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
+from suffice.engines.engine import Block as Batch
 from suffice.errors import DataError, FitError, listed, note
 from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior

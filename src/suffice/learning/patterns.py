@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families import family_of
 from suffice.families.categorical import Categorical

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
+from suffice.engines.engine import Block as Batch
 from suffice.learning.component_table import ComponentTable, Places
 from suffice.learning.layout import Array, Ints, Layout
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
+from suffice.engines.engine import Block as Batch
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.regression import too_large
 from suffice.learning.weighted import Groups

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
+from suffice.engines.engine import Block as Batch
 from suffice.engines.passing import Passed
 from suffice.engines.scan import scan
 from suffice.errors import TooLarge, listed

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
 from suffice.engines.encode import missing_code
+from suffice.engines.engine import Block as Batch
 from suffice.errors import MissingCells
 from suffice.families import family_of
 from suffice.families.family import Estimate

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
 from suffice.engines.encode import missing_code
+from suffice.engines.engine import Block as Batch
 from suffice.errors import FitError, note
 from suffice.families.categorical import Table as CpdTable
 from suffice.families.family import Array, Cpd, Estimate

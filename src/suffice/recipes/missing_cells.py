@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Batch
 from suffice.engines.data import Data
 from suffice.engines.encode import missing_code
+from suffice.engines.engine import Block as Batch
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

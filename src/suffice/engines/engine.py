@@ -1,0 +1,235 @@
+"""The door to rows: what an engine can do, and what a learner may ask of it.
+
+A learner never sees rows. It hands the engine a *step*, a frozen value that turns blocks of rows into something that adds, and
+gets the sum. Where the rows are, in which order they are read and by how many threads, processes or machines, is the engine's
+business; the sum has the same bits however the blocks were dealt out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.variables import Variable
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
+
+ROWS = 2**14
+"""Rows of a block: by measurement large enough for the calls not to matter, small enough to stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN).
+
+    `number` tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they
+    were asked for.
+
+    >>> Block({"x": np.array([0, 1], np.uint8)}).n_rows
+    2
+    """
+
+    columns: Mapping[str, Array]
+    weight: Floats | None = None
+    number: int = 0
+    kept: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        for columns in (self.columns, self.kept):
+            if columns:
+                return len(next(iter(columns.values())))
+        return 0 if self.weight is None else len(self.weight)
+
+    @property
+    def start(self) -> int:
+        """The number of the first row in an engine whose blocks are all full."""
+        return self.number * ROWS
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each row, 1 where there are none."""
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    def take(self, rows: Any) -> Block:
+        """Some of the rows, by their places in the block or by a mask."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number)
+
+
+class Sum(Generic[T]):
+    """A sum of summands that have numbers, by a fixed binary tree over the numbers: ((0+1)+(2+3))+…
+
+    Which summands came together first does not matter: two sums add to the sum of all of their summands, with the same bits for
+    any way of dealing them out. What adds exactly, such as whole numbers, may go into `exact`, which needs no tree.
+
+    >>> total = Sum()
+    >>> for number in (3, 0, 4, 2, 1):
+    ...     total.add(number, "abcde"[number])
+    >>> total.value
+    'abcde'
+    """
+
+    def __init__(self) -> None:
+        self.exact: T | None = None
+        self._nodes: dict[tuple[int, int], T] = {}
+
+    def add(self, number: int, value: T, level: int = 0) -> None:
+        """Take one summand; its neighbours in the tree are added to it as far as they are there."""
+        while (level, number ^ 1) in self._nodes:
+            other = self._nodes.pop((level, number ^ 1))
+            value = added(other, value) if number & 1 else added(value, other)
+            level, number = level + 1, number >> 1
+        self._nodes[level, number] = value
+
+    def __iadd__(self, other: Sum[T]) -> Sum[T]:
+        for (level, number), value in other._nodes.items():
+            self.add(number, value, level)
+        if other.exact is not None:
+            self.exact = other.exact if self.exact is None else added(self.exact, other.exact)
+        return self
+
+    @property
+    def value(self) -> T | None:
+        """The sum, or None of nothing."""
+        order = sorted(self._nodes, key=lambda at: at[1] << at[0], reverse=True)
+        total: T | None = None
+        for at in order:
+            total = self._nodes[at] if total is None else added(self._nodes[at], total)
+        return total if self.exact is None else self.exact if total is None else added(total, self.exact)
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two results of a step: arrays and whatever has a plus, tuples and mappings of them.
+
+    >>> added((1, {"n": 2}), (3, {"n": 4, "m": 1}))
+    (4, {'n': 6, 'm': 1})
+    """
+    if isinstance(a, tuple):
+        parts = [added(x, y) for x, y in zip(a, b, strict=True)]
+        return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
+    if isinstance(a, Mapping):
+        return {**a, **{key: added(a[key], value) if key in a else value for key, value in b.items()}}
+    return np.add(a, b) if isinstance(a, np.ndarray) else a + b
+
+
+class Step(Generic[T]):
+    """What is done to rows: a frozen value that pickles. Most steps say what they make `of` one block, and the results add."""
+
+    def of(self, block: Block) -> T:
+        """The summand of a block."""
+        raise NotImplementedError
+
+    def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
+        """The sum over a run of blocks, which adds to those of other runs."""
+        total: Sum[T] = Sum()
+        for block in blocks:
+            total.add(block.number, self.of(block))
+        return total
+
+
+@dataclass(frozen=True)
+class Each(Step[T]):
+    """A function of a block as a step; it travels to other processes if the function does."""
+
+    function: Callable[[Block], T]
+
+    def of(self, block: Block) -> T:
+        return self.function(block)
+
+
+def step_of(step: Step[T] | Callable[[Block], T]) -> Step[T]:
+    """A step, or a function made one."""
+    return step if isinstance(step, Step) else Each(step)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of columns once they were read: rows, weight, missing cells by column, and what there is to note."""
+
+    variables: Mapping[str, Variable]
+    n_rows: int
+    weight: float
+    missing: Mapping[str, int]
+    whole_weights: bool = False
+    """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
+    identifiers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Seen(NamedTuple):
+    """A column that was read: what it is, and its missing cells."""
+
+    variable: Variable
+    missing: int
+
+
+View = Callable[[Block], Block]
+"""Other rows in place of those of a block: a frozen value that pickles."""
+
+
+class Engine(Protocol):
+    """Rows, wherever they are. A learner is written against this, and runs on all that have it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, the one of weights apart."""
+
+    @property
+    def weights(self) -> str | None:
+        """The column that holds the weights of the rows, if one does."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the rows have weights."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows, where it is known without reading them."""
+
+    @property
+    def weight(self) -> float | None:
+        """The weight of all rows together, where it is known without reading them."""
+
+    def seen(self) -> Mapping[str, Seen]:
+        """The columns that were read so far."""
+
+    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
+        """What columns are; they are read only if that must be inferred."""
+
+    def schema(self, names: Sequence[str]) -> Known:
+        """All that is known of columns."""
+
+    def declared(self, variables: Any) -> Engine:
+        """The same rows, some of their columns declared otherwise."""
+
+    def fold(
+        self,
+        step: Step[T],
+        names: Sequence[str],
+        *,
+        complete: bool = False,
+        threads: int | None = None,
+        what: str | None = None,
+    ) -> T:
+        """The sum of a step over all blocks of these columns. `complete`: missing cells are refused.
+
+        `what` is done is said by a bar where it takes long.
+        """
+
+    def map(
+        self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
+    ) -> Iterator[T]:
+        """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        """The same rows, or what a view makes of them, encoded once and kept near, for whoever passes over them often."""
+
+    def place(self, number: int, row: int) -> str:
+        """Where a row of a block stands, for a person."""

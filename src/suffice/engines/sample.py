@@ -1,0 +1,141 @@
+"""Rows that a learner may see: a sample of them, or the distinct ones, of a size that is stated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Array, Block, Step
+from suffice.errors import TooLarge, bytes_in_words
+
+Hashes = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of an engine: `block` has their cells, `at` the number of the block and the row in it that each came from."""
+
+    block: Block
+    at: Ints
+
+    @property
+    def columns(self) -> Mapping[str, Array]:
+        return self.block.columns
+
+    @property
+    def weights(self) -> Floats:
+        return self.block.weights
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.at)
+
+    def take(self, rows: Any) -> Rows:
+        return Rows(self.block.take(rows), self.at[rows])
+
+    def in_order(self) -> Rows:
+        return self.take(np.lexsort((self.at[:, 1], self.at[:, 0])))
+
+
+@dataclass(frozen=True, eq=False)
+class _Keyed:
+    """Rows with a key each, increasing; `merge` is how two of them add."""
+
+    keys: Hashes
+    rows: Rows
+    step: Any
+
+    def __add__(self, other: _Keyed) -> _Keyed:
+        names = self.rows.columns
+        columns = {n: np.concatenate([self.rows.columns[n], other.rows.columns[n]]) for n in names}
+        weighted = self.rows.block.weight is not None or other.rows.block.weight is not None
+        weight = np.concatenate([self.rows.weights, other.rows.weights]) if weighted else None
+        rows = Rows(Block(columns, weight), np.concatenate([self.rows.at, other.rows.at]))
+        result: _Keyed = self.step.kept(np.concatenate([self.keys, other.keys]), rows)
+        return result
+
+
+@dataclass(frozen=True)
+class Sample(Step[_Keyed]):
+    """The n rows with the smallest hashes of (seed, block, row): a sample without replacement, the same however rows are read."""
+
+    n: int
+    seed: int
+
+    def of(self, block: Block) -> _Keyed:
+        keys = hashed(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
+        few = np.argpartition(keys, self.n)[: self.n] if self.n < len(keys) else np.arange(len(keys))
+        return self.kept(keys[few], Rows(block.take(few), _at(block, few)))
+
+    def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
+        order = np.lexsort((rows.at[:, 1], rows.at[:, 0], keys))[: self.n]
+        return _Keyed(keys[order], rows.take(order), self)
+
+
+class Collision(Exception):
+    """Two rows that differ have the same hash: another salt is needed."""
+
+
+@dataclass(frozen=True)
+class Distinct(Step[_Keyed]):
+    """Each distinct row with the weight of all that equal it; more than `limit` of them are refused."""
+
+    limit: int
+    salt: int = 0
+
+    def of(self, block: Block) -> _Keyed:
+        every = np.arange(block.n_rows)
+        weighed = Block(block.columns, block.weights, block.number)
+        return self.kept(row_hashes(block, self.salt), Rows(weighed, _at(block, every)))
+
+    def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
+        found, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        if not all(np.array_equal(_bits(c)[first][which], _bits(c)) for c in rows.columns.values()):
+            raise Collision
+        if len(first) > self.limit:
+            width = sum(c.dtype.itemsize for c in rows.columns.values()) + 8
+            raise TooLarge(
+                f"there are {len(first):,} distinct rows and more, which take {bytes_in_words(float(width * len(first)))}, "
+                f"and the limit is {self.limit:,} of them ({bytes_in_words(float(width * self.limit))}): take fewer columns, for "
+                "which data.select([...]) is there"
+            )
+        weight = np.bincount(which, rows.weights, len(first)).astype(np.float64)
+        kept = rows.take(first)
+        return _Keyed(found, Rows(Block(kept.columns, weight), kept.at), self)
+
+
+def hashed(values: Hashes, *salt: int) -> Hashes:
+    """Well mixed numbers of 64 bits (the finaliser of SplitMix64: Steele, Lea & Flood 2014, OOPSLA, p. 453)."""
+    x = values
+    for s in (*salt, 0):
+        x = x + np.uint64((s * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return x
+
+
+def row_hashes(block: Block, salt: int = 0) -> Hashes:
+    """A number for the cells of each row; rows that are equal have equal ones."""
+    mix = np.full(block.n_rows, salt, np.uint64)
+    for column in block.columns.values():
+        mix = (mix ^ _bits(column)) * np.uint64(0x9E3779B97F4A7C15)
+        mix ^= mix >> np.uint64(32)
+    return hashed(mix, salt)
+
+
+def _bits(column: Array) -> Hashes:
+    # Adding 0 makes -0.0 the 0.0 that it equals, so that equal cells are equal bits; every NaN is the same.
+    if column.dtype.kind == "f":
+        return np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)
+    return column.astype(np.uint64)
+
+
+def _at(block: Block, rows: Ints) -> Ints:
+    return np.stack([np.full(len(rows), block.number, np.int64), rows.astype(np.int64)], axis=1)
