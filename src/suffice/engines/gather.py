@@ -92,9 +92,7 @@ class Partial:
     moments: list[Groups] | None = None
 
     def __add__(self, other: Partial) -> Partial:
-        cells = other.cells if self.cells is None else self.cells
-        if self.cells is not None and other.cells is not None:
-            cells = np.add(self.cells, other.cells, out=self.cells)
+        cells = other.cells if self.cells is None else self.cells if other.cells is None else self.cells + other.cells
         if self.sparse is None or other.sparse is None or self.moments is None or other.moments is None:
             return Partial(cells, self.sparse or other.sparse, self.moments or other.moments)
         sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
