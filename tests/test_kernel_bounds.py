@@ -1,0 +1,53 @@
+"""Kernels check nothing, so whoever calls them gives them room enough: these networks once asked for more than there was.
+
+`make test-bounds` runs all tests with every index checked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import suffice as sf
+from suffice.inference.network import Network
+from suffice.inference.orders import greedy_order
+from suffice.inference.tree import arranged, whole
+
+BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
+
+
+def wide(folder: Path, n_parents: int) -> sf.BayesNet:
+    """One child of many roots, whose table is never anything but 1 : 3, from a file."""
+    roots = [f"p{i}" for i in range(n_parents)]
+    text = "network wide {}\n" + "".join(map(BINARY.format, [*roots, "c"]))
+    text += "".join(f"probability ({p}) {{ table 0.5, 0.5; }}\n" for p in roots)
+    text += f"probability (c | {', '.join(roots)}) {{ default 0.25, 0.75; }}\n"
+    (folder / "wide.bif").write_text(text)
+    return sf.read(folder / "wide.bif")
+
+
+@pytest.mark.parametrize("n_parents", [17, 18, 19, 20, 21])
+def test_many_parents(tmp_path: Path, n_parents: int) -> None:
+    """The tree of a question once lost its dims where they were more than guessed: from 19 parents on, a segmentation fault."""
+    bn = wide(tmp_path, n_parents)
+    assert bn.query("c").probs == pytest.approx([0.25, 0.75])
+    assert bn.query("p3", {"c": "a", "p0": "b"}).probs == pytest.approx([0.5, 0.5])
+    assert bn.log_prob_of({"c": "a", "p1": "b"}) == pytest.approx(np.log(0.125))
+    assert bn.marginals({"c": [0.5, 0.5]})["c"].probs == pytest.approx([0.25, 0.75])
+    assert bn.most_probable({"c": "a"}).probability == pytest.approx(0.5**n_parents)
+    assert np.asarray(bn.predict_proba({"p0": ["a", None]}, "c")["b"]) == pytest.approx([0.75, 0.75])
+
+
+@pytest.mark.parametrize("n_parents", [5, 12, 18])
+def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> None:
+    """Of a table over all variables each sum leaves one less: dims grow with the square of their number, the guess does not."""
+    child = np.full([2] * (n_parents + 1), 0.5)
+    roots = [((v,), v, np.array([0.5, 0.5])) for v in range(n_parents)]
+    net = Network.of([2] * (n_parents + 1), [*roots, (range(n_parents + 1), n_parents, child)])
+    part = whole(net, net.unobserved())
+    tree = arranged(net, part, greedy_order(net, part).order)
+    assert tree.widest == n_parents + 1
+    assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
+    assert all((np.diff(tree.dims(t)) > 0).all() for t in range(tree.n_tables))
