@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.inference.network import Network
-from suffice.inference.orders import greedy_order
+from suffice.errors import TooLarge
+from suffice.inference.junction_tree import JunctionTree
+from suffice.inference.network import NONE, Network
+from suffice.inference.orders import completed, greedy_order
+from suffice.inference.questions import TOO_LARGE, in_rows
 from suffice.inference.tree import arranged, whole
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
@@ -51,3 +55,27 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
     assert tree.widest == n_parents + 1
     assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
     assert all((np.diff(tree.dims(t)) > 0).all() for t in range(tree.n_tables))
+
+
+def clique(n: int, n_states: int) -> Network:
+    """Factors of all pairs. Their tables are left out: only sizes are asked for."""
+    pairs = np.array(list(combinations(range(n), 2)))
+    no_tables = np.zeros(len(pairs) + 1, np.int64)
+    return Network(
+        np.full(n, n_states), np.arange(0, pairs.size + 1, 2), pairs.reshape(-1), np.full(len(pairs), NONE), no_tables, np.ones(1)
+    )
+
+
+def test_more_cells_than_floats_count() -> None:
+    """An order of infinitely many cells was no better than none, so none was written, and what lay in memory was taken for it."""
+    net = clique(26, 2**40)
+    part = whole(net, net.unobserved())
+    for found in (greedy_order(net, part), completed(net, part, ())):
+        assert sorted(found.order) == list(range(26))
+        assert 1e299 < found.cells < np.inf
+    seen = net.unobserved().astype(np.int32)[None]
+    assert in_rows(net, [], net.all_factors, seen, net.tables[None])[2] == TOO_LARGE
+    tree = JunctionTree.of(net)
+    assert tree.treewidth == 25
+    with pytest.raises(TooLarge, match="treewidth 25"):
+        tree.marginals(net.unobserved())
