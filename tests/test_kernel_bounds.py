@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -79,3 +82,28 @@ def test_more_cells_than_floats_count() -> None:
     assert tree.treewidth == 25
     with pytest.raises(TooLarge, match="treewidth 25"):
         tree.marginals(net.unobserved())
+
+
+def in_another_process(code: str, **settings: str) -> str:
+    """What some lines print, with settings of the compiler."""
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("NUMBA_")} | settings
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_bounds_are_checked_where_that_is_asked_for(tmp_path: Path) -> None:
+    """Three dims, and room for two loops: `make test-bounds` would notice."""
+    code = (
+        "import numpy as np; from suffice.kernels.contract import collapse\n"
+        "try: collapse(np.array([2, 2, 2]), np.array([1, 2, 4]), 3, np.zeros(12, np.int64))\n"
+        "except IndexError: print('noticed')"
+    )
+    assert in_another_process(code, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)) == "noticed"
+
+
+def test_code_that_checks_bounds_is_not_mixed_with_other(tmp_path: Path) -> None:
+    """One cache would serve both, and numba does not tell them apart."""
+    code = "from suffice.kernels.contract import collapse; print(type(collapse._cache).__name__)"
+    assert in_another_process(code, NUMBA_BOUNDSCHECK="1") == "NullCache"
+    assert in_another_process(code, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)) == "FunctionCache"
+    assert in_another_process(code) == "FunctionCache"
