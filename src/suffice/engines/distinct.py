@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ def entropy_of_weights(weights: Floats) -> float:
         raise DataError("there are no rows, and so no distribution of them")
     total = w.sum()
     share = w / total
-    return float(-(share @ np.log(share)))
+    return -math.fsum(share * np.log(share))
 
 
 @dataclass(frozen=True, eq=False)
