@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.blocks import ROWS, Batch, Block, layout_of, ranges
 from suffice.engines.gather import Entry, Fill, Plan, gather
@@ -195,6 +196,7 @@ class Data:
         self._store.require([name] if self._store.source.stable else [*self.columns, name])
         return self._store.rows(self._store.read[name].column, 0, self.n_rows)
 
+    @one_blas_thread
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The tables and moments asked for, all in one pass over the rows."""
         wanted = tuple(requests)
@@ -228,6 +230,7 @@ class Data:
         starts = (int(i) * block_rows for i in order)
         return (self._batch(start, min(start + block_rows, self.n_rows)) for start in starts)
 
+    @one_blas_thread
     def fold(self, step: Callable[[Batch], T], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of `step(batch)` over fixed blocks of rows: arrays, or tuples or dicts of them.
 

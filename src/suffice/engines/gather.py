@@ -104,8 +104,7 @@ Fill = Callable[[Block], None]
 
 def gather(plan: Plan, fills: Iterable[Fill], *, weighted: bool, threads: int | None = None) -> list[Entry]:
     """The entries that `plan` asks for, of the rows that `fills` put into blocks."""
-    # Products of matrices have threads of their own, and ours beside them only get in their way.
-    workers = 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(threads)
+    workers = n_threads(threads)
     _check_size(plan, workers)
     counter = _Counter(plan, weighted)
     total = tree_sum(in_order((partial(counter.partial, fill) for fill in fills), workers), lambda a, b: a + b)
