@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.blocks import layout_of
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, Step, added, step_of
 from suffice.engines.gather import Gather, Plan
+from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
 from suffice.errors import DataError, listed, nearest
@@ -154,6 +156,7 @@ class Data:
         seen = self.engine.seen()
         return all(n in seen and seen[n].variable == v for n, v in variables.items())
 
+    @one_blas_thread
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The tables and moments asked for, all in one pass over the rows."""
         wanted = tuple(requests)
@@ -163,11 +166,12 @@ class Data:
         variables = self.engine.variables(names)
         layout = layout_of({n: code_type(v.n_states) if isinstance(v, Finite) else np.dtype(float) for n, v in variables.items()})
         step = Gather(Plan.of(wanted, variables, layout, self.engine.n_rows), self.weighted)
-        workers = step.threads(threads)
+        workers = n_threads(threads)
         step.check_size(workers)
         total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
         return Statistics(step.entries(total), self.weight)
 
+    @one_blas_thread
     def fold(self, step: Step[T] | Callable[[Block], T], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of a step over blocks of rows: arrays, or tuples or dicts of them, or whatever has a plus.
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.errors import DataError, FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.models.bayes_net import BayesNet
@@ -64,7 +65,8 @@ def regression(covariance: Floats, shown: npt.NDArray[np.bool_], names: Sequence
     except np.linalg.LinAlgError:
         some = listed([n for n, s in zip(names, shown, strict=True) if s])
         raise FitError(f"the covariance of {some} is singular under the current network: leave out what is determined") from None
-    inverse = dtrtri(root, lower=1)[0] if len(root) else root
+    with one_blas_thread:  # once more, as scipy's library may have come by the import above
+        inverse = dtrtri(root, lower=1)[0] if len(root) else root
     unscaled = across @ inverse.T @ inverse
     left = correlation[np.ix_(~shown, ~shown)] - unscaled @ across.T
     out, into = scale[~shown], scale[shown]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
@@ -53,6 +54,7 @@ class _Best(NamedTuple):
     stopped: bool
 
 
+@one_blas_thread
 def mixture(
     data: Any,
     k: Any,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -180,12 +181,14 @@ class MixtureRun(Run[BayesNet]):
         Govaert 2000, IEEE PAMI 22, p. 719; half of what mclust prints)."""
         return self.bic + self._climb.sums.hard
 
+    @one_blas_thread
     def responsibilities(self, rows: Any) -> Array:
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
         return self._posterior(rows)[0]
 
     predict_proba = responsibilities
 
+    @one_blas_thread
     def log_prob(self, rows: Any) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
         return self._posterior(rows, refuse=False)[1]
