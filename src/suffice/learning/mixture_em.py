@@ -91,44 +91,29 @@ class Classes:
                 log_probs[other] = -np.inf
             yield rows, log_probs, memory
 
-    def gathered(self, memory: list[Any], responsibilities: Array) -> tuple[Any, ...]:
-        return tuple(part.gathered(m, responsibilities) for part, m in zip(self.parts, memory, strict=True))
-
 
 @dataclass(frozen=True, eq=False)
 class Expectation(Step[Sums]):
-    """The E-step."""
+    """The E-step; or the sums that other responsibilities give, class × row of a block, by a function that pickles."""
 
     classes: Classes
+    responsibilities: Callable[[Block], Array] | None = None
 
     def of(self, block: Block) -> Sums:
-        total: Any = None
+        total, given = None, None if self.responsibilities is None else self.responsibilities(block)
         for rows, log_probs, memory in self.classes.scored(block):
             top, sums = softmax(log_probs)
             log_sums, weight = np.log(sums), None if block.weight is None else block.weight[rows]
             counted = top if weight is None else np.where(weight > 0, top, 0.0)
             if counted.min() < IMPOSSIBLE:
                 raise ImpossibleRow(block.number, rows.start + int(np.argmin(counted)))
+            if given is not None:
+                log_probs[:] = given[:, rows]
             if weight is not None:
                 log_probs *= weight
-            parts = self.classes.gathered(memory, log_probs)
+            pairs = zip(self.classes.parts, memory, strict=True)
+            parts = tuple(part.gathered(m, log_probs) for part, m in pairs)
             one = Sums(_dot(top + log_sums, weight), -_dot(log_sums, weight), log_probs.sum(axis=1), parts)
-            total = one if total is None else added(total, one)
-        return total  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, eq=False)
-class Assignment(Step[Sums]):
-    """The statistics of the rows if these are the responsibilities of a block, class × row: a function that pickles."""
-
-    classes: Classes
-    responsibilities: Callable[[Block], Array]
-
-    def of(self, block: Block) -> Sums:
-        r, total = self.responsibilities(block) * block.weights, None
-        for rows, _, memory in self.classes.scored(block):
-            some = np.ascontiguousarray(r[:, rows])
-            one = Sums(-np.inf, 0.0, some.sum(axis=1), self.classes.gathered(memory, some))
             total = one if total is None else added(total, one)
         return total  # type: ignore[return-value]
 
@@ -161,7 +146,7 @@ class LogLikelihood(Step[float]):
 
     def of(self, block: Block) -> float:
         log_p, some = self.posterior(block)[1], block.weights > 0.0
-        return float(log_p[some] @ block.weights[some])
+        return float((log_p[some] * block.weights[some]).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +200,7 @@ class Mixture:
         the second gathers."""
         parameters = Parameters(np.full(self.n_classes, 1.0 / self.n_classes), tuple(part.blank() for part in self.parts))
         for _ in range(2):
-            step = Assignment(Classes.of(self.parts, parameters), responsibilities)
+            step = Expectation(Classes.of(self.parts, parameters), responsibilities)
             sums = (self.data if rows is None else rows).fold(step, threads=self.threads)
             parameters = self.maximised(Statistic(sums, parameters))
         return parameters

@@ -47,13 +47,13 @@ class Separate(Normal):
         x = self._filled(np.empty((len(self.names), log_probs.shape[1])), block, rows)
         z = x - mean
         z *= scale
-        seen = None
-        if self.incomplete:
-            seen = (~np.isnan(x)).astype(np.float64)
-            np.nan_to_num(z, copy=False, nan=0.0)
-            log_probs += constant @ seen
-        else:
+        lost, seen = np.isnan(x) if self.incomplete else None, None
+        if lost is None or not lost.any():
             log_probs += constant.sum(axis=1)[:, None]
+        else:
+            seen = (~lost).astype(np.float64)
+            z[:, lost] = 0.0
+            log_probs += constant @ seen
         log_probs -= 0.5 * np.einsum("kdb,kdb->kb", z, z)
         return _Memory(z, seen)
 

@@ -55,7 +55,7 @@ class _Survey(Step[tuple[int, float]]):
 
     def of(self, block: Block) -> tuple[int, float]:
         empty = np.logical_and.reduce([is_missing(c) for c in block.columns.values()])
-        return int(empty.sum()), float(sum(log_factorials(block.columns[n]) @ block.weights for n in self.counts))
+        return int(empty.sum()), float(sum((log_factorials(block.columns[n]) * block.weights).sum() for n in self.counts))
 
 
 class Table(NamedTuple):

@@ -60,12 +60,13 @@ def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, fl
     total = float(w.sum())
     if not total > 0:
         return 0.0, 0.0, 0.0, 0.0
+    # Sums rather than dot products, for which the BLAS starts threads of its own: ours and theirs would wait for each other.
     with np.errstate(over="ignore", invalid="ignore"):
         share = w / total
-        mean = float(share @ x)
+        mean = float((share * x).sum())
         off = x - mean
-        rest = float(share @ off)
-        return total, mean, rest, float((w * off) @ off) - total * rest * rest
+        rest = float((share * off).sum())
+        return total, mean, rest, float((w * off * off).sum()) - total * rest * rest
 
 
 @dataclass(frozen=True)

@@ -217,8 +217,8 @@ class MixtureRun(Run[BayesNet]):
         return np.asarray(self.responsibilities(rows).argmax(axis=1), dtype=np.int64)
 
     def _held_out(self, rows: Data) -> float:
-        """Σ ln p(row) of rows that were not learned from."""
-        return self._read(rows).fold(LogLikelihood(self._posterior()))
+        """Σ ln p(row) of rows that were not learned from, of the same columns."""
+        return rows.fold(LogLikelihood(self._posterior()))
 
     def _posterior(self, refuse: bool = False) -> Posterior:
         """Its parts look for missing cells, though the rows they were learned from may have had none."""
