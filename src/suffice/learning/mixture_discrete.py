@@ -59,7 +59,7 @@ def log_factorials(x: Array) -> Array:
     """ln x!, 0 where x is missing."""
     from scipy.special import gammaln
 
-    return np.nan_to_num(gammaln(x + 1.0), nan=0.0)
+    return np.asarray(np.nan_to_num(gammaln(x + 1.0), nan=0.0))
 
 
 class _Linear:
@@ -193,4 +193,4 @@ class Rates(_Linear):
         return Entries(np.stack([tables[n] for n in self.names], axis=1))
 
     def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        return {n: PoissonRates(variables[n], (hidden,), theta.table[:, j]) for j, n in enumerate(self.names)}  # type: ignore[arg-type]
+        return {n: PoissonRates(variables[n], (hidden,), theta.table[:, j]) for j, n in enumerate(self.names)}

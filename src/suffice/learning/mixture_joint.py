@@ -60,6 +60,15 @@ class Normal:
     incomplete: bool
     belief: Belief | None
 
+    def narrowness(self, theta: Normals) -> float:
+        left = theta.root if theta.root.ndim == 2 else np.diagonal(theta.root, axis1=1, axis2=2)
+        return float((np.sqrt(self.variance) / left).max())
+
+    def moments(self, theta: Normals) -> tuple[Array, Array]:
+        """The means and covariances of the classes."""
+        root = theta.root[:, :, None] * np.eye(len(self.names)) if theta.root.ndim == 2 else theta.root
+        return theta.mean + self.shift, root @ root.transpose(0, 2, 1)
+
     def _filled(self, x: Array, block: Block, rows: slice) -> Array:
         """The columns less their shift, in the first lines of x."""
         for j, name in enumerate(self.names):
@@ -191,15 +200,8 @@ class Joint(Normal):
     def _singular(self) -> Collapsed:
         return Collapsed(f"the covariance of {listed(self.names)} is singular in a class")
 
-    def narrowness(self, theta: Normals) -> float:
-        return float((np.sqrt(self.variance) / np.diagonal(theta.root, axis1=1, axis2=2)).max())
-
     def log_prior(self, theta: Normals) -> float:
         return 0.0 if self.belief is None else self.belief.log_joint(theta.mean, theta.root, self.shift, tied=self.shared)
-
-    def moments(self, theta: Normals) -> tuple[Array, Array]:
-        """The means and covariances of the classes."""
-        return theta.mean + self.shift, theta.root @ theta.root.transpose(0, 2, 1)
 
     def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Normals:
         if self.shared:

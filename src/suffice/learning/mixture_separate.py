@@ -84,19 +84,12 @@ class Separate(Normal):
             return np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
         return np.asarray(scatter / N)
 
-    def narrowness(self, theta: Normals) -> float:
-        return float((np.sqrt(self.variance) / theta.root).max())
-
     def log_prior(self, theta: Normals) -> float:
         if self.belief is None:
             return 0.0
         kappa, m0, S0, df = self.belief.single(self.shift)
         v = theta.root**2
         return float(-0.5 * (df * np.log(v) + (S0 + kappa * (theta.mean - m0) ** 2) / v).sum())
-
-    def moments(self, theta: Normals) -> tuple[Array, Array]:
-        """The means and covariances of the classes."""
-        return theta.mean + self.shift, theta.root[:, :, None] ** 2 * np.eye(len(self.names))
 
     def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Normals:
         variance = np.diagonal(covariances, axis1=1, axis2=2)

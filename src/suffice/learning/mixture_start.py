@@ -17,7 +17,6 @@ from suffice.engines.engine import Block
 from suffice.engines.views import Tally
 from suffice.families.family import Array
 from suffice.learning.mixture_em import Mixture, Parameters
-from suffice.learning.starts import far_apart
 from suffice.variables import Count, Finite, Variable
 
 SAMPLE = 2**14
@@ -51,15 +50,16 @@ class Points:
     def __call__(self, block: Block) -> Array:
         """The points of rows, row by row; missing cells are in the middle."""
         each = [(_coordinates(block.columns[n], v) - self.middle[n]) / self.scale[n] for n, v in self.variables.items()]
-        return np.nan_to_num(np.concatenate(each, axis=1), copy=False, nan=0.0)
+        return np.asarray(np.nan_to_num(np.concatenate(each, axis=1), copy=False, nan=0.0))
 
 
 def _coordinates(column: np.ndarray, variable: Variable) -> Array:
     if isinstance(variable, Finite):
-        h = (column[:, None] == np.arange(variable.n_states)).astype(np.float64)
+        h: Array = (column[:, None] == np.arange(variable.n_states)).astype(np.float64)
         h[column >= variable.n_states] = np.nan
         return h
-    return np.asarray(np.sqrt(column) if isinstance(variable, Count) else column, dtype=np.float64)[:, None]
+    x: Array = np.asarray(np.sqrt(column) if isinstance(variable, Count) else column, dtype=np.float64)
+    return x[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Nearest:
 
     def __call__(self, block: Block) -> Array:
         which, k = nearest(self.points(block), self.centres), len(self.centres)
-        return SOFT / k + (1.0 - SOFT) * (which == np.arange(k)[:, None])
+        return np.asarray(SOFT / k + (1.0 - SOFT) * (which == np.arange(k)[:, None]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,4 +118,21 @@ class Starts:
 
 def nearest(points: Array, centres: Array) -> np.ndarray:
     """The centre that is nearest to each point."""
-    return np.stack([((points - c) ** 2).sum(axis=1) for c in centres], axis=1).argmin(axis=1)
+    return np.asarray(np.stack([((points - c) ** 2).sum(axis=1) for c in centres], axis=1).argmin(axis=1))
+
+
+def far_apart(points: Array, weight: Array, n: int, rng: np.random.Generator) -> list[int]:
+    """Numbers of n points: the first drawn at random, each next with a probability in proportion to its squared distance from
+    the nearest one before (Arthur & Vassilvitskii 2007, SODA, p. 1029), both times its weight.
+
+    >>> sorted(far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, np.random.default_rng(0)))
+    [0, 2]
+    """
+    chosen = [int(rng.choice(len(points), p=weight / weight.sum()))]
+    nearest = np.full(len(points), np.inf)
+    while len(chosen) < n:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        odds = weight * nearest
+        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
+        chosen.append(int(rng.choice(len(points), p=odds / odds.sum())))
+    return chosen

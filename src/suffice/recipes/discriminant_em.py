@@ -65,7 +65,7 @@ class _Count(Step[Array]):
     shown: _Shown
 
     def of(self, block: Block) -> Array:
-        return self.shown(block).sum(axis=1)
+        return np.asarray(self.shown(block).sum(axis=1))
 
 
 def _started(mixture: Mixture, known: Labelled) -> Parameters:
