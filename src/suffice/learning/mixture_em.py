@@ -59,24 +59,24 @@ class ImpossibleRow(DataError):
     def __reduce__(self) -> tuple[object, ...]:
         return ImpossibleRow, (self.number, self.row, self.place)
 
-    def placed(self, data: Data) -> ImpossibleRow:
+    def with_place(self, data: Data) -> ImpossibleRow:
         """The same, the row named for a person."""
         return ImpossibleRow(self.number, self.row, data.place(self.number, self.row))
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Parts with their parameters, as a pass over rows needs them. `shown` is a column that shows the class of some rows."""
+    """Parts with their parameters, as a pass over rows needs them. `label` is a column that shows the class of some rows."""
 
     parts: tuple[Part, ...]
     prepared: tuple[Any, ...]
     log_weights: Array
-    shown: str | None = None
+    label: str | None = None
 
     @classmethod
-    def of(cls, parts: tuple[Part, ...], parameters: Parameters, shown: str | None = None) -> Classes:
+    def of(cls, parts: tuple[Part, ...], parameters: Parameters, label: str | None = None) -> Classes:
         prepared = tuple(part.prepared(theta) for part, theta in zip(parts, parameters.parts, strict=True))
-        return cls(parts, prepared, logs(parameters.weights)[:, None], shown)
+        return cls(parts, prepared, logs(parameters.weights)[:, None], label)
 
     def scored(self, block: Block) -> Iterator[tuple[slice, Array, list[Any]]]:
         """Of a few rows at a time: ln w_k p(row | k), one row per class, and what the parts remember."""
@@ -85,8 +85,8 @@ class Classes:
             rows = slice(start, min(start + size, block.n_rows))
             log_probs = np.repeat(self.log_weights, rows.stop - start, axis=1)
             memory = [part.scored(p, block, rows, log_probs) for part, p in zip(self.parts, self.prepared, strict=True)]
-            if self.shown is not None:
-                own = block.columns[self.shown][rows]
+            if self.label is not None:
+                own = block.columns[self.label][rows]
                 other = (own != missing_code(own.dtype)) & (np.arange(len(log_probs))[:, None] != own)
                 log_probs[other] = -np.inf
             yield rows, log_probs, memory
@@ -164,7 +164,7 @@ class Mixture:
     name: str
     base: float
     least: float
-    shown: str | None = None
+    label: str | None = None
     threads: int | None = None
 
     @property
@@ -173,9 +173,9 @@ class Mixture:
 
     def expected(self, parameters: Parameters) -> Expected:
         try:
-            sums = self.data.fold(Expectation(Classes.of(self.parts, parameters, self.shown)), threads=self.threads)
+            sums = self.data.fold(Expectation(Classes.of(self.parts, parameters, self.label)), threads=self.threads)
         except ImpossibleRow as error:
-            raise error.placed(self.data) from None
+            raise error.with_place(self.data) from None
         return Expected(Statistic(sums, parameters), sums.log_likelihood + self.base)
 
     def maximised(self, statistic: Statistic) -> Parameters:

@@ -75,14 +75,14 @@ class Nearest:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Responsibilities:
     """Responsibilities that are there for each row, row × class; `starts` is where the rows of each block begin."""
 
     values: Array
     starts: Mapping[int, int]
 
     @classmethod
-    def of(cls, values: Array, data: Data) -> Given:
+    def of(cls, values: Array, data: Data) -> Responsibilities:
         sizes = data.fold(Tally())
         numbers = sorted(sizes)
         return cls(values, dict(zip(numbers, np.cumsum([0, *(sizes[i].rows for i in numbers)]).tolist(), strict=False)))

@@ -35,7 +35,7 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     """The network that EM finds from the classes' own rows."""
     assert isinstance(known.rows, Data)
     made = Table.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
-    mixture = replace(made, data=known.rows, shown=known.target.name)
+    mixture = replace(made, data=known.rows, label=known.target.name)
     climb = Climb.at(mixture, _started(mixture, known))
     try:
         climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
@@ -47,7 +47,7 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
 
 
 @dataclass(frozen=True, eq=False)
-class _Shown:
+class _ClassShares:
     """Responsibilities: 1 for the class that a row shows, and the shares of the classes where it shows none."""
 
     name: str
@@ -62,18 +62,18 @@ class _Shown:
 class _Count(Step[Array]):
     """The rows that show each class."""
 
-    shown: _Shown
+    shares: _ClassShares
 
     def of(self, block: Block) -> Array:
-        return np.asarray(self.shown(block).sum(axis=1))
+        return np.asarray(self.shares(block).sum(axis=1))
 
 
 def _started(mixture: Mixture, known: Labelled) -> Parameters:
     """From the rows that show their class, and a share of the others for each class."""
     name, none = known.target.name, np.zeros(mixture.n_classes)
-    counts = mixture.data.fold(_Count(_Shown(name, none)))
+    counts = mixture.data.fold(_Count(_ClassShares(name, none)))
     try:
-        return mixture.started(_Shown(name, counts / counts.sum()))
+        return mixture.started(_ClassShares(name, counts / counts.sum()))
     except Collapsed as collapse:
         raise FitError(f"the discriminant of {name!r} cannot be fitted: {collapse}; give a prior") from None
 

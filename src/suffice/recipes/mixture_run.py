@@ -204,7 +204,7 @@ class MixtureRun(Run[BayesNet]):
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
         except ImpossibleRow as error:
-            raise error.placed(data) from None
+            raise error.with_place(data) from None
 
     predict_proba = responsibilities
 

@@ -12,7 +12,7 @@ from suffice.families.family import Array
 from suffice.learning.mixture_em import Mixture, Parameters
 from suffice.learning.mixture_joint import Joint
 from suffice.learning.mixture_part import Collapsed
-from suffice.learning.mixture_start import Given
+from suffice.learning.mixture_start import Responsibilities
 from suffice.recipes.mixture_run import MixtureRun
 from suffice.variables import Real, Variable
 
@@ -37,7 +37,7 @@ def given_start(start: Any, mixture: Mixture, variables: Mapping[str, Variable])
     if not (np.isfinite(r).all() and (r >= 0.0).all() and np.allclose(r.sum(axis=1), 1.0, atol=1e-6)):
         raise FitError("the responsibilities of a row are probabilities that sum to 1")
     try:
-        return mixture.started(Given.of(r, mixture.data))
+        return mixture.started(Responsibilities.of(r, mixture.data))
     except Collapsed as collapse:
         raise FitError(f"these responsibilities are no start: {collapse}") from None
 
