@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -218,10 +219,12 @@ class Data:
         raise DataError("the rows cannot be told apart")
 
     def of_rows(self, rows: Rows) -> Data:
-        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is."""
+        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
+        the place of a row is where it came from."""
         from suffice.engines.local import held
 
-        return Data(held(self.engine.variables(self.columns), [rows.block]), self.columns)
+        place = partial(_place, self.engine, rows.at)
+        return Data(held(self.engine.variables(self.columns), [rows.block], place=place), self.columns)
 
     def resample(self, seed: Any) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
@@ -316,3 +319,7 @@ class Data:
     @property
     def _read(self) -> bool:
         return set(self.columns) <= set(self.engine.seen())
+
+
+def _place(engine: Engine, at: npt.NDArray[np.int64], row: int) -> str:
+    return engine.place(*at[row].tolist())
