@@ -13,8 +13,8 @@ from suffice.families.family import Mean
 from suffice.families.gathering import requests
 from suffice.families.priors import BDs
 from suffice.graphs import Dag
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, OutOfTime, Progress
-from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, problem_of
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import Problem as ParameterProblem
@@ -312,7 +312,7 @@ class StructuralSearch:
     def _found(self, state: _State) -> Dag | None:
         """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
         if state.expected is None:
-            state.expected = self.rows.under(state.model)
+            state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = state.problem = self._search_on(state.expected, state.known)
         now = self._numbered(state.model.dag)
         here = problem.scores.total(now) if self._allowed(state.model.dag) else -np.inf
@@ -404,7 +404,7 @@ class StructuralSearch:
         model, weight = state.model, self.task.rows.weight
         if self.penalised:
             return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
-        state.expected = self.rows.under(model)
+        state.expected = self.rows.under({n: model[n] for n in model})
         state.problem = self._search_on(state.expected, state.known)
         statistics = state.expected.gather(requests(model.dag, self.task.variables), threads=self.problem.threads)
         total = state.problem.scores.total(self._numbered(model.dag))
