@@ -22,13 +22,13 @@ from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun
 from suffice.scores import Evidence
-from suffice.structure.branching import branched
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.families_source import Barring, FamiliesSource
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.local_scores import TIE
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Problem
+from suffice.structure.search import outcome_of
 from suffice.variables import Finite
 
 TRIES = 50
@@ -341,21 +341,12 @@ class StructuralSearch:
 
     def _searched(self, problem: Problem, method: Any) -> Found:
         try:
-            outcome = self._outcome(problem, method)
+            outcome = outcome_of(method, problem)
+            if not outcome.finished:
+                raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
             return Found.of(problem, method, outcome, finished=True)
         finally:
             problem.progress.close()
-
-    def _outcome(self, problem: Problem, method: Any) -> Outcome:
-        constraints, number = problem.constraints, {name: i for i, name in enumerate(problem.names)}
-        if not self._beyond_edges():
-            outcome: Outcome = method.run(problem)
-        else:
-            pairs = [[(number[a], number[b]) for a, b in kind] for kind in (constraints.adjacent, constraints.not_ancestor)]
-            outcome = branched(method, problem, *pairs)
-        if not outcome.finished:
-            raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
-        return outcome
 
     def _beyond_edges(self) -> bool:
         """Whether there are constraints that are not about single edges."""
