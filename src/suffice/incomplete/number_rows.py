@@ -9,7 +9,6 @@ numbers say of the states is not linear.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +91,8 @@ class _Reduced:
     def crowds_merged(self) -> _Reduced:
         """The same with few rows in the place of many that show the same states and lack the same numbers."""
         order, edges = self._groups()
-        crowds = [order[a:b] for a, b in pairwise(edges) if b - a > CROWD * (self.numbers.shape[1] + 1)]
+        large = np.flatnonzero(np.diff(edges) > CROWD * (self.numbers.shape[1] + 1))
+        crowds = [order[edges[i] : edges[i + 1]] for i in large]
         if not crowds:
             return self
         alone = np.ones(len(self.weights), bool)
@@ -106,7 +106,7 @@ class _Reduced:
         owner = np.concatenate(kept)
         return _Reduced(self.codes[:, owner], np.concatenate(numbers), np.concatenate(weights), self.at[owner])
 
-    def _groups(self) -> tuple[npt.NDArray[np.intp], list[int]]:
+    def _groups(self) -> tuple[Ints, Ints]:
         """The rows that lack no state, those of equal codes and patterns together, and where each of these groups begins."""
         whole = np.flatnonzero((self.codes >= 0).all(axis=0))
         key = np.vstack([self.codes[:, whole].view(np.uint32), np.packbits(~np.isnan(self.numbers[whole]), axis=1).T])
@@ -114,7 +114,7 @@ class _Reduced:
         order = np.argsort(mix, kind="stable")
         key = key[:, order]
         new = (key[:, 1:] != key[:, :-1]).any(axis=0)  # where hashes collide, a group may come in parts
-        return whole[order], [0, *(np.flatnonzero(new) + 1).tolist(), len(whole)]
+        return whole[order], np.concatenate([[0], np.flatnonzero(new) + 1, [len(whole)]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
 
     >>> x, w = condensed(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
-    >>> len(x), w @ x[:, 0] / w.sum(), w @ (x[:, 0] - 3.75) ** 2
+    >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
     (2, np.float64(3.75), np.float64(20.75))
     """
     from scipy.linalg import helmert
@@ -145,8 +145,13 @@ def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
     shown, total = ~np.isnan(x[0]), float(w.sum())
     off = x[:, shown] - x[0, shown]
     mean = w @ off / total
-    root = np.linalg.qr(np.sqrt(w)[:, None] * (off - mean), mode="r")
-    n = len(root) + 1
+    off -= mean
+    scatter = (off * w[:, None]).T @ off
+    scale = np.sqrt(np.diag(scatter))
+    some = np.where(scale > 0, scale, 1.0)
+    square, axes = np.linalg.eigh(scatter / some[:, None] / some)
+    n = len(scale) + 1
     result = np.full((n, x.shape[1]), np.nan)
-    result[:, shown] = x[0, shown] + mean + np.sqrt(n / total) * helmert(n).T @ root
+    spread = helmert(n).T @ (np.sqrt(np.maximum(square, 0.0))[:, None] * axes.T)
+    result[:, shown] = x[0, shown] + mean + np.sqrt(n / total) * scale * spread
     return result, np.full(n, total / n)
