@@ -51,7 +51,7 @@ class NumberRows(NamedTuple):
         centre = np.array([x[~np.isnan(x)].mean() if not np.isnan(x).all() else 0.0 for x in (some[n] for n in reals)])
         rows = seen.fold(_Reduce(variables, reals, centre), what="reading numbers")
         for name, x in zip(reals, rows.numbers.T, strict=True):
-            if not np.nanmin(x) < np.nanmax(x):
+            if not np.fmin.reduce(x) < np.fmax.reduce(x):
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
         patterns, pattern = np.unique(~np.isnan(rows.numbers), axis=0, return_inverse=True)
         return NumberRows(
