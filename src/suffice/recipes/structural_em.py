@@ -22,8 +22,8 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.kernels import together
-from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_run import StructuralRun

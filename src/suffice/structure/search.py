@@ -97,7 +97,7 @@ def search(
     check(plan, problem.memory_limit)
     finished = True
     try:
-        outcome = _run(chosen, problem, constraints)
+        outcome = outcome_of(chosen, problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
             if isinstance(stop, KeyboardInterrupt):
@@ -145,8 +145,9 @@ def problem_of(
     )
 
 
-def _run(method: Method, problem: Problem, constraints: Constraints | None) -> Outcome:
-    number = {name: i for i, name in enumerate(problem.names)}
+def outcome_of(method: Method, problem: Problem) -> Outcome:
+    """What a method finds, within constraints that are about more than single edges, too."""
+    constraints, number = problem.constraints, {name: i for i, name in enumerate(problem.names)}
     pairs = [
         [(number[a], number[b]) for a, b in kind]
         for kind in ((constraints.adjacent, constraints.not_ancestor) if constraints is not None else ((), ()))
