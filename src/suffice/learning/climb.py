@@ -11,7 +11,7 @@ import numpy as np
 
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.iteration import Iteration
-from suffice.learning.problem import Problem
+from suffice.learning.problem import ParameterProblem
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -47,7 +47,7 @@ class Squarem:
 class Climb:
     """Where a climb has got to: it can be looked at, or stopped, at any time."""
 
-    problem: Problem
+    problem: ParameterProblem
     point: Point
     clock: Callable[[], float]
     trace: list[Iteration] = field(default_factory=list)
@@ -76,35 +76,37 @@ class Climb:
         self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, self.clock()))
 
 
-def slack_of(problem: Any, point: Point) -> float:
+def slack_of(problem: ParameterProblem, point: Point) -> float:
     """By how much the objective may fall by rounding: it is a sum of as many terms as there are rows, of either sign; and a
     problem may know that digits are lost elsewhere."""
-    lost = problem.rounding(point.parameters) if hasattr(problem, "rounding") else 0.0
+    lost = problem.rounding(point.parameters)
     return float(ROUNDING * (1.0 + abs(point.objective)) + 1e-13 * problem.weight + lost)
 
 
-def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
+def evaluated(problem: ParameterProblem, parameters: Any, plain: bool = True) -> Point:
     """A point: one E-step."""
     expected = problem.expected(parameters)
     objective = expected.log_likelihood + problem.log_prior(parameters)
     return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
 
 
-def steps_of(problem: Problem, begin: Point, accelerate: Squarem | None = None, batches: int | None = None) -> Iterator[Point]:
+def steps_of(
+    problem: ParameterProblem, begin: Point, accelerate: Squarem | None = None, batches: int | None = None
+) -> Iterator[Point]:
     """The points that follow a beginning, without end."""
     if batches is not None:
         return incremental(problem, begin, batches)
     return plain(problem, begin) if accelerate is None else accelerated(problem, begin)
 
 
-def plain(problem: Problem, point: Point) -> Iterator[Point]:
+def plain(problem: ParameterProblem, point: Point) -> Iterator[Point]:
     """θ ← M(E(θ))."""
     while True:
         point = evaluated(problem, problem.maximised(point.statistic))
         yield point
 
 
-def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
+def accelerated(problem: ParameterProblem, point: Point) -> Iterator[Point]:
     """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
     after: Point | None = None  # the step of EM from an extrapolated point, which was taken to try it
     while True:
@@ -120,7 +122,7 @@ def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
             yield point
 
 
-def _further(problem: Problem, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
+def _further(problem: ParameterProblem, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
     """An extrapolated point that is better, with the step of EM from it; None if there is none.
 
     Where a distribution is about to collapse, a likelihood may be no more than rounding: EM must not fall from there.
@@ -139,7 +141,7 @@ def _further(problem: Problem, parameters: list[Any], objective: float) -> tuple
     return (point, after) if after.objective >= point.objective - slack_of(problem, point) else None
 
 
-def _extrapolated(problem: Any, parameters: list[Any]) -> Any:
+def _extrapolated(problem: ParameterProblem, parameters: list[Any]) -> Any:
     a, b, c = (problem.vector(p) for p in parameters)
     used = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     r = b[used] - a[used]
@@ -153,14 +155,12 @@ def _extrapolated(problem: Any, parameters: list[Any]) -> Any:
     return problem.from_vector(ahead)
 
 
-def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
+def incremental(problem: ParameterProblem, begin: Point, batches: int) -> Iterator[Point]:
     """The E-step of one part after the other, an M-step after each (Neal & Hinton 1998, Learning in Graphical Models, p. 355).
 
     What never falls is the free energy, Σ over parts of ln L + N·(ln θ − ln θ'), θ' the parameters of the part's last E-step;
     it is at most the objective, and the same at the end. One point is one pass over all parts.
     """
-    if not hasattr(problem, "parts"):
-        raise FitError("batches= cannot be used with fixed=: leave one of them out")
     parts = problem.parts(batches)
     parameters = begin.parameters
     known: list[Any] = [part.expected(parameters) for part in parts]
