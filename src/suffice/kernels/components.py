@@ -24,27 +24,12 @@ BASIS, PRIME = np.uint64(1469598103934665603), np.uint64(1099511628211)
 """Those of the hash of Fowler, Noll and Vo."""
 
 
-@kernel(nb.boolean(nb.int64, nb.int64, _places, _ints, _ints, _places, _ints, _ints))
-def _full(
-    n: int, n_families: int, shapes: Any, shape_at: Any, shape_slots: Any, records: Any, record_at: Any, record_slots: Any
-) -> bool:
-    """Whether there may be no room left for the components of one more row."""
-    return bool(
-        shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
-        or shape_at[0] + n + 3 > len(shape_at)
-        or 2 * (shape_at[0] + n) > len(shape_slots)
-        or record_at[1 + record_at[0]] + n_families > len(records)
-        or record_at[0] + n + 3 > len(record_at)
-        or 2 * (record_at[0] + n) > len(record_slots)
-    )
-
-
-@kernel(nb.int64(_ints, _ints, _places, _ints, _ints))
-def _shape_of(variables: Any, families: Any, shapes: Any, shape_at: Any, shape_slots: Any) -> int:
-    """The number of a shape, which is a new one if it is not there yet."""
-    m, k, key = len(variables), len(families), BASIS
-    for v in variables:
-        key = (key ^ np.uint64(v)) * PRIME
+@kernel(nb.int64(nb.int64, nb.int64, _ints, _ints, _places, _ints, _ints))
+def _shape_of(m: int, k: int, variables: Any, families: Any, shapes: Any, shape_at: Any, shape_slots: Any) -> int:
+    """The number of the shape of m variables and k families, which is a new one if it is not there yet."""
+    key = BASIS
+    for i in range(m):
+        key = (key ^ np.uint64(variables[i])) * PRIME
     slot = np.int64((key >> np.uint64(17)) % np.uint64(len(shape_slots)))
     while shape_slots[slot] >= 0:
         there = shape_at[1 + shape_slots[slot]]
@@ -69,10 +54,11 @@ def _shape_of(variables: Any, families: Any, shapes: Any, shape_at: Any, shape_s
     return int(shape)
 
 
-@kernel(nb.void(nb.int64, nb.int64, nb.float64, _places, _ints, _ints, _floats, _keys, _ints))
+@kernel(nb.void(nb.int64, nb.int64, nb.uint64, nb.float64, _places, _ints, _ints, _floats, _keys, _ints))
 def _weigh(
     shape: int,
     k: int,
+    key: Any,
     w: float,
     records: Any,
     record_at: Any,
@@ -81,11 +67,8 @@ def _weigh(
     record_key: Any,
     record_slots: Any,
 ) -> None:
-    """Give weight to the record whose k places were written behind the last one: it stays there only if it is new."""
+    """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new."""
     at = record_at[1 + record_at[0]]
-    key = BASIS ^ np.uint64(shape)
-    for i in range(k):
-        key = (key ^ np.uint64(records[at + i])) * PRIME
     slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
     while record_slots[slot] >= 0:
         other = record_slots[slot]
@@ -165,7 +148,14 @@ def reduce_rows(
     mark, queue, done = work[:n], work[n : 2 * n], work[2 * n :]
     place, families = work[2 * n + n_families :], work[2 * n + 2 * n_families :]
     for r in range(first, len(codes)):
-        if _full(n, n_families, shapes, shape_at, shape_slots, records, record_at, record_slots):
+        if (
+            shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
+            or shape_at[0] + n + 3 > len(shape_at)
+            or 2 * (shape_at[0] + n) > len(shape_slots)
+            or record_at[1 + record_at[0]] + n_families > len(records)
+            or record_at[0] + n + 3 > len(record_at)
+            or 2 * (record_at[0] + n) > len(record_slots)
+        ):
             return r
         w = weight[r]
         if w == 0.0:
@@ -213,11 +203,13 @@ def reduce_rows(
                             queue[m] = scopes[i]
                             m += 1
             missing -= m
-            shape = _shape_of(queue[:m], families[:k], shapes, shape_at, shape_slots)
+            shape = _shape_of(m, k, queue, families, shapes, shape_at, shape_slots)
             at = record_at[1 + record_at[0]]
+            key = BASIS ^ np.uint64(shape)
             for i in range(k):
                 records[at + i] = place[families[i]]
-            _weigh(shape, k, w, records, record_at, record_shape, multiplicity, record_key, record_slots)
+                key = (key ^ np.uint64(place[families[i]])) * PRIME
+            _weigh(shape, k, key, w, records, record_at, record_shape, multiplicity, record_key, record_slots)
     return len(codes)
 
 
@@ -269,20 +261,34 @@ def take_records(
 ) -> int:
     """Take the records of other rows from `first` on; the one before which room ran out. `moved` has for each of their shapes its
     number here, −1 where that is not known yet."""
+    variables, families = work[:n], work[n:]
     for r in range(first, their_record_at[0]):
-        if _full(n, n_families, shapes, shape_at, shape_slots, records, record_at, record_slots):
+        if (
+            shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
+            or shape_at[0] + n + 3 > len(shape_at)
+            or 2 * (shape_at[0] + n) > len(shape_slots)
+            or record_at[1 + record_at[0]] + n_families > len(records)
+            or record_at[0] + n + 3 > len(record_at)
+            or 2 * (record_at[0] + n) > len(record_slots)
+        ):
             return r
         theirs = their_record_shape[r]
         at = their_shape_at[1 + theirs]
         m, k = np.int64(their_shapes[at]), np.int64(their_shapes[at + 1])
         if moved[theirs] < 0:
-            for i in range(m + k):
-                work[i] = their_shapes[at + 2 + i]
-            moved[theirs] = _shape_of(work[:m], work[m : m + k], shapes, shape_at, shape_slots)
+            for i in range(m):
+                variables[i] = their_shapes[at + 2 + i]
+            for i in range(k):
+                families[i] = their_shapes[at + 2 + m + i]
+            moved[theirs] = _shape_of(m, k, variables, families, shapes, shape_at, shape_slots)
         at = record_at[1 + record_at[0]]
+        key = BASIS ^ np.uint64(moved[theirs])
         for i in range(k):
             records[at + i] = their_records[their_record_at[1 + r] + i]
-        _weigh(moved[theirs], k, their_multiplicity[r], records, record_at, record_shape, multiplicity, record_key, record_slots)
+            key = (key ^ np.uint64(records[at + i])) * PRIME
+        _weigh(
+            moved[theirs], k, key, their_multiplicity[r], records, record_at, record_shape, multiplicity, record_key, record_slots
+        )
     return int(their_record_at[0])
 
 
