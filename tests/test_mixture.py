@@ -421,7 +421,6 @@ def test_rows_without_a_cell_are_told() -> None:
 
 
 def test_em_of_the_same_network() -> None:
-    pytest.importorskip("suffice.learning.hybrid")
     rows = clouds(200)
     begin = mixture(rows, 2, starts=1, max_iter=2)
     ours = mixture(rows, 2, start=begin, tol=0, max_iter=4)

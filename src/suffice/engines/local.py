@@ -27,9 +27,6 @@ from suffice.variables import Variable
 
 T = TypeVar("T")
 
-RUNS = 16
-"""Runs of blocks for each thread: enough to share the work evenly, few enough for their sums not to matter."""
-
 STREAMED = 4
 """Blocks in a run where it is not known how many there are."""
 
@@ -99,7 +96,7 @@ class Local:
                 refuse_missing({n: self.store.read[n].n_missing for n in names}, self.store.n_rows or 0)
             n_blocks = -(-(self.store.n_rows or 0) // ROWS)
             workers = min(n_threads(threads), max(1, n_blocks))
-            runs = [self._run(names, a, b) for a, b in ranges(n_blocks, max(1, n_blocks // (RUNS * workers)))]
+            runs = [self._run(names, a, b) for a, b in ranges(n_blocks, max(1, n_blocks // (step.runs * workers)))]
             total = _summed(step, iter(runs), workers, what, len(runs))
         else:
             with readable(), closing(passing.blocks(complete)) as blocks:

@@ -14,6 +14,7 @@ from suffice.engines.views import is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, note
 from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior
+from suffice.incomplete.units import observed_cells
 from suffice.learning.mixture_belief import Belief
 from suffice.learning.mixture_discrete import Rates, Tables, log_factorials
 from suffice.learning.mixture_em import Mixture
@@ -21,7 +22,6 @@ from suffice.learning.mixture_joint import Joint
 from suffice.learning.mixture_kinds import Full, Kind, Spherical, Tied, groups
 from suffice.learning.mixture_part import Part
 from suffice.learning.mixture_separate import Separate
-from suffice.learning.units import available
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.variables import Count, Finite, Variable
 
@@ -38,7 +38,7 @@ class Overall(NamedTuple):
 
     @classmethod
     def of(cls, data: Data, names: tuple[str, ...]) -> Overall:
-        spread = available(data, names)
+        spread = observed_cells(data, names)
         mean, variance = spread.mean[:, 0], spread.scatter[:, 0, 0] / np.where(spread.weight > 0.0, spread.weight, 1.0)
         for name in np.array(names)[~np.isfinite(variance)]:
             raise FitError(f"the squares of the numbers of {str(name)!r} are beyond the largest double; rescale the column")

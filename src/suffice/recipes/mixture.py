@@ -174,7 +174,7 @@ def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], b
         for begin in _starts(mixture, table, task):
             if isinstance(begin, Collapsed):
                 nowhere = Point(None, None, -np.inf, -np.inf)
-                climbs.append(Climb(mixture, nowhere, time.perf_counter, stopped=str(begin)))  # type: ignore[arg-type]
+                climbs.append(Climb(mixture, nowhere, time.perf_counter, stopped=str(begin)))
                 continue
             climb = Climb.at(mixture, begin)
             climbs.append(climb)
