@@ -275,6 +275,9 @@ class NegativeBinomialLog(_LogLink):
         second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
         return np.array([shape * first, shape * first + shape**2 * second])
 
+    def log_likelihood_of(self, y: Array, eta: Array, w: Array, shape: float) -> float:
+        return weighed(self.log_prob(y, eta, 1.0 / shape, np.empty(0)), w)
+
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         from scipy.special import expit
 

@@ -12,19 +12,19 @@ An estimate need not exist: columns that the rows do not tell apart (collinear),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import are_numbers, expanded, predicted
 from suffice.families.family import Array
-from suffice.families.glm import Regressors, Sums
+from suffice.families.glm import Regressors, Summary, Sums
 from suffice.families.regression import COLLINEAR, too_large
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
@@ -45,29 +45,90 @@ FAR, LASTING = 0.1, 3
 LOOK = 8
 """After so many iterations it is looked whether the columns are still centred."""
 
-SAMPLE, PIECES = 2**14, 64
+SAMPLE = 2**14
 MANY = 2**17
 """From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
 
 
-class Held:
-    """Rows that are in memory, in one piece."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.batch, self.n_rows = batch, batch.n_rows
-
-    def fold(self, step: Callable[[Batch], Any], *, threads: int | None = None, what: str | None = None) -> Any:
-        return step(self.batch)
-
-
-class Distinct(Held):
+class Distinct:
     """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
 
     def __init__(self, counts: Counts) -> None:
         keys, weight = counts.listed()
         codes = np.unravel_index(keys, sizes(counts.variables)) if counts.variables else ()
         columns = {v.name: c.astype(np.intp) for v, c in zip(counts.variables, codes, strict=True)}
-        super().__init__(Batch(columns, np.asarray(weight, dtype=np.float64), 0))
+        self.block = Block(columns, np.asarray(weight, dtype=np.float64))
+        self.n_rows = self.block.n_rows
+
+    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        return step.of(self.block)
+
+
+@dataclass(frozen=True, eq=False)
+class Summing(Step[Summary]):
+    """The first pass over the rows."""
+
+    family: Any
+    child: Variable
+    parents: tuple[Variable, ...]
+
+    def of(self, block: Block) -> Summary:
+        summary: Summary = self.family.summary(self.child, self.parents, block.columns, block.weight)
+        return summary
+
+
+@dataclass(frozen=True, eq=False)
+class Measuring(Step[Sums]):
+    """A pass over the rows at some θ."""
+
+    family: Any
+    at: Regressors
+    theta: Array
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, block: Block) -> Sums:
+        sums: Sums = self.family.measure(self.at, self.theta, block.columns, block.weight, **self.options)
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Reaching(Step["_Largest"]):
+    """The largest change of a predictor in a row that has weight."""
+
+    at: Regressors
+    changes: Array
+
+    def of(self, block: Block) -> _Largest:
+        at = self.at
+        changed = np.abs(predicted(self.changes, at.parents, block.columns, at.centre, block.n_rows, at.child.name)).max(axis=0)
+        return _Largest(float(np.max(changed if block.weight is None else changed[block.weight > 0], initial=0.0)))
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """A number that adds to another as the larger of the two."""
+
+    value: float
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return self if self.value >= other.value else other
+
+
+@dataclass(frozen=True, eq=False)
+class Shaping(Step[Any]):
+    """What `of_shape`, a method of a family with a shape, sums over rows at some θ."""
+
+    of_shape: Callable[..., Any]
+    family: Any
+    at: Regressors
+    theta: Array
+    shape: float
+
+    def of(self, block: Block) -> Any:
+        at, y = self.at, self.family.values(self.at.child, block.columns)
+        eta = predicted(self.theta[None], at.parents, block.columns, at.centre, len(y), at.child.name)[0]
+        offset = self.family.exposed(block.columns)[1]
+        return self.of_shape(y, eta + offset if offset.size else eta, block.weights, self.shape)
 
 
 class Nowhere(FitError):
@@ -248,7 +309,7 @@ def maximised(
 ) -> Any:
     """The same from rows that are known to be complete, or from `Distinct` rows."""
     what = f"the regression of {child.name!r}"
-    summary = chosen.fold(lambda b: family.summary(child, parents, b.columns, b.weight), threads=threads, what=what)
+    summary = chosen.fold(Summing(family, child, tuple(parents)), threads=threads, what=what)
     family.refuse(child, parents, summary)
     own = family.regressors(parents)
     numbers = are_numbers(own)
@@ -297,30 +358,12 @@ def _ascent(
     **options: float,
 ) -> Ascent:
     def measure(theta: Array, **more: bool) -> Any:
-        given = {**options, **more}
-        return rows.fold(lambda b: family.measure(at, theta, b.columns, b.weight, **given), threads=threads, what=what)
+        return rows.fold(Measuring(family, at, theta, {**options, **more}), threads=threads, what=what)
 
     def reach(step: Array) -> float:
-        changes = family.predictors(at, step)
-        return float(rows.fold(lambda b: _Largest(_reach(at, changes, b)), threads=threads).value)
+        return float(rows.fold(Reaching(at, family.predictors(at, step)), threads=threads).value)
 
     return Ascent(family, at, measure, reach, max_iter, count, movable, rows.n_rows >= MANY)
-
-
-@dataclass(frozen=True)
-class _Largest:
-    """A number that adds to another as the larger of the two."""
-
-    value: float
-
-    def __add__(self, other: _Largest) -> _Largest:
-        return self if self.value >= other.value else other
-
-
-def _reach(at: Regressors, changes: Array, batch: Batch) -> float:
-    """The largest change of a predictor in a row that has weight."""
-    changed = np.abs(predicted(changes, at.parents, batch.columns, at.centre, batch.n_rows, at.child.name)).max(axis=0)
-    return float(np.max(changed if batch.weight is None else changed[batch.weight > 0], initial=0.0))
 
 
 def _profiled(
@@ -336,28 +379,15 @@ def _profiled(
         if abs(np.log(shape / before)) < 1e-10:
             break
     climb = ascent(dispersion=1.0 / shape).expected(climb)
-    total = _over_rows(family, at, rows, theta, lambda y, eta, w: w @ family.log_prob(y, eta, 1.0 / shape, np.empty(0)))
+    total = rows.fold(Shaping(family.log_likelihood_of, family, at, theta, shape))
     found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
     cpd = family.finished(at, parents, theta, climb.sums, summary, **found)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 
-def _over_rows(family: Any, at: Regressors, rows: Any, theta: Array, function: Callable[..., Any]) -> Any:
-    """The sum of function(y, η, w) over the rows."""
-
-    def step(batch: Any) -> Any:
-        y = family.values(at.child, batch.columns)
-        w = np.ones(len(y)) if batch.weight is None else batch.weight
-        eta = predicted(theta[None], at.parents, batch.columns, at.centre, len(y), at.child.name)[0]
-        offset = family.exposed(batch.columns)[1]
-        return function(y, eta + offset if offset.size else eta, w)
-
-    return rows.fold(step)
-
-
 def _better_shape(family: Any, at: Regressors, rows: Any, theta: Array, shape: float) -> float:
     """The shape after a Newton step in its logarithm, given θ."""
-    slope, curve = _over_rows(family, at, rows, theta, partial(family.spread, shape=shape))
+    slope, curve = rows.fold(Shaping(family.spread, family, at, theta, shape))
     step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
     if shape * np.exp(step) > 1e7:
         raise FitError(
@@ -371,23 +401,13 @@ def _sampled(ascent: Callable[..., Ascent], rows: Data | Distinct, theta: Array)
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
-    some = sampled(rows, min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
-    if some.weight is not None and not some.weight.sum() > 0:
+    some = rows.sample(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
+    if not some.weights.sum() > 0:
         return theta
     try:
-        return ascent(Held(some), max_iter=30).climbed(theta, 1e-3).theta
+        return ascent(rows.of_rows(some), max_iter=30).climbed(theta, 1e-3).theta
     except (FitError, OffCentre):
         return theta
-
-
-def sampled(rows: Data, n: int) -> Batch:
-    """About n rows of a table from all over it, by pieces of it: files are read where they are."""
-    size = max(1, n // PIECES)
-    blocks = np.unique(np.linspace(0, (rows.n_rows - 1) // size, PIECES).astype(np.intp))
-    parts = list(rows.batches(size, order=blocks))
-    weights = [b.weight for b in parts if b.weight is not None]
-    columns = {name: np.concatenate([b.columns[name] for b in parts]) for name in rows.columns}
-    return Batch(columns, np.concatenate(weights) if weights else None, 0)
 
 
 def _objective(theta: Array, s: Sums, penalty: Array) -> float:
