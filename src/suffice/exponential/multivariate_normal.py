@@ -228,8 +228,8 @@ class MultivariateNormal(Family):
             raise DataError(f"MultivariateNormal is about vectors of {d} numbers, the last axis of x: its shape is {rows.shape}")
         return rows
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Centred:
-        return centred(self, x, weights, start)
+    def _totals(self, x: Any, weights: Any) -> Centred:
+        return centred(self, x, weights)
 
     @staticmethod
     def _sized(value: Any, what: str) -> tuple[Array, int]:

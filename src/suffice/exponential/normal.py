@@ -166,8 +166,8 @@ class Normal(FamilyAndPrior):
             raise self._no_prior(prior)
         return prior
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Centred:
-        return centred(self, x, weights, start)
+    def _totals(self, x: Any, weights: Any) -> Centred:
+        return centred(self, x, weights)
 
     def _both(self, eta: Any) -> tuple[Array, Array]:
         member = self if eta is None else self.from_natural(eta)

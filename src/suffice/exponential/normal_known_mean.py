@@ -139,9 +139,9 @@ class NormalKnownMean(Family):
             raise self._no_prior(prior)
         return prior.given()
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Totals:
+    def _totals(self, x: Any, weights: Any) -> Totals:
         rows_of_several(x, self.mean, "NormalKnownMean")
-        return super()._totals(x, weights, start)
+        return super()._totals(x, weights)
 
     def _variance(self, eta: Any) -> Array:
         return (self if eta is None else self.from_natural(eta))._need("variance")

@@ -144,9 +144,9 @@ class NormalKnownVariance(Family):
             raise self._no_prior(prior)
         return prior.given()
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Centred:
+    def _totals(self, x: Any, weights: Any) -> Centred:
         rows_of_several(x, self.variance, "NormalKnownVariance")
-        return centred(self, x, weights, start)
+        return centred(self, x, weights)
 
     def _mean(self, eta: Any) -> Array:
         return (self if eta is None else self.from_natural(eta))._need("mean")
