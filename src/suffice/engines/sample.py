@@ -75,14 +75,13 @@ class Sample(Step[_Keyed]):
     def of(self, block: Block) -> _Keyed:
         keys = row_keys(block.n_rows, self.seed, block.number)
         few = np.flatnonzero(keys <= np.uint64(self.most))
-        few = few[np.argpartition(keys[few], self.n)[: self.n]] if self.n < len(few) else few
         return self.kept(keys[few], Rows(block.take(few), _at(block, few)))
 
     def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
         if len(keys) <= self.n:
             return _Keyed(keys, rows, self)
-        order = np.lexsort((rows.at[:, 1], rows.at[:, 0], keys))[: self.n]
-        return _Keyed(keys[order], rows.take(order), self)
+        smallest = np.sort(np.argpartition(keys, self.n)[: self.n])
+        return _Keyed(keys[smallest], rows.take(smallest), self)
 
 
 class Collision(Exception):

@@ -26,6 +26,7 @@ from suffice.families.design import are_numbers, expanded, predicted
 from suffice.families.family import Array
 from suffice.families.glm import Regressors, Summary, Sums
 from suffice.families.regression import COLLINEAR, too_large
+from suffice.families.responses import Linear
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -317,7 +318,7 @@ def maximised(
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     ascent = partial(_ascent, family, max_iter=max_iter, count=count)
     first = family.first(at, summary)
-    theta = _sampled(partial(ascent, at), chosen, first)
+    theta = first if isinstance(family, Linear) else _sampled(partial(ascent, at), chosen, first)  # a parabola needs no start
     whole = partial(ascent, rows=chosen, threads=threads, what=what)
     at, climb = _centred(family, at, theta, first, whole)
     if family.profiled:
