@@ -14,6 +14,7 @@ from suffice.engines.blocks import Buffers, Layout
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, log_base, moments_of, table_of, whole_moments
 from suffice.engines.parallel import n_threads
+from suffice.engines.progress import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, settled
@@ -92,9 +93,7 @@ class Partial:
     moments: list[Groups] | None = None
 
     def __add__(self, other: Partial) -> Partial:
-        cells = other.cells if self.cells is None else self.cells
-        if self.cells is not None and other.cells is not None:
-            cells = np.add(self.cells, other.cells, out=self.cells)
+        cells = other.cells if self.cells is None else self.cells if other.cells is None else self.cells + other.cells
         if self.sparse is None or other.sparse is None or self.moments is None or other.moments is None:
             return Partial(cells, self.sparse or other.sparse, self.moments or other.moments)
         sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
@@ -251,12 +250,3 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
     cells = math.prod(sizes(request, variables))
     if cells >= 2**63:
         raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
-
-
-def available_memory() -> float:
-    """The bytes of memory that are free, as far as the system says."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return 2.0**33

@@ -150,7 +150,7 @@ def hashed(values: Hashes, *salt: int) -> Hashes:
     """Well mixed numbers of 64 bits (the finaliser of SplitMix64: Steele, Lea & Flood 2014, OOPSLA, p. 453)."""
     x = values
     for s in (*salt, 0):
-        x = x + np.uint64((s * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
+        x = x + np.uint64((int(s) * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) % 2**64)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         x = x ^ (x >> np.uint64(31))

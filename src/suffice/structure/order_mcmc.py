@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.gather import available_memory
 from suffice.engines.options import checked_limit
 from suffice.engines.parallel import in_order
+from suffice.engines.progress import available_memory
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
 from suffice.iteration import OutOfTime
 from suffice.scores import AIC, LogLikelihood
