@@ -12,6 +12,7 @@ import suffice as sf
 import suffice.exponential as ef
 from suffice.engines.data import Data
 from suffice.errors import DataError
+from tests.toy_engine import toy
 
 
 class Travelling:
@@ -122,11 +123,11 @@ def test_lms(child: str, seed: int | None) -> None:
 
 def test_rows_without_an_order_are_not_walked() -> None:
     rows = table(100)
-    data = sf.scan({n: rows[n] for n in (*PARENTS, "two")})
-    unordered = Travelling(data.engine, [])
-    unordered.ordered = False  # type: ignore[attr-defined]
+    unordered = toy({n: rows[n] for n in (*PARENTS, "two")})
     with pytest.raises(DataError, match="have no order to be taken in"):
-        sf.lms("two", Data(unordered, data.columns), parents=PARENTS)  # type: ignore[arg-type]
+        sf.lms("two", unordered, parents=PARENTS)
+    with pytest.raises(DataError, match="have no order to be taken in"):
+        sf.lms("two", unordered.resample(0), parents=PARENTS)
 
 
 def gappy(n: int = 40_000) -> Data:
