@@ -25,7 +25,7 @@ from suffice.errors import FitError, listed
 from suffice.families.design import are_numbers, expanded, predicted
 from suffice.families.family import Array
 from suffice.families.glm import Regressors, Summary, Sums
-from suffice.families.regression import COLLINEAR, too_large
+from suffice.families.regression import independent
 from suffice.families.responses import Linear
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
@@ -418,15 +418,8 @@ def _objective(theta: Array, s: Sums, penalty: Array) -> float:
 
 def collinear(A: Array, name: str) -> int | None:
     """The first column that is a combination of those before it."""
-    if not np.isfinite(A).all():
-        raise too_large(name)
-    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
-    R = A / scale[:, None] / scale
-    for j in range(len(R)):
-        if not R[j, j] > COLLINEAR:
-            return j
-        R = R - np.outer(R[:, j], R[j]) / R[j, j]
-    return None
+    lost = np.setdiff1d(np.arange(len(A)), independent(A, name))
+    return int(lost[0]) if len(lost) else None
 
 
 def solved(A: Array, b: Array) -> tuple[Array, Array]:
