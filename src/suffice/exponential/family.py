@@ -53,6 +53,8 @@ class Family(ABC):
     """What x may be, in words, for a refusal."""
     event_axes: ClassVar[int] = 0
     """How many axes one x has: 0 for a number, 1 for a vector."""
+    prior: ClassVar[str] = ""
+    """The name of the conjugate prior."""
 
     @property
     def bare(self) -> Self:
@@ -236,6 +238,18 @@ class Family(ABC):
     def _comparable(self, other: Any) -> None:
         if not isinstance(other, Family) or other.bare != self.bare:
             raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
+
+    def _prior(self, prior: Any) -> Any:
+        """A prior, if it is the conjugate one and has its parameters."""
+        from suffice.exponential.prior import Prior
+
+        if not isinstance(prior, Prior) or type(prior).__name__ != self.prior:
+            raise self._no_prior(prior)
+        return prior.given()
+
+    def _imagined(self, prior: Any) -> Any:
+        """The parameters of the conjugate prior."""
+        return tuple(prior._need(name) for name in self._prior(prior).names)
 
     def _no_prior(self, prior: Any) -> ModelError:
         return ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")
