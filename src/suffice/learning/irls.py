@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,16 +154,33 @@ class Climb(NamedTuple):
 
 @dataclass(frozen=True)
 class Ascent:
-    """A family, its columns, and a way to pass over some rows at a θ."""
+    """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
+    told besides θ."""
 
     family: Any
     at: Regressors
-    measure: Callable[..., Sums]
-    reach: Callable[[Array], float]
+    rows: Any
     max_iter: int
-    count: float = 1.0
+    count: float
+    threads: int | None = None
+    what: str | None = None
     movable: bool = True
-    eager: bool = False
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    def measure(self, theta: Array, **more: bool) -> Sums:
+        """The sums of all rows at θ."""
+        step = Measuring(self.family, self.at, theta, {**self.options, **more})
+        sums: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
+        return sums
+
+    def reach(self, step: Array) -> float:
+        """The largest change of a predictor that a step makes."""
+        return float(self.rows.fold(Reaching(self.at, self.family.predictors(self.at, step)), threads=self.threads).value)
+
+    @property
+    def eager(self) -> bool:
+        """Whether a pass over the rows is worth saving."""
+        return bool(self.rows.n_rows >= MANY)
 
     def expected(self, climb: Climb) -> Climb:
         """The same with the sums and the covariance by the expected curvature."""
@@ -316,97 +332,72 @@ def maximised(
     numbers = are_numbers(own)
     at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
-    ascent = partial(_ascent, family, max_iter=max_iter, count=count)
-    first = family.first(at, summary)
-    theta = first if isinstance(family, Linear) else _sampled(partial(ascent, at), chosen, first)  # a parabola needs no start
-    whole = partial(ascent, rows=chosen, threads=threads, what=what)
-    at, climb = _centred(family, at, theta, first, whole)
+    first, ascent = family.first(at, summary), Ascent(family, at, chosen, max_iter, count, threads, what)
+    theta = first if isinstance(family, Linear) else _sampled(ascent, first)  # a parabola needs no start
+    ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
-        return _profiled(family, at, parents, chosen, summary, climb.theta, partial(whole, at, movable=False))
-    climb = whole(at).expected(climb)
+        return _profiled(ascent, parents, summary, climb.theta)
+    climb = ascent.expected(climb)
     found = {"covariance": climb.covariance, "iterations": climb.iterations}
-    return family.finished(at, parents, climb.theta, climb.sums, summary, **found)
+    return family.finished(ascent.at, parents, climb.theta, climb.sums, summary, **found)
 
 
-def _centred(
-    family: Any, at: Regressors, theta: Array, first: Array, ascent: Callable[[Regressors], Ascent]
-) -> tuple[Regressors, Climb]:
+def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Climb]:
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
-            climb = ascent(at).climbed(theta, CONVERGED)
-            ascent(at).look(climb.theta, climb.sums)
-            return at, climb
+            climb = ascent.climbed(theta, CONVERGED)
+            ascent.look(climb.theta, climb.sums)
+            return ascent, climb
         except Nowhere:
             if theta is first:
                 raise
             theta = first
         except OffCentre as there:
-            at, theta = at._replace(centre=at.centre + there.off), family.shifted(at, there.theta, there.off)
-    return at, ascent(at).climbed(theta, CONVERGED)
+            at = ascent.at._replace(centre=ascent.at.centre + there.off)
+            ascent, theta = replace(ascent, at=at), ascent.family.shifted(at, there.theta, there.off)
+    return ascent, ascent.climbed(theta, CONVERGED)
 
 
-def _ascent(
-    family: Any,
-    at: Regressors,
-    rows: Any,
-    *,
-    max_iter: int,
-    count: float,
-    threads: int | None = None,
-    what: str | None = None,
-    movable: bool = True,
-    **options: float,
-) -> Ascent:
-    def measure(theta: Array, **more: bool) -> Any:
-        return rows.fold(Measuring(family, at, theta, {**options, **more}), threads=threads, what=what)
-
-    def reach(step: Array) -> float:
-        return float(rows.fold(Reaching(at, family.predictors(at, step)), threads=threads).value)
-
-    return Ascent(family, at, measure, reach, max_iter, count, movable, rows.n_rows >= MANY)
-
-
-def _profiled(
-    family: Any, at: Regressors, parents: Sequence[Variable], rows: Any, summary: Any, theta: Array, ascent: Callable[..., Ascent]
-) -> Any:
+def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
     """Coefficients and a shape in turn, each the best given the other, until neither moves."""
-    shape, iterations = 1.0, 0
+    family, shape, iterations = ascent.family, 1.0, 0
     for _ in range(200):
-        climb = ascent(dispersion=1.0 / shape).climbed(theta, CONVERGED)
+        climb = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climbed(theta, CONVERGED)
         theta, before = climb.theta, shape
-        shape = _better_shape(family, at, rows, theta, shape)
+        shape = _better_shape(ascent, theta, shape)
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
-    climb = ascent(dispersion=1.0 / shape).expected(climb)
-    total = rows.fold(Shaping(family.log_likelihood_of, family, at, theta, shape))
+    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)
+    total = ascent.rows.fold(Shaping(family.log_likelihood_of, family, ascent.at, theta, shape))
     found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
-    cpd = family.finished(at, parents, theta, climb.sums, summary, **found)
+    cpd = family.finished(ascent.at, parents, theta, climb.sums, summary, **found)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 
-def _better_shape(family: Any, at: Regressors, rows: Any, theta: Array, shape: float) -> float:
+def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
     """The shape after a Newton step in its logarithm, given θ."""
-    slope, curve = rows.fold(Shaping(family.spread, family, at, theta, shape))
+    slope, curve = ascent.rows.fold(Shaping(ascent.family.spread, ascent.family, ascent.at, theta, shape))
     step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
     if shape * np.exp(step) > 1e7:
         raise FitError(
-            f"{at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape grows "
-            "without end: use PoissonLog()"
+            f"{ascent.at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape "
+            "grows without end: use PoissonLog()"
         )
     return shape * float(np.exp(step))
 
 
-def _sampled(ascent: Callable[..., Ascent], rows: Data | Distinct, theta: Array) -> Array:
+def _sampled(ascent: Ascent, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
+    rows = ascent.rows
     if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
     some = rows.sample(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
     if not some.weights.sum() > 0:
         return theta
     try:
-        return ascent(rows.of_rows(some), max_iter=30).climbed(theta, 1e-3).theta
+        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climbed(theta, 1e-3).theta
     except (FitError, OffCentre):
         return theta
 
