@@ -129,7 +129,7 @@ def sampled_rows(n: int, n_rows: int, seed: int, size: int = ROWS) -> Ints:
     """The rows that `Sample` takes of rows in full blocks, in their order.
 
     >>> sampled_rows(3, 10, 0), len(sampled_rows(10, 10**5, 0))
-    (array([1, 3, 8]), 10)
+    (array([0, 2, 3]), 10)
     """
     most, keys, places = np.uint64(most_of(n, n_rows)), [], []
     for number, start in enumerate(range(0, n_rows, size)):
