@@ -9,6 +9,7 @@ centre c that keeps the digits, and row weights w, a pass over the rows sums
     log-likelihood  Σ w ln p(y | x)
     gradient        G = Σ w (1[y = k] − pₖ) X
     scatter         S = Σ w X Xᵀ                         (K = 2: Σ w c(η) X Xᵀ, c(η) = 2 tanh(η/2)/η ≤ 1)
+    counts          Σ w 1[y = k]
     powers          Σ X¹⁶, whose root is at least max |X|
     hessian         H = Σ w pₖ (1[k = l] − pₗ) X Xᵀ      (where it is small)
 
@@ -65,6 +66,7 @@ class Working(NamedTuple):
     log_likelihood: float
     gradient: Array
     scatter: Array
+    counts: Array
     powers: Array
     hessian: Array
 
@@ -107,7 +109,7 @@ class Logistic(OfStates):
         n, q, m = len(columns[cpd.child.name]), 1 + len(cpd.terms), cpd.n_parameters
         curved = m <= SMALL if newton is None else newton
         K, sides = cpd.child.n_states, m if curved else 0
-        total = Working(0.0, np.zeros((K - 1, q)), np.zeros((q, q)), np.zeros(q), np.zeros((sides, sides)))
+        total = Working(0.0, np.zeros((K - 1, q)), np.zeros((q, q)), np.zeros(K), np.zeros(q), np.zeros((sides, sides)))
         for start in range(0, n, block := max(1, CELLS // (q + K))):
             part = {v.name: columns[v.name][start : start + block] for v in (cpd.child, *cpd.parent_variables)}
             w = None if weights is None else np.asarray(weights[start : start + block], dtype=np.float64)
@@ -223,7 +225,7 @@ def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: boo
         S = (X * (w * _curvature(log_p))) @ X.T
         H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
-    return Working(float(w @ log_p[y, rows]), G, S, powers, H)
+    return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
 
 
 def _curvature(log_p: Array) -> Array | float:
