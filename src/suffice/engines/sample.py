@@ -45,7 +45,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Keyed:
-    """Rows with a key each; which of them are kept, when two of these add, the step says."""
+    """Rows with a key each; the step's `kept` is how two of them add."""
 
     keys: Hashes
     rows: Rows
@@ -80,8 +80,10 @@ class Sample(Step[_Keyed]):
     def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
         if len(keys) <= self.n:
             return _Keyed(keys, rows, self)
-        smallest = np.sort(np.argpartition(keys, self.n)[: self.n])
-        return _Keyed(keys[smallest], rows.take(smallest), self)
+        order = np.flatnonzero(keys < np.partition(keys, self.n)[self.n])
+        if len(order) < self.n:  # the hash at the edge is that of several rows
+            order = np.lexsort((rows.at[:, 1], rows.at[:, 0], keys))[: self.n]
+        return _Keyed(keys[order], rows.take(order), self)
 
 
 class Collision(Exception):

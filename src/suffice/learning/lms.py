@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
@@ -63,6 +64,7 @@ class LmsRun(Run[Any]):
     state: State
 
 
+@one_blas_thread
 def lms(
     child: str,
     data: Any,
