@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,14 @@ from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.blocks import layout_of
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block, Engine, Known, Step, added, step_of
+from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
-from suffice.engines.sample import Collision, Distinct, Rows, Sample
+from suffice.engines.sample import Collision, Distinct, Rows, Sample, most_of
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
 from suffice.errors import DataError, listed, nearest
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
-
-T = TypeVar("T")
 
 __all__ = ["Data", "Schema", "added"]
 
@@ -190,6 +188,19 @@ class Data:
         """What a step makes of each block of rows, in their order; `keep` names columns that it gets as they came."""
         return self.engine.map(step, self.columns, keep=tuple(keep), what=what)
 
+    def walk(self, step: Callable[[S, Block], S], state: S, *, seed: Any = None) -> S:
+        """What a state becomes block by block, state ← step(state, block): for learners that take rows one after the other.
+
+        The rows come in their order or, with a seed, in a random one, as far as an engine can mix them.
+
+        >>> from suffice.engines import scan
+        >>> scan({"y": [1.0, 2.0]}).walk(lambda state, block: state + block.n_rows, 5)
+        7
+        """
+        if not self.engine.ordered:
+            raise DataError("these rows have no order to be taken in, one after the other: read them from files, or into memory")
+        return self.engine.walk(step, state, self.columns, seed=seed)
+
     def sample(self, n: int, seed: int = 0) -> Rows:
         """n of the rows, drawn without replacement, in their order; all of them if there are no more.
 
@@ -197,7 +208,7 @@ class Data:
         >>> scan({"x": ["a", "b", "c"]}).sample(2).n_rows
         2
         """
-        return self.engine.fold(Sample(n, seed), self.columns).rows.in_order()
+        return self.engine.fold(Sample(n, seed, most_of(n, self.engine.n_rows)), self.columns).rows.in_order()
 
     def distinct(self, limit: int | None = None) -> Rows:
         """Each distinct row, in the order of their first places, with the weight of all rows that equal it.

@@ -19,6 +19,7 @@ from suffice.variables import Variable
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
+S = TypeVar("S")
 
 ROWS = 2**14
 """Rows of a block: by measurement large enough for the calls not to matter, small enough to stay in the cache."""
@@ -233,6 +234,13 @@ class Engine(Protocol):
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
         """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows can be gone through one after the other, as `walk` does."""
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        """What state ← step(state, block) comes to over the blocks in their order; with a seed, of blocks of mixed rows."""
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         """The same rows, or what a view makes of them, encoded once and kept near, for whoever passes over them often."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array
-from suffice.engines.engine import ROWS, Block, Engine, Known, Seen, Step, Sum, View
+from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View
 from suffice.engines.memory import Held
 from suffice.engines.options import Options
 from suffice.engines.parallel import in_order, n_threads
@@ -25,7 +25,8 @@ from suffice.engines.views import as_declared, is_missing
 from suffice.errors import DataError, MissingCells, TooLarge, bytes_in_words, listed
 from suffice.variables import Variable
 
-T = TypeVar("T")
+PIECE = 2**10
+"""Rows in their order that a mixed block has from one place."""
 
 STREAMED = 4
 """Blocks in a run where it is not known how many there are."""
@@ -94,9 +95,8 @@ class Local:
             self.store.require(names)
             if complete:
                 refuse_missing({n: self.store.read[n].n_missing for n in names}, self.store.n_rows or 0)
-            n_blocks = -(-(self.store.n_rows or 0) // ROWS)
-            workers = min(n_threads(threads), max(1, n_blocks))
-            runs = [self._run(names, a, b) for a, b in ranges(n_blocks, max(1, n_blocks // (step.runs * workers)))]
+            workers = min(n_threads(threads), max(1, self._n_blocks))
+            runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
             total = _summed(step, iter(runs), workers, what, len(runs))
         else:
             with readable(), closing(passing.blocks(complete)) as blocks:
@@ -107,12 +107,16 @@ class Local:
             raise DataError("there are no rows")
         return total
 
+    @property
+    def _n_blocks(self) -> int:
+        return -(-(self.store.n_rows or 0) // ROWS)
+
     def _run(self, names: Sequence[str], first: int, last: int) -> Iterator[Block]:
         return (self._block(names, number) for number in range(first, last))
 
-    def _block(self, names: Sequence[str], number: int) -> Block:
+    def _block(self, names: Sequence[str], number: int, size: int = ROWS) -> Block:
         store = self.store
-        start, stop = number * ROWS, min((number + 1) * ROWS, store.n_rows or 0)
+        start, stop = number * size, min((number + 1) * size, store.n_rows or 0)
         weight = None if store.weight is None else store.view(store.weight, start, stop)
         return Block({n: store.view(store.read[n].column, start, stop) for n in names}, weight, number)
 
@@ -122,7 +126,7 @@ class Local:
         if keep or not all(n in self.store.read for n in names):
             return map(step, self._streamed(names, keep, what))
         self.store.require(names)
-        numbers = range(-(-(self.store.n_rows or 0) // ROWS))
+        numbers = range(self._n_blocks)
         return (step(self._block(names, number)) for number in watched(numbers, what, len(numbers)))
 
     def _streamed(self, names: Sequence[str], keep: Sequence[str], what: str) -> Iterator[Block]:
@@ -139,13 +143,31 @@ class Local:
                     yield Block(columns, None, number, {n: batch[n][first:last] for n in keep})
                     number += 1
 
+    @property
+    def ordered(self) -> bool:
+        return True
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        self.store.require(names)
+        for block in self._run(names, 0, self._n_blocks) if seed is None else self._mixed(names, np.random.default_rng(seed)):
+            state = step(state, block)
+        return state
+
+    def _mixed(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
+        """The rows in blocks that are shuffled, each made of pieces from all over the table."""
+        pieces = rng.permutation(-(-(self.store.n_rows or 0) // PIECE))
+        for number, first in enumerate(range(0, len(pieces), ROWS // PIECE)):
+            some = [self._block(names, int(i), PIECE) for i in pieces[first : first + ROWS // PIECE]]
+            order = rng.permutation(sum(b.n_rows for b in some))
+            weight = None if self.store.weight is None else np.concatenate([b.weights for b in some])[order]
+            yield Block({n: np.concatenate([b.columns[n] for b in some])[order] for n in names}, weight, number)
+
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         if view is None:
             self.store.require(names)
             return self
         self.store.require(names)
-        n_blocks = -(-(self.store.n_rows or 0) // ROWS)
-        blocks = [view(block) for block in self._run(names, 0, n_blocks)]
+        blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
         return held({n: self.store.read[n].variable for n in names}, blocks, self.store.options.memory_limit)
 
     def place(self, number: int, row: int) -> str:

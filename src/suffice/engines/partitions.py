@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from suffice.engines.bins import cut_points
 from suffice.engines.encode import Wrong
-from suffice.engines.engine import Block, Engine, Known, Seen, Step, Sum, View, added
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, added
 from suffice.engines.found import Found, found_by
 from suffice.engines.frames import Frame
 from suffice.engines.infer import Guess, Weights
@@ -29,7 +29,6 @@ from suffice.engines.views import Size, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
 from suffice.variables import Bins, Finite, Variable
 
-T = TypeVar("T")
 Raw = tuple[int, Any]
 """The number of a block, and its Arrow table."""
 
@@ -314,6 +313,14 @@ class Partitions:
     ) -> Iterator[T]:
         for part in self.run(Visiting(self._reader(names), step, tuple(keep))):
             yield from part
+
+    @property
+    def ordered(self) -> bool:
+        """Never: partitions are worked on side by side."""
+        return False
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        raise NotImplementedError
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)

@@ -25,12 +25,13 @@ from suffice.engines.infer import FEW, Guess, Weights, marks_among, words_among_
 from suffice.engines.memory import Held, Memory
 from suffice.engines.options import Options, checked_variables
 from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
+from suffice.engines.sample import sampled_rows
 from suffice.engines.sources import Kind, Source, readable
 from suffice.errors import DataError, listed, nearest, note
 from suffice.variables import Bins, Finite, Real, Variable
 
 SAMPLE = 2**22
-"""Rows by which quantiles and MDL cuts are found; of more rows, about so many are drawn, the same each time."""
+"""Rows by which quantiles and MDL cuts are found; of more rows, so many are drawn, those that `Data.sample` draws by seed 0."""
 
 
 class Store:
@@ -170,9 +171,10 @@ class Store:
         if bins.method == "width":
             variable = bins.finite(name, cut_points(bins, name, self._extremes(column), None, None))
         else:
-            codes = None if target is None else self._sampled(target.column)
-            weight = None if self.weight is None else self._sampled(self.weight)
-            variable = bins.finite(name, cut_points(bins, name, self._sampled(column), weight, codes))
+            rows = sampled_rows(SAMPLE, self.n_rows or 0, 0)
+            codes = None if target is None else self._sampled(target.column, rows)
+            weight = None if self.weight is None else self._sampled(self.weight, rows)
+            variable = bins.finite(name, cut_points(bins, name, self._sampled(column, rows), weight, codes))
             if (self.n_rows or 0) > SAMPLE:
                 self._say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         sink = self.sink([name])
@@ -192,15 +194,10 @@ class Store:
         out.flags.writeable = False
         return out
 
-    def _sampled(self, column: Column) -> Array:
-        """The rows by which cuts are found: the same of every column."""
-        n = self.n_rows or 0
-        if n <= SAMPLE:
-            return self.rows(column, 0, n)
-        share = SAMPLE / n
-        return np.concatenate(
-            [self.rows(column, a, b)[np.random.default_rng([n, a]).random(b - a) < share] for a, b in ranges(n, SAMPLE)]
-        )
+    def _sampled(self, column: Column, rows: Array) -> Array:
+        """Some rows of a column, by their numbers, which increase."""
+        parts = ((a, b, rows[slice(*np.searchsorted(rows, [a, b]))]) for a, b in ranges(self.n_rows or 0, SAMPLE))
+        return np.concatenate([self.rows(column, a, b)[own - a] for a, b, own in parts])
 
     def _extremes(self, column: Column) -> Array:
         """The smallest and the largest value among rows that have weight."""

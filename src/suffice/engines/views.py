@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.encode import missing_code
-from suffice.engines.engine import Block, Engine, Known, Seen, Step, Sum, View
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
-T = TypeVar("T")
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Seed = tuple[int, ...]
@@ -239,6 +238,13 @@ class Viewed:
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], **how: Any) -> Iterator[T]:
         return self.engine.map(_Mapped(step, self.view), names, **how)
+
+    @property
+    def ordered(self) -> bool:
+        return self.engine.ordered
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        return self.hold(names).walk(step, state, names, seed=seed)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self.engine.hold(names, self.view if view is None else _Both(self.view, view))
