@@ -1,4 +1,4 @@
-"""Many rows, any cells of which may be missing, in networks with open regressions (see `regressions`).
+"""Many rows, any cells of which may be missing, in networks with open regressions (see `models.regressions`).
 
 In each row an open regression y adds a factor over those of its finite variables that the row does not show,
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +20,14 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference import hybrid_rows
-from suffice.inference.blocks import Hybrid, checked_shape
-from suffice.inference.hybrid_rows import CELLS, Rows, _alike, _in_parts
+from suffice.inference.blocks import checked_shape
+from suffice.inference.hybrid_rows import CELLS, Factor, Moments
 from suffice.inference.network import NONE
+from suffice.inference.rows import RowEvidence, alike
 from suffice.models.no_formula import no_formula, words
 from suffice.models.regressions import is_open, moments
 from suffice.models.requisite import requisite
-from suffice.models.row_evidence import RowEvidence
+from suffice.models.rows.evidence import is_seen
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-Factor = tuple[tuple[int, ...], Ints, Array]
-"""The numbers of finite variables, some rows, and for each of these a logarithm per configuration."""
 
 
 def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -50,31 +50,29 @@ def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     >>> row_posterior(bn, "y", RowEvidence(np.array([[-1]]), np.array([[0.0]])))
     array([[0.5, 0.5]])
     """
-    from suffice.models.hybrid import _named
+    from suffice.models.hybrid import named
 
-    compiled = bn.compiled
-    codes, reals = seen.codes.astype(np.int64), np.array(seen.reals)
-    if target in compiled.index:
-        codes[:, compiled.index[target]] = NONE
-        width, answer = compiled.variables[target].n_states, _finite
-    else:
-        reals[:, compiled.real_index[target]] = np.nan
-        width, answer = 2, _moments if is_open(bn[target]) else _gaussian
-    with _named(bn):
-        return _in_parts(Rows(codes, reals), lambda rows: answer(bn, target, rows), width)
+    compiled, hybrid = bn.compiled, bn.compiled.around_regressions
+    beside = partial(factors, bn, target=target)
+    with named(bn):
+        if target in compiled.index:
+            return hybrid_rows.finite_rows(hybrid, compiled.index[target], seen, beside)
+        v = compiled.real_index[target]
+        if not is_open(bn[target]):
+            return hybrid_rows.real_rows(hybrid, v, seen, beside)
+        try:
+            return hybrid_rows.moments_in_rows(hybrid, v, seen, partial(_moments, bn, target), beside)
+        except hybrid_rows.NotFinite as wrong:
+            said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
+            raise ModelError(said) from None
 
 
-def log_probs(bn: BayesNet, rows: Rows) -> Array:
+def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
-    from suffice.models.observed import _Densities, summed
-
-    densities = _Densities(bn.compiled.around_regressions, rows)
-    for factor in factors(bn, rows):
-        densities._add(*factor)
-    return summed(bn.compiled.around_regressions, rows, densities)
+    return hybrid_rows.log_probs(bn.compiled.around_regressions, seen, partial(factors, bn))
 
 
-def factors(bn: BayesNet, rows: Rows, target: str | None = None) -> Iterator[Factor]:
+def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller."""
     for name, needed in _needed(bn, rows, target).items():
         if not is_open(bn[name]):
@@ -89,7 +87,7 @@ def factors(bn: BayesNet, rows: Rows, target: str | None = None) -> Iterator[Fac
                 yield from _factors(bn, name, rows, some)
 
 
-def _needed(bn: BayesNet, rows: Rows, target: str | None) -> dict[str, Flags]:
+def _needed(bn: BayesNet, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
     """For each node the rows in which it is asked for, observed, or above such a one."""
     needed: dict[str, Flags] = {}
     for name in reversed(bn.dag.topological_order):
@@ -98,16 +96,16 @@ def _needed(bn: BayesNet, rows: Rows, target: str | None) -> dict[str, Flags]:
     return needed
 
 
-def _matters(bn: BayesNet, name: str, rows: Rows, target: str) -> Flags:
+def _matters(bn: BayesNet, name: str, rows: RowEvidence, target: str) -> Flags:
     """The rows in which the observed cells do not cut a node off from the target."""
     result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
-    for same in _alike(seen):
+    for same in alike(seen):
         observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
         result[same] = name in requisite(bn.dag, [target], observed)
     return result
 
 
-def _refuse_hidden(bn: BayesNet, name: str, rows: Rows, target: str | None) -> None:
+def _refuse_hidden(bn: BayesNet, name: str, rows: RowEvidence, target: str | None) -> None:
     """Refuse a regression on numbers that are not observed, and one that is a number, not observed, but has children."""
     cpd = bn[name]
     known = {p: 0.0 for p in cpd.real_parents if is_seen(bn, p, rows).all()}
@@ -119,22 +117,35 @@ def _refuse_hidden(bn: BayesNet, name: str, rows: Rows, target: str | None) -> N
         raise no_formula(cpd, known)
 
 
-def _factors(bn: BayesNet, name: str, rows: Rows, some: Ints) -> Iterator[Factor]:
+def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator[Factor]:
     """ln p(y | parents) in some of the rows, in groups that show the same of its finite variables."""
     compiled, cpd = bn.compiled, bn[name]
     finite = [*cpd.finite_parents, *([cpd.child] if isinstance(cpd.child, Finite) else [])]
     numbers = np.array(sorted(compiled.index[v.name] for v in finite), np.int64)
     spare = math.log(cpd.child.n_states) if isinstance(cpd.child, Finite) else 0.0
-    for same in _alike(rows.codes[some][:, numbers] != NONE):
+    for same in alike(rows.codes[some][:, numbers] != NONE):
         own = some[same]
         scope = tuple(int(v) for v in numbers if rows.codes[own[0], v] == NONE)
         columns, shape = _spread(bn, (name, *cpd.parents), rows.take(own), scope)
         with np.errstate(over="ignore"):  # a number far out has the density 0
             logs = np.asarray(cpd.log_prob(columns)) + spare
-        yield scope, own, logs.reshape(len(own), *shape)
+        yield Factor(scope, own, logs.reshape(len(own), *shape))
 
 
-def _spread(bn: BayesNet, names: tuple[str, ...], rows: Rows, scope: tuple[int, ...]) -> tuple[dict[str, Any], tuple[int, ...]]:
+def _moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[Moments]:
+    """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
+    cpd = bn[target]
+    numbers = np.array(sorted(bn.compiled.index[v.name] for v in cpd.finite_parents), np.int64)
+    for same in alike(rows.codes[:, numbers] != NONE):
+        scope = tuple(int(v) for v in numbers if rows.codes[same[0], v] == NONE)
+        columns, shape = _spread(bn, cpd.parents, rows.take(same), scope)
+        each = moments(cpd, columns, len(same) * math.prod(shape))
+        yield Moments(scope, same, *(x.reshape(len(same), -1) for x in each))
+
+
+def _spread(
+    bn: BayesNet, names: tuple[str, ...], rows: RowEvidence, scope: tuple[int, ...]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Columns in which every row stands once for each configuration of `scope`, the last fastest."""
     compiled = bn.compiled
     shape = checked_shape(compiled.around_regressions.network, scope)
@@ -150,59 +161,3 @@ def _spread(bn: BayesNet, names: tuple[str, ...], rows: Rows, scope: tuple[int, 
         else:
             columns[name] = np.tile(digits[v], n) if v in digits else np.repeat(rows.codes[:, v], size)
     return columns, shape
-
-
-def is_seen(bn: BayesNet, name: str, rows: Rows | RowEvidence) -> Flags:
-    """The rows in which a node is observed."""
-    compiled = bn.compiled
-    if name in compiled.index:
-        return np.asarray(rows.codes[:, compiled.index[name]] != NONE)
-    return ~np.isnan(rows.reals[:, compiled.real_index[name]])
-
-
-def _gathered(bn: BayesNet, rows: Rows, target: str) -> tuple[hybrid_rows._Densities, Flags]:
-    """What the regressions say of the finite variables, and the rows that one of them rules out, whatever these are."""
-    densities, impossible = hybrid_rows._Densities(len(rows.codes)), np.zeros(len(rows.codes), bool)
-    for scope, some, logs in factors(bn, rows, target):
-        densities._add(scope, some, logs)
-        impossible[some] |= (logs.reshape(len(some), -1) == -np.inf).all(axis=1)
-    return densities, impossible
-
-
-def _finite(bn: BayesNet, target: str, rows: Rows) -> Array:
-    densities, _ = _gathered(bn, rows, target)
-    return hybrid_rows.finite_answer(bn.compiled.around_regressions, bn.compiled.index[target], rows, densities)
-
-
-def _gaussian(bn: BayesNet, target: str, rows: Rows) -> Array:
-    densities, impossible = _gathered(bn, rows, target)
-    result = hybrid_rows.real_answer(bn.compiled.around_regressions, bn.compiled.real_index[target], rows, densities)
-    result[impossible] = np.nan
-    return result
-
-
-def _moments(bn: BayesNet, target: str, rows: Rows) -> Array:
-    """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
-    hybrid, cpd = bn.compiled.around_regressions, bn[target]
-    densities, impossible = _gathered(bn, rows, target)
-    hybrid_rows.gather_all(hybrid, rows, densities)
-    numbers = np.array(sorted(bn.compiled.index[v.name] for v in cpd.finite_parents), np.int64)
-    result = np.empty((len(rows.codes), 2))
-    for same in _alike(rows.codes != NONE):
-        scope = tuple(int(v) for v in numbers if rows.codes[same[0], v] == NONE)
-        columns, _ = _spread(bn, cpd.parents, rows.take(same), scope)
-        mean, variance = (x.reshape(len(same), -1) for x in moments(cpd, columns, len(same) * _size(hybrid, scope)))
-        weights = hybrid_rows._weights(hybrid, scope, rows.codes[same], densities.at(same)).reshape(len(same), -1)
-        wrong = (weights > 0) & ~np.isfinite(variance)
-        if wrong.any():
-            raise ModelError(f"{target!r} is a {words(cpd)} whose mean in some row is {mean[wrong][0]:g}, which is none")
-        mean, variance = (np.where(weights == 0, 0.0, x) for x in (mean, variance))
-        center = (weights * mean).sum(axis=1)
-        result[same, 0] = center
-        result[same, 1] = (weights * (variance + (mean - center[:, None]) ** 2)).sum(axis=1)
-    result[impossible] = np.nan
-    return result
-
-
-def _size(hybrid: Hybrid, scope: tuple[int, ...]) -> int:
-    return math.prod(int(hybrid.network.sizes[v]) for v in scope)
