@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import ModelError, TooLarge, listed
-from suffice.inference import hybrid, hybrid_rows
+from suffice.inference import hybrid
 from suffice.inference.blocks import ManyConfigurations, Trouble
 from suffice.inference.counts import HiddenCount
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW
 from suffice.inference.hybrid import Mixed
 from suffice.inference.hybrid_modes import MixtureMode
 from suffice.inference.hybrid_modes import most_probable as mode_of
-from suffice.inference.network import Array, Ints
-from suffice.inference.rows import RowEvidence
 from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
@@ -111,20 +109,6 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
     values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
-
-
-def row_posteriors(bn: BayesNet, target: str, codes: Ints, reals: Array) -> Array:
-    """p(target | the other observed cells of a row) for each row.
-
-    `codes` has a column per finite variable (−1: missing), `reals` one per real variable (NaN: missing), in the order of
-    `bn.compiled`. A finite target gives [rows, states], a real one [rows, 2], its mean and its variance; a row whose cells
-    are impossible together gives NaN. The target's own cells are not looked at.
-    """
-    compiled, rows = bn.compiled, RowEvidence(codes, reals)
-    with named(bn):
-        if target in compiled.index:
-            return hybrid_rows.finite_rows(compiled.hybrid, compiled.index[target], rows)
-        return hybrid_rows.real_rows(compiled.hybrid, compiled.real_index[target], rows)
 
 
 def _mixture(

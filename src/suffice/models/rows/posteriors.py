@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.errors import listed, note
+from suffice.errors import ModelError, listed, note
 from suffice.inference import rows as finite
 from suffice.inference.rows import RowEvidence
-from suffice.models.no_formula import advising
-from suffice.models.rows import regressions
+from suffice.models.no_formula import advising, words
 from suffice.models.rows.direct import applies, direct_posterior, direct_rows
+from suffice.models.rows.regressions import factors, regression_moments
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -43,14 +43,9 @@ def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
 
 def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
-    from suffice.models.hybrid import row_posteriors
-
-    compiled = bn.compiled
-    if compiled.open:
-        return regressions.row_posterior(bn, target, seen)
-    if target not in compiled.index:
-        return row_posteriors(bn, target, *seen)
-    return _either(seen, _with_numbers(seen), lambda some: row_posteriors(bn, target, *some), partial(_finite, bn, target))
+    if bn.compiled.open or target not in bn.compiled.index:
+        return by_densities(bn, target, seen)
+    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), partial(_finite, bn, target))
 
 
 def _finite(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -58,21 +53,46 @@ def _finite(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     return finite.posteriors(bn.compiled.network, [bn.compiled.index[target]], seen.codes)[0]
 
 
-def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
-    """ln p(observed cells) of each row."""
+def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
+    """With the densities of numbers that are observed, and what regressions on them say. The target's own cells do not matter.
+
+    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
+    >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
+    array([[3. , 0.2]])
+    """
     from suffice.inference import hybrid_rows
     from suffice.models.hybrid import named
 
-    def with_numbers(seen: RowEvidence) -> Array:
-        way_out = "fill in {} in rows that lack it, or leave such rows out".format
-        with advising(lambda refused: way_out(listed(refused.lacking))), named(bn):
-            if bn.compiled.open:
-                return regressions.log_probs(bn, seen)
-            return hybrid_rows.log_probs(bn.compiled.hybrid, seen)
+    compiled, hybrid, beside = bn.compiled, bn.compiled.around_regressions, partial(factors, bn, target=target)
+    with named(bn):
+        if target in compiled.index:
+            return hybrid_rows.finite_rows(hybrid, compiled.index[target], seen, beside)
+        number = compiled.real_index[target]
+        if target not in compiled.open:
+            return hybrid_rows.real_rows(hybrid, number, seen, beside)
+        try:
+            return hybrid_rows.moments_in_rows(hybrid, number, seen, partial(regression_moments, bn, target), beside)
+        except hybrid_rows.NotFinite as wrong:
+            said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
+            raise ModelError(said) from None
 
+
+def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
+    """ln p(observed cells) of each row."""
     if bn.compiled.open:
-        return with_numbers(seen)
-    return _either(seen, _with_numbers(seen), with_numbers, lambda seen: finite.log_probs(bn.compiled.network, seen.codes))
+        return _log_densities(bn, seen)
+    without = partial(finite.log_probs, bn.compiled.network)
+    return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
+
+
+def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
+    from suffice.inference import hybrid_rows
+    from suffice.models.hybrid import named
+
+    with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
+        return hybrid_rows.log_probs(bn.compiled.around_regressions, seen, partial(factors, bn))
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:
@@ -101,11 +121,14 @@ class Places:
             self.first = number, int(rows[0])
         self.n += len(rows)
 
+    def where(self, data: Data) -> str:
+        """In words: the one row, or how many there are, and the first."""
+        first = data.place(*self.first)
+        return first if self.n == 1 else f"{self.n:,} rows, first {first}"
+
 
 def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
     """Say how many rows cannot occur under the network, if there are any."""
     if rows.n:
-        first = data.place(*rows.first)
-        which = first if rows.n == 1 else f"{rows.n:,} rows"
-        also = "" if rows.n == 1 else f", first {first}"
-        note(f"the observed cells of {which} are impossible under the network{also}: {consequence}")
+        which, _, first = rows.where(data).partition(", first ")
+        note(f"the observed cells of {which} are impossible under the network{first and f', first {first}'}: {consequence}")

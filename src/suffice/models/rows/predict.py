@@ -7,8 +7,10 @@ cannot occur together under the network has none: NaN, and one note says how man
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,13 +21,12 @@ from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, nearest
 from suffice.inference.completions import best
-from suffice.inference.rows import RowEvidence
 from suffice.inference.sampling import FEW
 from suffice.models.no_formula import NoFormula
-from suffice.models.rows.draws import RowDraws, rows_without_formula
+from suffice.models.rows.draws import Posterior
 from suffice.models.rows.evidence import present, row_evidence
-from suffice.models.rows.frames import checked_size, like
-from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior, tell_impossible
+from suffice.models.rows.frames import checked_size, column, table
+from suffice.models.rows.posteriors import MOMENTS, Places, tell_impossible
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-NO_ROWS = np.zeros(0, np.int64)
 
 
 def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
@@ -59,7 +58,7 @@ def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWei
     data = rows_of(rows)
     checked_size(data.engine.n_rows, len(names))
     parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed)]
-    return like(rows).table(names, np.concatenate([*parts, np.empty((0, len(names)))]))
+    return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
 
 
 def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
@@ -81,9 +80,9 @@ def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting
     checked_size(data.engine.n_rows, 1)
     found = predictions(bn, data, target, method=method, seed=seed)
     if not isinstance(variable, Finite):
-        return like(rows).numbers(target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
+        return column(rows, target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
     codes = [best(p.measures) for p in found]
-    return like(rows).states(target, variable.states, np.concatenate([*codes, np.empty(0, np.int64)]))
+    return column(rows, target, np.concatenate([*codes, np.empty(0, np.int64)]), variable.states)
 
 
 class Prediction(NamedTuple):
@@ -92,45 +91,28 @@ class Prediction(NamedTuple):
     measures: Array
     kept: Mapping[str, Any]
     number: int = 0
-    impossible: Ints = NO_ROWS
-    lost: Ints = NO_ROWS
-    """Rows whose cells no draw has met."""
-    poor: Ints = NO_ROWS
-    """Rows that draws told badly."""
+    rows: Mapping[str, Ints] = MappingProxyType({})
+    """The rows of which something must be told, by what that is."""
     refused: NoFormula | None = None
-    """Why rows of the block have no answer: those that are said to be `lost`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predict:
     """The step that predicts a target in a block of rows, with columns to keep."""
 
-    bn: BayesNet
-    target: str
+    posterior: Posterior
     keep: tuple[str, ...]
-    draws: RowDraws | None
 
     def __call__(self, block: Block) -> Prediction:
-        seen, kept = row_evidence(self.bn, block), {n: block.kept[n] for n in self.keep}
-        if self.draws is not None:
-            answer, worth = self.draws.posterior(seen)
-        else:
-            try:
-                answer, worth = row_posterior(self.bn, self.target, seen), np.full(block.n_rows, np.inf)
-            except NoFormula:
-                return self._refused(seen, block.number)
-        impossible = np.flatnonzero(np.isnan(answer[:, 0]) & (worth > 0))
-        poor = np.flatnonzero((worth > 0) & (worth < FEW))
-        return Prediction(answer, kept, block.number, impossible, np.flatnonzero(worth == 0), poor)
-
-    def _refused(self, seen: RowEvidence, number: int) -> Prediction:
-        """The refusal of the first row that has no formula."""
-        rows = np.flatnonzero(rows_without_formula(self.bn, self.target, seen))
-        try:
-            answer = row_posterior(self.bn, self.target, seen.take(rows[:1]))
-        except NoFormula as refused:
-            return Prediction(np.empty((0, 0)), {}, number, lost=rows, refused=refused)
-        return Prediction(answer, {}, number)
+        answer, worth, refused = self.posterior(row_evidence(self.posterior.bn, block))
+        told = {
+            "without formula": np.isnan(worth),
+            "impossible": np.isnan(answer[:, 0]) & (worth > 0),
+            "lost": worth == 0,
+            "poor": (worth > 0) & (worth < FEW),
+        }
+        rows = {kind: np.flatnonzero(which) for kind, which in told.items()}
+        return Prediction(answer, {n: block.kept[n] for n in self.keep}, block.number, rows, refused)
 
 
 def measures(bn: BayesNet, target: Any) -> tuple[str, ...]:
@@ -159,26 +141,22 @@ def predictions(
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
     data = data.with_variables(variables).take(variables)
-    draws = None if method is None else RowDraws.of(bn, target, method, seed)
-    rows = {kind: Places() for kind in ("impossible", "lost", "poor")}
+    posterior = Posterior.of(bn, target, method, seed)
+    rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]
-    for found in data.map(Predict(bn, target, tuple(keep), draws), keep=tuple(keep) or counted, what="predicting rows"):
+    for found in data.map(Predict(posterior, tuple(keep)), keep=tuple(keep) or counted, what="predicting rows"):
+        for kind, which in found.rows.items():
+            rows[kind].add(found.number, which)
         if found.refused is not None:
-            raise NoFormula(found.refused.fact, found.refused.lacking, _drawing(data, found))
-        for kind, places in rows.items():
-            places.add(found.number, getattr(found, kind))
+            raise NoFormula(found.refused.fact, found.refused.lacking, _drawing(data, rows["without formula"], found.refused))
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
-    if draws is not None:
-        draws.tell(data, rows["lost"], rows["poor"])
+    posterior.tell(data, rows["lost"], rows["poor"])
 
 
-def _drawing(data: Data, found: Prediction) -> str:
-    first = data.place(found.number, int(found.lost[0]))
-    where = first if len(found.lost) == 1 else f"{len(found.lost):,} rows, first {first}"
-    lacking = found.refused.lacking if found.refused else ()
+def _drawing(data: Data, rows: Places, refused: NoFormula) -> str:
     return (
-        f"so it is in {where}: fill in {listed(lacking)}, or give method=LikelihoodWeighting() to predict or "
+        f"so it is in {rows.where(data)}: fill in {listed(refused.lacking)}, or give method=LikelihoodWeighting() to predict or "
         "predict_proba, which then draw for such rows alone"
     )

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError, TooLarge
-from suffice.inference import hybrid_rows
+from suffice.errors import TooLarge
 from suffice.inference.blocks import checked_shape
 from suffice.inference.hybrid_rows import CELLS, Factor, Moments
 from suffice.inference.network import NONE
 from suffice.inference.rows import RowEvidence, alike
-from suffice.models.no_formula import no_formula, words
+from suffice.models.no_formula import no_formula
 from suffice.models.regressions import is_open, moments
 from suffice.models.requisite import requisite
 from suffice.models.rows.evidence import is_seen
@@ -33,13 +31,12 @@ from suffice.variables import Finite
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
-Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
-def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
-    """A line per row: the probabilities of the target's states, or its mean and variance; NaN where a row is impossible.
+def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
+    """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> from suffice.families.logistic_cpd import LogisticCpd
@@ -47,34 +44,11 @@ def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     >>> from suffice.variables import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
-    >>> row_posterior(bn, "y", RowEvidence(np.array([[-1]]), np.array([[0.0]])))
-    array([[0.5, 0.5]])
+    >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")
+    >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
+    array([[1., 1.]])
     """
-    from suffice.models.hybrid import named
-
-    compiled, hybrid = bn.compiled, bn.compiled.around_regressions
-    beside = partial(factors, bn, target=target)
-    with named(bn):
-        if target in compiled.index:
-            return hybrid_rows.finite_rows(hybrid, compiled.index[target], seen, beside)
-        v = compiled.real_index[target]
-        if not is_open(bn[target]):
-            return hybrid_rows.real_rows(hybrid, v, seen, beside)
-        try:
-            return hybrid_rows.moments_in_rows(hybrid, v, seen, partial(_moments, bn, target), beside)
-        except hybrid_rows.NotFinite as wrong:
-            said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
-            raise ModelError(said) from None
-
-
-def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
-    """ln p(observed cells) of each row."""
-    return hybrid_rows.log_probs(bn.compiled.around_regressions, seen, partial(factors, bn))
-
-
-def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
-    """What the open regressions add; the factor of a target that is a number is left to the caller."""
-    for name, needed in _needed(bn, rows, target).items():
+    for name, needed in _needed(bn, rows, target).items() if bn.compiled.open else ():
         if not is_open(bn[name]):
             continue
         some = np.flatnonzero(needed)
@@ -132,7 +106,7 @@ def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator
         yield Factor(scope, own, logs.reshape(len(own), *shape))
 
 
-def _moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[Moments]:
+def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[Moments]:
     """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
     cpd = bn[target]
     numbers = np.array(sorted(bn.compiled.index[v.name] for v in cpd.finite_parents), np.int64)
