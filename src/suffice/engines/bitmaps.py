@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.gather import available_memory
 from suffice.engines.parallel import in_order, n_threads
-from suffice.engines.progress import watched
+from suffice.engines.progress import available_memory, watched
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.variables import Finite
 

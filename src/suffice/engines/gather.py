@@ -13,7 +13,7 @@ import numpy.typing as npt
 from suffice.engines.blocks import Buffers, Layout
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, log_base, moments_of, table_of, whole_moments
-from suffice.engines.parallel import n_threads
+from suffice.engines.progress import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, settled
@@ -124,11 +124,6 @@ class Gather(Step[Partial]):
     def entries(self, total: Partial) -> list[Entry]:
         """What was asked for, from the sum over all blocks."""
         return _entries(self.plan, total)
-
-    def threads(self, asked: int | None) -> int:
-        """How many threads are of use. Products of matrices have their own, and ours beside them only get in their way."""
-        plan = self.plan
-        return 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(asked)
 
     def check_size(self, workers: int) -> None:
         """Refuse tables that would not fit, while their size is still only a number."""
@@ -249,12 +244,3 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
     cells = math.prod(sizes(request, variables))
     if cells >= 2**63:
         raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
-
-
-def available_memory() -> float:
-    """The bytes of memory that are free, as far as the system says."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return 2.0**33

@@ -137,7 +137,7 @@ class Buckets:
             done = compile_shapes(done, n_shapes, *shapes, number, pool, at, work, weight, linked, need)
             if done == n_shapes:
                 break
-            wanted = int(at[done]) + need[0]
+            wanted = int(at[done]) + need[0] + 2.0  # products by their logs may come out a little short
             if done > first and wanted > LIMIT:
                 break
             if wanted > LARGEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -53,6 +54,12 @@ class Climb:
     trace: list[Iteration] = field(default_factory=list)
     converged: bool = False
     stopped: str = ""
+
+    @classmethod
+    def at(cls, problem: Any, parameters: Any) -> Climb:
+        """A climb that begins at these parameters; its clock runs from now."""
+        start = time.perf_counter()
+        return cls(problem, evaluated(problem, parameters), lambda: time.perf_counter() - start)
 
     def run(self, steps: Iterator[Point], tol: float, max_iter: int, watch: Callable[[Climb], None]) -> None:
         """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, listed, note, whole
 from suffice.families.design import are_numbers
@@ -70,6 +71,7 @@ class EmRun(Run[BayesNet]):
         statistics: Statistics = self.problem.statistics(self.point.statistic)
         return statistics
 
+    @one_blas_thread
     def information(self) -> Information:
         """Standard errors, intervals and the fraction of missing information, from the observed information.
 
@@ -124,6 +126,7 @@ def spread(optima: tuple[Optimum, ...]) -> str:
     )
 
 
+@one_blas_thread
 def em(
     dag: Any,
     data: Any,

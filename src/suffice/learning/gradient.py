@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
@@ -207,6 +208,7 @@ class Ascent:
             self.trace.append(Iteration(self.objective, self.expected.log_likelihood, self.progress.seconds))
 
 
+@one_blas_thread
 def gradient(
     dag: Any,
     data: Any,

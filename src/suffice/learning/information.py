@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.categorical import Table
@@ -103,6 +104,7 @@ class Information:
         """By node, 1 − (variance with complete rows) / (variance): 0 if nothing is missing, 1 where nothing is known."""
         return {n: self.atlas.charts[n].shaped(np.clip(1.0 - c / v, 0.0, 1.0)) for n, (v, c) in self._variances.items()}
 
+    @one_blas_thread
     def interval(self, name: str, level: float = 0.95) -> Any:
         """The equal-tailed normal interval of each parameter of a node: an `Interval`, or one for each kind of a Gaussian's.
 
@@ -212,6 +214,7 @@ class Information:
         return text_table(header[1:], [row[1:] for row in rows[:limit]]) + more
 
 
+@one_blas_thread
 def observed_information(problem: Problem, parameters: Any, *, progress: bool | None = None) -> Information:
     """The observed information at these parameters, which should be a maximum of the objective: the end of `em`.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block, Step
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.regression import too_large
 from suffice.learning.weighted import Groups
@@ -41,13 +41,17 @@ def available(rows: Data, names: tuple[str, ...], threads: int | None = None) ->
     """The weight, mean and scatter of the observed cells of each column."""
     if not names:
         return Spread(np.zeros(0), np.zeros((0, 1)), np.zeros((0, 1)), np.zeros((0, 1, 1)))
+    return rows.fold(_Observe(names), threads=threads).spread
 
-    def step(batch: Batch) -> Available:
-        parts = [_column(batch.columns[n], batch.weight) for n in names]
+
+@dataclass(frozen=True)
+class _Observe(Step[Available]):
+    names: tuple[str, ...]
+
+    def of(self, block: Block) -> Available:
+        parts = [_column(block.columns[n], block.weight) for n in self.names]
         weight, mean, rest, scatter = (np.array(part) for part in zip(*parts, strict=True))
         return Available(Spread(weight, mean[:, None], rest[:, None], scatter[:, None, None]))
-
-    return rows.fold(step, threads=threads).spread
 
 
 def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, float, float]:
@@ -56,12 +60,13 @@ def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, fl
     total = float(w.sum())
     if not total > 0:
         return 0.0, 0.0, 0.0, 0.0
+    # Sums rather than dot products, for which the BLAS starts threads of its own: ours and theirs would wait for each other.
     with np.errstate(over="ignore", invalid="ignore"):
         share = w / total
-        mean = float(share @ x)
+        mean = float((share * x).sum())
         off = x - mean
-        rest = float(share @ off)
-        return total, mean, rest, float((w * off) @ off) - total * rest * rest
+        rest = float((share * off).sum())
+        return total, mean, rest, float((w * off * off).sum()) - total * rest * rest
 
 
 @dataclass(frozen=True)

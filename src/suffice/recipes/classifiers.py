@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.encode import missing_code
 from suffice.engines.engine import Block as Batch
@@ -33,6 +34,7 @@ PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
 
 
+@one_blas_thread
 def naive_bayes(
     data: Any,
     target: str,

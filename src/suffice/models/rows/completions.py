@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-from suffice.inference.completions import best, fill_by_draws, fill_each, fill_together, picked
+from suffice.inference.fill import best, fill_by_draws, fill_each, fill_together, picked
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, keys_of
 from suffice.models.regressions import is_open, quantiles, reduced

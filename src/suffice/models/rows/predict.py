@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, nearest
-from suffice.inference.completions import best
+from suffice.inference.fill import best
 from suffice.inference.sampling import FEW
 from suffice.models.no_formula import NoFormula
 from suffice.models.rows.draws import Posterior
