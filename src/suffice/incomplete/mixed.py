@@ -22,7 +22,7 @@ from suffice.engines.parallel import in_order, tree_sum
 from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.completed_rows import Batch, ImpossibleRow, ObservedRows, batches, completed, counted, observed_moments
-from suffice.incomplete.components import Expectation, Theta
+from suffice.incomplete.components import Expectation, Shown, Theta
 from suffice.incomplete.moments import weighted_moments
 from suffice.incomplete.normal import Cases, expected_moments
 from suffice.incomplete.patterns import Array, Component, Key, NodeFamily, PatternFinder, distinct
@@ -39,14 +39,11 @@ WORTH_THREADS = 2**16
 
 
 class ReducedRows(NamedTuple):
-    """Counts and moments of complete families, how often states are shown, rows and moments of components, empty rows."""
+    """What rows show as a whole, and of components their rows, or moments where these say all."""
 
-    counts: Array
-    moments: dict[str, Groups]
-    states: dict[str, Array]
+    shown: Shown
     rows: dict[Key, ObservedRows]
     cases: dict[Key, Cases]
-    n_empty: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +77,8 @@ class ReduceMixed(Step[ReducedRows]):
             elif self.hold:
                 kept[key] = rows
         states = {n: _shown(block, n, v.n_states) for n, v in self._finite.items()}
-        return ReducedRows(counts, moments, states, kept, cases, int(missing.all(axis=0).sum()))
+        shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
+        return ReducedRows(shown, kept, cases)
 
     @property
     def _finite(self) -> dict[str, Finite]:
@@ -176,7 +174,6 @@ class MixedComponents:
     data: Data
     step: ReduceMixed
     reduced: ReducedRows
-    weight: float
     constant: float
     threads: int | None
 
@@ -188,23 +185,11 @@ class MixedComponents:
         held = 16.0 * data.n_rows * (len(units.scale) + 2) <= HELD
         step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
         constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
-        return cls(data, step, data.fold(step, threads=threads), data.weight, constant, threads)
+        return cls(data, step, data.fold(step, threads=threads), constant, threads)
 
     @property
-    def n_empty(self) -> int:
-        return self.reduced.n_empty
-
-    @property
-    def counts(self) -> Array:
-        return self.reduced.counts
-
-    @property
-    def moments(self) -> Mapping[str, Groups]:
-        return self.reduced.moments
-
-    @property
-    def states(self) -> Mapping[str, Array]:
-        return self.reduced.states
+    def shown(self) -> Shown:
+        return self.reduced.shown
 
     @cached_property
     def _batches(self) -> list[Batch]:
@@ -236,18 +221,19 @@ class MixedComponents:
 
     def _complete(self, theta: Theta) -> Expectation:
         """What complete families count, and their ln p."""
-        logs = self.constant + log_likelihood(self.counts, theta.cells)
+        nodes, shown = self.step.finder.nodes, self.shown
+        logs = self.constant + log_likelihood(shown.counts, theta.cells)
         if logs == -np.inf:
             raise ImpossibleRow(0)
-        normal = {n: g for n, g in self.moments.items() if self.step.finder.nodes[n].normal}
-        logs += sum(theta.others[n].log_likelihood(scaled_moments(self.step.finder.nodes[n], g)) for n, g in normal.items())
-        return Expectation(logs, self.counts, normal, {})
+        normal = {n: g for n, g in shown.moments.items() if nodes[n].normal}
+        logs += sum(theta.others[n].log_likelihood(scaled_moments(nodes[n], g)) for n, g in normal.items())
+        return Expectation(logs, shown.counts, normal, {})
 
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""
         if not self.step.hold:
             raise FitError("batches= cannot be used here: the rows do not fit into memory; leave it out")
-        nothing = self.reduced._replace(counts=np.zeros_like(self.counts), moments={}, cases={})
+        nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
         result = []
         for i in range(n):
             some = {key: rows.take(slice(i, None, n)) for key, rows in self.reduced.rows.items()}

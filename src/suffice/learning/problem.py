@@ -106,13 +106,14 @@ class ParameterProblem:
         else:
             refuse_unanswerable(task.rows.missing, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
-        counts = [Counts((v,), components.states[v.name]) for v in finite if v.name in components.states]
-        shown = Statistics([*counts, *moments_by_column(spread, seen)], components.weight)
-        prior = None if task.prior is None else task.prior.bind(task.variables, shown)
+        shown = components.shown
+        counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
+        known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
+        prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = _said(nodes, prior)
         _refuse_constants(nodes, units, spread, said, task.ties)
-        if components.n_empty:
-            note(f"{components.n_empty:,} rows have no observed cell: they say nothing, and are kept")
+        if shown.n_empty:
+            note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         return cls(task, nodes, tables, units, components, prior, said, units)
 
     @property
@@ -137,7 +138,7 @@ class ParameterProblem:
     @property
     def weight(self) -> float:
         """The weight of all rows together."""
-        return self.components.weight
+        return self.components.shown.weight
 
     @cached_property
     def scaled(self) -> ParameterProblem:
