@@ -31,7 +31,7 @@ CELLS = 2**17
 """A block has at most so many rows, and so many completions: by measurement large enough, and they stay in the cache."""
 
 
-class ImpossibleRow(FitError):
+class NoProbability(FitError):
     """A row has no probability under the parameters; `row` is its place in its block."""
 
     def __init__(self, row: int) -> None:
@@ -126,7 +126,7 @@ def _posterior(log_weight: Array, rows: ObservedRows) -> tuple[float, Array]:
     """ln p of all rows together, and the weights of their completions, by log-sum-exp."""
     top = log_weight.max(axis=0)
     if not (top > -np.inf).all():
-        raise ImpossibleRow(int(rows.row[~(top > -np.inf)].min()))
+        raise NoProbability(int(rows.row[~(top > -np.inf)].min()))
     weight: Array = np.exp(log_weight - top)
     sums = weight.sum(axis=0)
     logs = float(rows.weight @ (top + np.log(sums)))

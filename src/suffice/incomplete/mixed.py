@@ -21,11 +21,12 @@ from suffice.engines.grouping import Groups
 from suffice.engines.parallel import in_order, tree_sum
 from suffice.errors import FitError
 from suffice.families.family import flat_index
-from suffice.incomplete.completed_rows import Batch, ImpossibleRow, ObservedRows, batches, completed, counted, observed_moments
+from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
 from suffice.incomplete.components import Expectation, Shown, Theta
 from suffice.incomplete.moments import weighted_moments
+from suffice.incomplete.nodes import NodeFamily
 from suffice.incomplete.normal import Cases, expected_moments
-from suffice.incomplete.patterns import Array, Component, Key, NodeFamily, PatternFinder, distinct
+from suffice.incomplete.patterns import Array, Component, Key, PatternFinder, distinct
 from suffice.incomplete.tables import FlatTables, log_likelihood
 from suffice.incomplete.units import Units
 from suffice.statistics import Moments
@@ -154,7 +155,7 @@ class _FirstImpossible(Step[dict[int, int]]):
             for batch in () if component.by_moments else batches(component, rows):
                 try:
                     completed(batch, self.theta, self.step.units)
-                except ImpossibleRow as impossible:
+                except NoProbability as impossible:
                     lost[impossible.row] = True
         lost &= block.weights > 0
         return {block.number: int(np.argmax(lost))} if lost.any() else {}
@@ -202,7 +203,7 @@ class MixedComponents:
     def expected(self, theta: Theta) -> Expectation:
         try:
             return self._expected(theta)
-        except ImpossibleRow:
+        except NoProbability:
             first = self.data.fold(_FirstImpossible(self.step, theta), threads=self.threads)
             place = self.data.place(number := min(first), first[number])
             raise FitError(
@@ -224,7 +225,7 @@ class MixedComponents:
         nodes, shown = self.step.finder.nodes, self.shown
         logs = self.constant + log_likelihood(shown.counts, theta.cells)
         if logs == -np.inf:
-            raise ImpossibleRow(0)
+            raise NoProbability(0)
         normal = {n: g for n, g in shown.moments.items() if nodes[n].normal}
         logs += sum(theta.others[n].log_likelihood(scaled_moments(nodes[n], g)) for n, g in normal.items())
         return Expectation(logs, shown.counts, normal, {})

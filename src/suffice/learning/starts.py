@@ -21,7 +21,7 @@ from suffice.errors import listed, note
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mean
 from suffice.incomplete.components import Theta
-from suffice.incomplete.patterns import NodeFamily
+from suffice.incomplete.nodes import NodeFamily
 from suffice.incomplete.tables import Array
 from suffice.incomplete.units import Units
 from suffice.learning.objective import normal_of
