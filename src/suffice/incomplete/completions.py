@@ -38,7 +38,7 @@ DRAWS = 2_000
 """Draws from the posterior of a larger one."""
 
 MANY = 32
-"""Completions above which the marginals of pairs are held."""
+"""FiniteCompletions above which the marginals of pairs are held."""
 
 ROOM = 2**21
 """Combinations whose room is taken at once."""
@@ -122,7 +122,7 @@ def factors_at(network: Network, members: set[int], row: npt.NDArray[Any]) -> li
     return result
 
 
-class Completions(NamedTuple):
+class FiniteCompletions(NamedTuple):
     """The components of some rows, as `suffice.kernels.expectations` takes them; none, where none are given."""
 
     codes: Small
@@ -152,7 +152,7 @@ class Completions(NamedTuple):
     pair: Floats = NO_FLOATS
 
     @staticmethod
-    def of(network: Network, rows: FiniteRows, seed: int, watch: Watch) -> Completions:
+    def of(network: Network, rows: FiniteRows, seed: int, watch: Watch) -> FiniteCompletions:
         """What the rows may have been under a network; `watch` is called on the way."""
         owner, variables = (a.astype(np.int32) for a in np.nonzero(rows.codes.T < 0))
         linked = _linked(network)
@@ -171,7 +171,7 @@ class Completions(NamedTuple):
         marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, lists, watch)
         component = inverse[label].astype(np.int32)
         cells = (component, position, begin[some.start[component] + position], marginal)
-        return Completions._make((codes, rows.weights, *cells, *lists, *pairs))
+        return FiniteCompletions._make((codes, rows.weights, *cells, *lists, *pairs))
 
 
 def _linked(network: Network) -> npt.NDArray[np.uint8]:
