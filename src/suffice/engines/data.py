@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.blocks import layout_of
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, Step, added, step_of
 from suffice.engines.gather import Gather, Plan
+from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
 from suffice.errors import DataError, listed, nearest
@@ -154,6 +157,7 @@ class Data:
         seen = self.engine.seen()
         return all(n in seen and seen[n].variable == v for n, v in variables.items())
 
+    @one_blas_thread
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The tables and moments asked for, all in one pass over the rows."""
         wanted = tuple(requests)
@@ -163,11 +167,12 @@ class Data:
         variables = self.engine.variables(names)
         layout = layout_of({n: code_type(v.n_states) if isinstance(v, Finite) else np.dtype(float) for n, v in variables.items()})
         step = Gather(Plan.of(wanted, variables, layout, self.engine.n_rows), self.weighted)
-        workers = step.threads(threads)
+        workers = n_threads(threads)
         step.check_size(workers)
         total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
         return Statistics(step.entries(total), self.weight)
 
+    @one_blas_thread
     def fold(self, step: Step[T] | Callable[[Block], T], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of a step over blocks of rows: arrays, or tuples or dicts of them, or whatever has a plus.
 
@@ -214,10 +219,12 @@ class Data:
         raise DataError("the rows cannot be told apart")
 
     def of_rows(self, rows: Rows) -> Data:
-        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is."""
+        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
+        the place of a row is where it came from."""
         from suffice.engines.local import held
 
-        return Data(held(self.engine.variables(self.columns), [rows.block]), self.columns)
+        place = partial(_place, self.engine, rows.at)
+        return Data(held(self.engine.variables(self.columns), [rows.block], place=place), self.columns)
 
     def resample(self, seed: Any) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
@@ -312,3 +319,7 @@ class Data:
     @property
     def _read(self) -> bool:
         return set(self.columns) <= set(self.engine.seen())
+
+
+def _place(engine: Engine, at: npt.NDArray[np.int64], row: int) -> str:
+    return engine.place(*at[row].tolist())

@@ -126,6 +126,12 @@ class Step(Generic[T]):
         """The summand of a block."""
         raise NotImplementedError
 
+    @property
+    def runs(self) -> int:
+        """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough
+        for their sums not to matter."""
+        return 16
+
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         """The sum over a run of blocks, which adds to those of other runs."""
         total: Sum[T] = Sum()

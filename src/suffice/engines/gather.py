@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from suffice.engines.blocks import Buffers, Layout
 from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, log_base, moments_of, table_of, whole_moments
-from suffice.engines.parallel import n_threads
+from suffice.engines.grouping import Groups, Table, add_tables, grouped, log_base, moments_of, table_of, whole_moments
 from suffice.engines.progress import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
@@ -97,7 +96,7 @@ class Partial:
         if self.sparse is None or other.sparse is None or self.moments is None or other.moments is None:
             return Partial(cells, self.sparse or other.sparse, self.moments or other.moments)
         sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
-        return Partial(cells, sparse, [add_groups(a, b) for a, b in zip(self.moments, other.moments, strict=True)])
+        return Partial(cells, sparse, [a + b for a, b in zip(self.moments, other.moments, strict=True)])
 
 
 Entry = Counts | Moments
@@ -125,11 +124,6 @@ class Gather(Step[Partial]):
     def entries(self, total: Partial) -> list[Entry]:
         """What was asked for, from the sum over all blocks."""
         return _entries(self.plan, total)
-
-    def threads(self, asked: int | None) -> int:
-        """How many threads are of use. Products of matrices have their own, and ours beside them only get in their way."""
-        plan = self.plan
-        return 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(asked)
 
     def check_size(self, workers: int) -> None:
         """Refuse tables that would not fit, while their size is still only a number."""

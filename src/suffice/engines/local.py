@@ -27,9 +27,6 @@ from suffice.variables import Variable
 
 T = TypeVar("T")
 
-RUNS = 16
-"""Runs of blocks for each thread: enough to share the work evenly, few enough for their sums not to matter."""
-
 STREAMED = 4
 """Blocks in a run where it is not known how many there are."""
 
@@ -99,7 +96,7 @@ class Local:
                 refuse_missing({n: self.store.read[n].n_missing for n in names}, self.store.n_rows or 0)
             n_blocks = -(-(self.store.n_rows or 0) // ROWS)
             workers = min(n_threads(threads), max(1, n_blocks))
-            runs = [self._run(names, a, b) for a, b in ranges(n_blocks, max(1, n_blocks // (RUNS * workers)))]
+            runs = [self._run(names, a, b) for a, b in ranges(n_blocks, max(1, n_blocks // (step.runs * workers)))]
             total = _summed(step, iter(runs), workers, what, len(runs))
         else:
             with readable(), closing(passing.blocks(complete)) as blocks:
@@ -155,8 +152,16 @@ class Local:
         return self.store.source.place(number * ROWS + row)
 
 
-def held(variables: Mapping[str, Variable], blocks: Sequence[Block], memory_limit: int = 2**30) -> Local:
-    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared."""
+def held(
+    variables: Mapping[str, Variable],
+    blocks: Sequence[Block],
+    memory_limit: int = 2**30,
+    place: Callable[[int], str] | None = None,
+) -> Local:
+    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared.
+
+    `place` says where a row came from.
+    """
     rows = sum(block.n_rows for block in blocks)
     size = sum(c.nbytes for block in blocks for c in block.columns.values())
     if size > max(memory_limit, 2**30):
@@ -164,7 +169,7 @@ def held(variables: Mapping[str, Variable], blocks: Sequence[Block], memory_limi
             f"a sample of {rows:,} rows takes {bytes_in_words(size)} in memory, and the limit is {bytes_in_words(memory_limit)}"
         )
     read = {n: _read(v, np.concatenate([b.columns[n] for b in blocks])) for n, v in variables.items()}
-    store = Store(Encoded(read, rows), Options(dict(variables), memory_limit=memory_limit))
+    store = Store(Encoded(read, rows, place), Options(dict(variables), memory_limit=memory_limit))
     store.read = read
     if any(block.weight is not None for block in blocks):
         store.set_weights(np.concatenate([block.weights for block in blocks]))

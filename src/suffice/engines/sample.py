@@ -45,7 +45,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Keyed:
-    """Rows with a key each, increasing; `merge` is how two of them add."""
+    """Rows with a key each; the step's `kept` is how two of them add."""
 
     keys: Hashes
     rows: Rows
@@ -74,7 +74,11 @@ class Sample(Step[_Keyed]):
         return self.kept(keys[few], Rows(block.take(few), _at(block, few)))
 
     def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
-        order = np.lexsort((rows.at[:, 1], rows.at[:, 0], keys))[: self.n]
+        if len(keys) <= self.n:
+            return _Keyed(keys, rows, self)
+        order = np.flatnonzero(keys < np.partition(keys, self.n)[self.n])
+        if len(order) < self.n:  # the hash at the edge is that of several rows
+            order = np.lexsort((rows.at[:, 1], rows.at[:, 0], keys))[: self.n]
         return _Keyed(keys[order], rows.take(order), self)
 
 

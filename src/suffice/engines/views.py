@@ -157,6 +157,10 @@ class _Through(Step[T]):
     step: Step[T]
     view: View
 
+    @property
+    def runs(self) -> int:
+        return self.step.runs
+
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         return self.step(seen for block in blocks if (seen := self.view(block)).n_rows)
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import DataError, ModelError, StatisticsError
 from suffice.exponential.family import Family
 from suffice.exponential.statistic import Array, Totals, weight_of_statistic
@@ -193,6 +194,7 @@ def _spread(x: Array, w: Array) -> Spread:
     return Spread(count, mean, rest, _products(w, off) - count[:, None, None] * again[:, :, None] * again[:, None, :])
 
 
+@one_blas_thread
 def _products(w: Array, off: Array) -> Array:
     """Σ w off offᵀ of each group. The threads of a matrix product cost more than the product of few columns."""
     weighted = w[:, :, None] * off

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.errors import FitError, TooLarge, listed, note
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Cpd
@@ -380,7 +381,8 @@ def conditioned(
     except np.linalg.LinAlgError:
         some = listed([n for n, s in zip(names, shown, strict=True) if s])
         raise FitError(f"the covariance of {some} is singular under the current network: leave out what is determined") from None
-    inverse = dtrtri(root, lower=1)[0] if len(root) else root
+    with one_blas_thread:  # once more, as scipy's library may have come by the import above
+        inverse = dtrtri(root, lower=1)[0] if len(root) else root
     white = (x[:, shown] - mean[shown]) / scale[shown] @ inverse.T
     across = correlation[np.ix_(~shown, shown)] @ inverse.T
     x[:, ~shown] = white @ across.T * scale[~shown] + mean[~shown]

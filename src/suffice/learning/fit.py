@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, overload
 
+from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
@@ -25,6 +26,7 @@ from suffice.statistics import Statistics
 from suffice.variables import Finite
 
 
+@one_blas_thread
 def fit(
     dag: Any,
     data: Any,
@@ -178,6 +180,7 @@ def score(
 def score(
     dag: Any, data: Any, score: Any = ..., *, by_node: Literal[True], families: Any = ..., shared: Any = ...
 ) -> dict[str, float]: ...
+@one_blas_thread
 def score(
     dag: Any,
     data: Any,

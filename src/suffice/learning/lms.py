@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block as Batch
 from suffice.engines.scan import scan
@@ -67,6 +68,7 @@ class LmsRun(Run[Any]):
     state: State
 
 
+@one_blas_thread
 def lms(
     child: str,
     data: Any,

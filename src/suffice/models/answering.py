@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from suffice.blas import one_blas_thread
+
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -76,6 +78,7 @@ class Answering:
 
         return most_probable(_network(self), given, targets)
 
+    @one_blas_thread
     def predict_proba(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
         """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
 
@@ -90,6 +93,7 @@ class Answering:
 
         return predict_proba(_network(self), rows, target, method=method, seed=seed)
 
+    @one_blas_thread
     def predict(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
         """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
 
@@ -103,6 +107,7 @@ class Answering:
 
         return predict(_network(self), rows, target, method=method, seed=seed)
 
+    @one_blas_thread
     def impute(self, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
         """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
 

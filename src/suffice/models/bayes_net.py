@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
@@ -175,6 +176,7 @@ class BayesNet(Answering):
 
         return Compiled(self)
 
+    @one_blas_thread
     def log_prob(self, rows: Any) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
@@ -195,6 +197,7 @@ class BayesNet(Answering):
                 part += cpd.log_prob(batch.columns)
         return result
 
+    @one_blas_thread
     def log_likelihood(self, data: Any = None) -> float:
         """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
 
@@ -262,6 +265,7 @@ class BayesNet(Answering):
         rows = self.rows(data) if self._regressions and not isinstance(data, (Statistics, type(None))) else self.summary(data)
         return -self.log_likelihood(None if data is None else rows) / float(rows.weight)
 
+    @one_blas_thread
     def entropy(self) -> float:
         """H(p) in nats, exactly, through the joint of each node's finite parents.
 
@@ -273,6 +277,7 @@ class BayesNet(Answering):
 
         return entropy(self)
 
+    @one_blas_thread
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """n rows drawn from the network as an Arrow table, finite columns dictionary-encoded.
 
@@ -284,6 +289,7 @@ class BayesNet(Answering):
 
         return sample(self, n, seed)
 
+    @one_blas_thread
     def update(self, more: Any) -> BayesNet:
         """The network that all rows together give, old and new, with the same prior.
 

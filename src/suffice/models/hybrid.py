@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid, hybrid_rows
 from suffice.inference.blocks import ManyConfigurations, Trouble
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
+@one_blas_thread
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
@@ -69,6 +71,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     return _mixture(reals, found, evidence, states, Distribution(variables, probs, given=evidence.given))
 
 
+@one_blas_thread
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
     compiled = bn.compiled
@@ -88,12 +91,14 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     )
 
 
+@one_blas_thread
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
     """ln p(evidence), a density where it gives reals."""
     with _named(bn):
         return hybrid.finite_posterior(bn.compiled.hybrid, (), evidence).log_prob
 
 
+@one_blas_thread
 def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
     """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
     compiled = bn.compiled

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.encode import missing_code
 from suffice.engines.engine import Block as Batch
@@ -20,8 +21,8 @@ from suffice.errors import MissingCells
 from suffice.families import family_of
 from suffice.families.family import Estimate
 from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
+from suffice.incomplete.moments import weighted_moments
 from suffice.learning.fit import fit
-from suffice.learning.weighted import weighted_moments
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
@@ -33,6 +34,7 @@ PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
 
 
+@one_blas_thread
 def naive_bayes(
     data: Any,
     target: str,
@@ -104,7 +106,8 @@ def _shown(batch: Batch, target: Finite, feature: Variable) -> Counts | Moments:
         shape = (target.n_states, feature.n_states)
         size = checked_cells((target, feature), f"the table of {feature.name!r}")
         return Counts((target, feature), np.bincount(classes * shape[1] + cells, weight, size).astype(np.float64).reshape(shape))
-    keys, spread = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
+    groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
+    keys, spread = groups.keys, groups.spread
     counted = (feature.name,) if isinstance(feature, Count) else ()
     base = np.bincount(classes, weight * _log_factorial(cells), target.n_states)[keys, None] if counted else None
     return Moments((target,), (feature.name,), keys, spread.weight, spread.mean, spread.scatter, counted=counted, log_base=base)  # type: ignore[arg-type]

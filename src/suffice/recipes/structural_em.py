@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
@@ -40,6 +41,7 @@ STARTS = 5
 """Starts where there are hidden variables: one with all links from the hidden to the observed ones, others with some of them."""
 
 
+@one_blas_thread
 def structural_em(
     data: Any,
     hidden: Any = (),

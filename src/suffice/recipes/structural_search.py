@@ -17,7 +17,7 @@ from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, OutOfTime, Progress
 from suffice.learning.incomplete import Task, problem_of
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import Problem as ParameterProblem
+from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.options import checked_limit
 from suffice.engines.scan import scan
@@ -49,6 +50,7 @@ def search(
     progress: bool | None = ...,
     dry_run: Literal[True],
 ) -> Plan: ...
+@one_blas_thread
 def search(
     data: Any,
     score: Any = None,

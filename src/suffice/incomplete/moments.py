@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import grouped
-from suffice.statistics.chan import Spread, merged, pooled
+from suffice.engines.grouping import Groups, grouped
+from suffice.statistics.chan import Spread, pooled
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -17,53 +17,34 @@ FEW = 16
 """Of fewer rows than this the completions are not worth a product of matrices each."""
 
 
-class Groups(NamedTuple):
-    """The weight, mean and scatter of the configurations that occur, by their flat indices."""
-
-    keys: Index
-    spread: Spread
-
-    def plus(self, other: Groups) -> Groups:
-        """The moments of the rows behind both."""
-        a, b = self, other
-        if not np.array_equal(a.keys, b.keys):
-            keys = np.union1d(a.keys, b.keys)
-            a, b = a.over(keys), b.over(keys)
-        return Groups(a.keys, merged(a.spread, b.spread))
-
-    def over(self, keys: Index) -> Groups:
-        """The same over more configurations, the new ones without weight."""
-        at = np.searchsorted(keys, self.keys)
-        parts = [np.zeros((len(keys), *part.shape[1:])) for part in self.spread]
-        for wider, part in zip(parts, self.spread, strict=True):
-            wider[at] = part
-        return Groups(keys, Spread(*parts))
-
-    def only(self, columns: list[int]) -> Groups:
-        """The moments of some of the columns."""
-        weight, mean, rest, scatter = self.spread
-        return Groups(self.keys, Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns]))
-
-    def widened(self, keys: Index, weight: Array, covariance: Array) -> Groups:
-        """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
-        scatter = self.spread.scatter.copy()
-        np.add.at(scatter, np.searchsorted(self.keys, keys), weight[..., None, None] * covariance)
-        return Groups(self.keys, self.spread._replace(scatter=scatter))
-
-
-def no_groups(n_columns: int) -> Groups:
+def no_groups(n_columns: int, n_counted: int = 0) -> Groups:
     """No configuration at all."""
     k = n_columns
-    return Groups(np.zeros(0, np.int64), Spread(np.zeros(0), np.zeros((0, k)), np.zeros((0, k)), np.zeros((0, k, k))))
+    spread = Spread(np.zeros(0), np.zeros((0, k)), np.zeros((0, k)), np.zeros((0, k, k)))
+    return Groups(np.zeros(0, np.int64), spread, np.zeros((0, n_counted)))
+
+
+def some_columns(spread: Spread, columns: list[int]) -> Spread:
+    """The moments of some of the columns."""
+    weight, mean, rest, scatter = spread
+    return Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns])
+
+
+def widened(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Groups:
+    """With the scatter of what is not known exactly: so much weight with these covariances at these configurations."""
+    scatter = groups.spread.scatter.copy()
+    np.add.at(scatter, np.searchsorted(groups.keys, keys), weight[..., None, None] * covariance)
+    return replace(groups, spread=groups.spread._replace(scatter=scatter))
 
 
 def collected(keys: Index, parts: Spread) -> Groups:
     """Groups from moments of configurations that may occur more than once."""
     found, inverse = np.unique(keys, return_inverse=True)
+    none = np.zeros((len(found), 0))
     if len(found) == len(keys):
         order = np.argsort(keys, kind="stable")
-        return Groups(found, Spread(*(part[order] for part in parts)))
-    return Groups(found, pooled(parts, inverse, len(found)))
+        return Groups(found, Spread(*(part[order] for part in parts)), none)
+    return Groups(found, pooled(parts, inverse, len(found)), none)
 
 
 def weighted_moments(index: Index, weight: Array, values: Array, n_cells: int) -> Groups:
@@ -118,4 +99,4 @@ def _scattered(flat: Index, weight: Array, values: Array, n_cells: int) -> Group
         off[i] = x - mean[group, i]
         for j in range(i + 1):
             scatter[:, i, j] = scatter[:, j, i] = np.bincount(group, weight * off[i] * off[j], g)
-    return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter))
+    return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter), np.zeros((g, 0)))

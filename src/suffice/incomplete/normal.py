@@ -12,26 +12,21 @@ Each missing number is the child of one of the nodes, so R is never singular; no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.grouping import Groups
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.learning.patterns import Component, Local, distinct
-from suffice.learning.weighted import Groups, collected
+from suffice.incomplete.components import Line
+from suffice.incomplete.moments import collected, some_columns
+from suffice.incomplete.patterns import Component, Member, distinct
 from suffice.statistics.chan import Spread, pooled
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
-
-
-class Line(NamedTuple):
-    """A normal node's parameters by configuration: intercept (q,), coefficients (q, parents), variance (q,)."""
-
-    intercept: Array
-    coefficients: Array
-    variance: Array
 
 
 class Conditional(NamedTuple):
@@ -83,13 +78,14 @@ def _solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
     )
 
 
-class Cases(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Cases:
     """Rows of a component without finite unknowns, summed up: the moments of its observed numbers by its observed codes."""
 
     codes: npt.NDArray[Any]
     spread: Spread
 
-    def plus(self, other: Cases) -> Cases:
+    def __add__(self, other: Cases) -> Cases:
         codes = np.concatenate([self.codes, other.codes], axis=1)
         parts = Spread(*(np.concatenate([a, b]) for a, b in zip(self.spread, other.spread, strict=True)))
         first, inverse = distinct(codes, codes.shape[1])
@@ -111,20 +107,15 @@ def expected_moments(component: Component, cases: Cases, lines: Mapping[str, Lin
     scatter[:, :p, :p] += N[:, None, None] * c.covariance
     whole = Spread(N, mean, np.zeros_like(mean), scatter)
     return log_likelihood, {
-        local.node.name: collected(index, _columns(whole, places(component, local)))
+        local.node.name: collected(index, some_columns(whole, places(component, local)))
         for local, index in zip(component.joint, indices, strict=True)
     }
 
 
-def places(component: Component, local: Local) -> list[int]:
+def places(component: Component, local: Member) -> list[int]:
     """Where the numbers of a joint node stand among the unknown and, behind them, the observed ones."""
     start = {"unknown": 0, "real": len(component.unknown)}
     return [start[kind] + i for kind, i in (local.sources[name] for name in local.node.reals)]
-
-
-def _columns(parts: Spread, columns: list[int]) -> Spread:
-    weight, mean, rest, scatter = parts
-    return Spread(weight, mean[:, columns], rest[:, columns], scatter[:, columns][:, :, columns])
 
 
 def _times(maps: Array, x: Array) -> Array:

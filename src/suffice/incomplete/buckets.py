@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.learning.component_table import Places
-from suffice.learning.layout import Array, Ints
-from suffice.learning.reduction import Reduction
+from suffice.incomplete.reduction import Places, Reduction
+from suffice.incomplete.tables import Array, Ints
 
 LIMIT = 2**28
 """Numbers that all programs together may take (1 GiB); beyond that those of some shapes at a time are made again and again,"""
@@ -23,7 +22,7 @@ WORTH = 2**18
 PARTS = 16
 
 
-class Impossible(Exception):
+class ImpossibleRecord(Exception):
     """A record has no probability under the tables."""
 
     def __init__(self, record: int) -> None:
@@ -44,27 +43,23 @@ class _Programs(NamedTuple):
 class Buckets:
     """Expected counts of the components of a reduction.
 
-    >>> from suffice.learning.layout import Layout
-    >>> from suffice.learning.reduction import reduction_of
-    >>> from suffice.engines.engine import Block as Batch
-    >>> rows = reduction_of(Layout.of([2], [(0,)]), ["x"], [Batch({"x": np.array([0, 255], np.uint8)}, None, 0)])
+    >>> from suffice.engines.engine import Block
+    >>> from suffice.incomplete.reduction import Reduce
+    >>> from suffice.incomplete.tables import FlatTables
+    >>> from suffice.variables import Finite
+    >>> x = Finite("x", ["a", "b"])
+    >>> rows = Reduce(FlatTables.of([x], [(x,)]), True).of(Block({"x": np.array([0, 255], np.uint8)})).reduction()
     >>> rows.counts, Buckets(rows).expected(np.array([0.25, 0.75]))
     (array([1., 0.]), (array([0.25, 0.75]), 0.0))
     """
 
     def __init__(self, reduction: Reduction, threads: int | None = None) -> None:
         self.reduction, self.threads = reduction, threads or os.cpu_count() or 1
-        r = reduction
-        self._starts = np.concatenate([[0], np.cumsum([2 + len(v) + len(f) for v, f in r.shapes])]).astype(np.int64)
-        flat = [np.concatenate([np.array([len(v), len(f)], np.int32), v, f]) for v, f in r.shapes]
-        self._shapes = np.concatenate([*flat, np.zeros(0, np.int32)]).astype(np.int32)
-        self._shape_at = np.concatenate([[len(r.shapes)], self._starts]).astype(np.int64)
-        self._record_at = np.concatenate([[0], r.record_at]).astype(np.int64)
-        self._first_record = np.searchsorted(r.record_shape, np.arange(len(r.shapes) + 1)).astype(np.int64)
+        self._first_record = np.searchsorted(reduction.record_shape, np.arange(reduction.n_shapes + 1)).astype(np.int64)
         self._kept: _Programs | None = None
         self._parts: list[tuple[int, int]] = []
         whole = self._made(0)
-        if whole.last == len(r.shapes):
+        if whole.last == reduction.n_shapes:
             self._kept = whole
             self._parts = self._split(whole)
 
@@ -78,7 +73,7 @@ class Buckets:
         if self._kept is not None:
             return self._run(self._kept, self._parts, tables)
         counts, log_likelihood, first = np.zeros(len(tables)), 0.0, 0
-        while first < len(self.reduction.shapes):
+        while first < self.reduction.n_shapes:
             some = self._made(first)
             more, logs = self._run(some, self._split(some), tables)
             counts += more
@@ -90,7 +85,7 @@ class Buckets:
         from suffice.kernels.bucket_trees import expect
 
         r = self.reduction
-        records = (r.records, self._record_at, r.record_shape, r.multiplicity, programs.at, programs.pool)
+        records = (r.records, r.record_at, r.record_shape, r.multiplicity, programs.at, programs.pool)
 
         def run(part: tuple[int, int]) -> tuple[Array, float, int]:
             counts, logs = np.zeros(len(tables)), np.zeros(1)
@@ -104,7 +99,7 @@ class Buckets:
             results = [run(part) for part in parts]
         for _, _, impossible in results:
             if impossible >= 0:
-                raise Impossible(impossible)
+                raise ImpossibleRecord(impossible)
         counts = np.zeros(len(tables))
         for more, _, _ in results:
             counts += more
@@ -115,7 +110,7 @@ class Buckets:
         first, last = int(self._first_record[programs.first]), int(self._first_record[programs.last])
         length = np.diff(programs.at[programs.first : programs.last + 1])
         cost = np.cumsum(np.concatenate([[0], length[self.reduction.record_shape[first:last] - programs.first]]))
-        n = int(min(PARTS, max(1, cost[-1] // WORTH), max(1, 2**27 // max(1, self.reduction.layout.n_cells))))
+        n = int(min(PARTS, max(1, cost[-1] // WORTH), max(1, 2**27 // max(1, self.reduction.tables.n_cells))))
         ends = first + np.searchsorted(cost, cost[-1] * np.arange(1, n) / n)
         bounds = [first, *ends.tolist(), last]
         return [(a, b) for a, b in pairwise(bounds) if b > a]
@@ -124,20 +119,20 @@ class Buckets:
         """The programs of as many shapes from `first` on as the limit allows, of one at least."""
         from suffice.kernels.bucket_trees import compile_shapes
 
-        la, n_shapes = self.reduction.layout, len(self.reduction.shapes)
+        r, la = self.reduction, self.reduction.tables
+        n_shapes, starts = r.n_shapes, r.shape_at[1:-1]
         pool = np.empty(2**14, np.int32)
         at = np.zeros(n_shapes + 1, np.int64)
-        most = max((len(v) for v, _ in self.reduction.shapes), default=1)
-        families = max((len(f) for _, f in self.reduction.shapes), default=1)
+        most, families = (int(r.shapes[starts + i].max(initial=1)) for i in (0, 1))
         scratch = 4 * (families + most + 1) + 4 * most + 2 * (len(la.scopes) + most * most) + 16
         work, weight, linked = np.empty(scratch, np.int64), np.empty(most), np.empty(most * most, np.uint8)
-        number, need, done = np.full(la.n_variables, -1, np.int64), np.zeros(1), first
-        shapes = (self._shapes, self._shape_at, la.sizes, la.scope_start, la.scopes, la.strides)
+        number, need, done = np.full(len(la.sizes), -1, np.int64), np.zeros(1), first
+        shapes = (r.shapes, r.shape_at, la.sizes, la.scope_start, la.scopes, la.strides)
         while True:
             done = compile_shapes(done, n_shapes, *shapes, number, pool, at, work, weight, linked, need)
             if done == n_shapes:
                 break
-            wanted = int(at[done]) + need[0]
+            wanted = int(at[done]) + need[0] + 2.0  # products by their logs may come out a little short
             if done > first and wanted > LIMIT:
                 break
             if wanted > LARGEST:
@@ -150,7 +145,7 @@ class Buckets:
         return _Programs(first, done, at, pool[: at[done]], room)
 
     def _too_large(self, shape: int, need: float) -> TooLarge:
-        variables = self.reduction.shapes[shape][0].tolist()
+        variables = self.reduction.shape(shape)[0].tolist()
         return TooLarge(
             f"rows in which these {len(variables)} connected variables are missing together need a table of some "
             f"{bytes_in_words(8.0 * need)}, beyond what exact inference may take"

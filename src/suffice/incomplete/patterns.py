@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block
+from suffice.engines.views import is_missing
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families import family_of
 from suffice.families.categorical import Categorical
 from suffice.families.gaussian import LinearGaussian
-from suffice.learning.incomplete import Task
+from suffice.graphs import Dag
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Count, Finite, Variable
 
@@ -36,22 +36,16 @@ MAX_STATES = 2**16
 """A component of more joint states than this is refused: they are all enumerated."""
 
 
-class Kind(Enum):
-    """How a node takes part: by a table, by a normal distribution, or by what it says of completed rows."""
-
-    TABLE = "table"
-    NORMAL = "normal"
-    OTHER = "other"
-
-
 @dataclass(frozen=True, eq=False)
-class Node:
-    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`."""
+class NodeFamily:
+    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`.
+
+    It takes part by a table, by a normal distribution, or by what its family says of completed rows.
+    """
 
     child: Variable
     parents: tuple[Variable, ...]
     family: Any
-    kind: Kind
     finite: tuple[Finite, ...]
     reals: tuple[str, ...]
 
@@ -63,7 +57,20 @@ class Node:
     def members(self) -> tuple[Variable, ...]:
         return (*self.parents, self.child)
 
-    @property
+    @cached_property
+    def by_table(self) -> bool:
+        return isinstance(self.family, Categorical)
+
+    @cached_property
+    def normal(self) -> bool:
+        return isinstance(self.family, LinearGaussian)
+
+    @cached_property
+    def by_rows(self) -> bool:
+        """Whether it is neither a table nor normal: it says what it needs of completed rows."""
+        return not self.by_table and not self.normal
+
+    @cached_property
     def iterative(self) -> bool:
         return bool(getattr(self.family, "iterative", False))
 
@@ -71,7 +78,7 @@ class Node:
     def counted(self) -> tuple[str, ...]:
         """The counts of which the sum of ln x! belongs to the statistic."""
         counts = {v.name for v in self.members if isinstance(v, Count)}
-        return tuple(r for r in self.reals if r in counts) if self.kind is Kind.OTHER else ()
+        return tuple(r for r in self.reals if r in counts) if self.by_rows else ()
 
     @cached_property
     def strides(self) -> dict[str, int]:
@@ -84,28 +91,26 @@ class Node:
         return checked_cells(self.finite, f"the table of {self.name!r}")
 
 
-def nodes_of(task: Task) -> dict[str, Node]:
-    """The nodes of a task's graph with their families."""
-    return {name: _node(task, name) for name in task.variables}
-
-
-def _node(task: Task, name: str) -> Node:
-    child, parents = task.variables[name], tuple(task.variables[p] for p in task.dag.parents(name))
-    family = task.families.get(name) or family_of(child, parents)
-    normal, table = isinstance(family, LinearGaussian), isinstance(family, Categorical)
-    kind = Kind.NORMAL if normal else Kind.TABLE if table else Kind.OTHER
-    if getattr(family, "iterative", False):
-        return Node(child, parents, family, kind, (), ())
-    request = family.needs(child, parents)
-    finite = tuple(v for n in request.finite if isinstance(v := task.variables[n], Finite))
-    return Node(child, parents, family, kind, finite, request.real)
+def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:
+    """The nodes of a graph with their families: those named, or the ones of their types."""
+    result = {}
+    for name, child in variables.items():
+        parents = tuple(variables[p] for p in dag.parents(name))
+        family = families.get(name) or family_of(child, parents)
+        finite: tuple[Finite, ...] = ()
+        reals: tuple[str, ...] = ()
+        if not getattr(family, "iterative", False):
+            request = family.needs(child, parents)
+            finite, reals = tuple(v for n in request.finite if isinstance(v := variables[n], Finite)), request.real
+        result[name] = NodeFamily(child, parents, family, finite, reals)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class Member:
     """A node within a component: its missing states are the axes `axes` of the component's, the rest of it is observed."""
 
-    node: Node
+    node: NodeFamily
     axes: tuple[int, ...]
     shape: tuple[int, ...]
     offsets: Index
@@ -142,10 +147,10 @@ class Component:
     unknown: tuple[str, ...]
     codes: tuple[str, ...]
     reals: tuple[str, ...]
-    tables: tuple[Local, ...]
-    lines: tuple[Local, ...]
-    joint: tuple[Local, ...]
-    others: tuple[Local, ...]
+    tables: tuple[Member, ...]
+    lines: tuple[Member, ...]
+    joint: tuple[Member, ...]
+    others: tuple[Member, ...]
     mergeable: bool
 
     @cached_property
@@ -167,12 +172,12 @@ class Component:
         return not self.states and bool(self.unknown)
 
     @cached_property
-    def pools(self) -> tuple[tuple[Local, ...], ...]:
+    def pools(self) -> tuple[tuple[Member, ...], ...]:
         """The `lines` whose moments are best taken together: those within the same configurations, if they share columns."""
-        groups: dict[tuple[str, ...], list[Local]] = {}
+        groups: dict[tuple[str, ...], list[Member]] = {}
         for local in self.lines:
             groups.setdefault(tuple(v.name for v in local.node.finite), []).append(local)
-        result: list[tuple[Local, ...]] = []
+        result: list[tuple[Member, ...]] = []
         for group in groups.values():
             width = len({c for local in group for c in local.columns})
             apart = sum(len(local.columns) ** 2 for local in group)
@@ -180,7 +185,7 @@ class Component:
         return tuple(result)
 
     @staticmethod
-    def of(missing: Missing, nodes: Iterable[Node]) -> Component:
+    def of(missing: Missing, nodes: Iterable[NodeFamily]) -> Component:
         """The component of these variables, given the nodes that touch it. A missing number that is nobody's parent and not
         normal is summed out: whatever it was, its probabilities sum to one."""
         touched = [n for n in nodes if not _barren(n, missing)]
@@ -198,25 +203,27 @@ class Component:
         codes = tuple(n for n, v in sorted(members.items()) if n not in missing and isinstance(v, Finite))
         reals = tuple(n for n, v in sorted(members.items()) if n not in missing and not isinstance(v, Finite))
         local = [_local(n, states, unknown, codes, reals) for n in touched]
-        normal = [x for x in local if x.node.kind is Kind.NORMAL]
+        normal = [x for x in local if x.node.normal]
         return Component(
             states,
             unknown,
             codes,
             reals,
-            tuple(x for x in local if x.node.kind is Kind.TABLE),
+            tuple(x for x in local if x.node.by_table),
             tuple(x for x in normal if not any(kind == "unknown" for kind, _ in x.sources.values())),
             tuple(x for x in normal if any(kind == "unknown" for kind, _ in x.sources.values())),
-            tuple(x for x in local if x.node.kind is Kind.OTHER),
+            tuple(x for x in local if x.node.by_rows),
             all(isinstance(members[r], Count) for r in reals),
         )
 
 
-def _barren(node: Node, missing: Missing) -> bool:
-    return node.kind is Kind.OTHER and node.name in missing and not isinstance(node.child, Finite)
+def _barren(node: NodeFamily, missing: Missing) -> bool:
+    return node.by_rows and node.name in missing and not isinstance(node.child, Finite)
 
 
-def _local(node: Node, states: Sequence[Finite], unknown: Sequence[str], codes: Sequence[str], reals: Sequence[str]) -> Local:
+def _local(
+    node: NodeFamily, states: Sequence[Finite], unknown: Sequence[str], codes: Sequence[str], reals: Sequence[str]
+) -> Member:
     names = {v.name for v in node.members}
     axes = tuple(i for i, v in enumerate(states) if v.name in names)
     digits = digits_of([states[i].n_states for i in axes])
@@ -228,7 +235,7 @@ def _local(node: Node, states: Sequence[Finite], unknown: Sequence[str], codes: 
     shape = tuple(v.n_states if i in axes else 1 for i, v in enumerate(states))
     observed = tuple((codes.index(v.name), node.strides[v.name]) for v in node.finite if v.name in codes)
     columns = tuple(reals.index(r) for r in node.reals if r in reals)
-    return Local(node, axes, shape, offsets, observed, columns, sources)
+    return Member(node, axes, shape, offsets, observed, columns, sources)
 
 
 def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
@@ -241,18 +248,26 @@ def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
     return np.indices(tuple(shape)).reshape(len(shape), math.prod(shape))
 
 
-class Patterns:
+class PatternFinder:
     """Finds the components of rows; each is worked out once."""
 
-    def __init__(self, nodes: Mapping[str, Node], columns: Sequence[str]) -> None:
+    def __init__(self, nodes: Mapping[str, NodeFamily], columns: Sequence[str]) -> None:
         self.nodes, self.columns = nodes, tuple(columns)
         self.hidden = frozenset(n for n in nodes if n not in self.columns)
         self._keys: dict[bytes, tuple[Missing, ...]] = {}
         self._components: dict[Key, Component] = {}
 
-    def missing(self, batch: Batch) -> npt.NDArray[np.bool_]:
+    def missing(self, block: Block) -> npt.NDArray[np.bool_]:
         """Which cells are missing: one row per column."""
-        return np.array([_missing(batch.columns[n]) for n in self.columns]).reshape(len(self.columns), -1)
+        return np.array([is_missing(block.columns[n]) for n in self.columns]).reshape(len(self.columns), -1)
+
+    def seen(self, node: NodeFamily, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp] | None:
+        """The rows that have every cell of a node's family; None if there are none."""
+        names = [v.name for v in node.members]
+        if any(n in self.hidden for n in names):
+            return None
+        some = np.flatnonzero(~missing[[self.columns.index(n) for n in names]].any(axis=0))
+        return some if len(some) else None
 
     def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
@@ -284,7 +299,7 @@ class Patterns:
         return self._keys[pattern]
 
 
-def connected(missing: Missing, nodes: Iterable[Node]) -> tuple[Missing, ...]:
+def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:
     """The missing variables in sets that share families, directly or through one another."""
     sets: dict[str, set[str]] = {n: {n} for n in missing}
     for node in nodes:
@@ -297,20 +312,13 @@ def connected(missing: Missing, nodes: Iterable[Node]) -> tuple[Missing, ...]:
     return tuple(sorted({frozenset(s) for s in sets.values()}, key=sorted))
 
 
-def _missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if column.dtype.kind == "f":
-        return np.asarray(np.isnan(column))
-    return np.asarray(column == np.iinfo(column.dtype).max)
-
-
-def refuse_unanswerable(task: Task, nodes: Mapping[str, Node]) -> None:
+def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
     """Refuse missing numbers in families that are not normal: there is no closed form to sum them out."""
-    missing = task.rows.missing
     for node in nodes.values():
-        for v in node.members if node.kind is Kind.OTHER else ():
+        for v in node.members if node.by_rows else ():
             if isinstance(v, Finite) or not missing.get(v.name):
                 continue
-            if v.name == node.name and not task.dag.children(v.name):
+            if v.name == node.name and not dag.children(v.name):
                 continue
             raise FitError(
                 f"cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "

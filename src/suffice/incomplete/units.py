@@ -15,39 +15,35 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block, Step
+from suffice.engines.grouping import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.regression import too_large
-from suffice.learning.weighted import Groups
-from suffice.statistics import Moments, Statistics
-from suffice.statistics.chan import Spread, merged, shifted
+from suffice.incomplete.moments import no_groups
+from suffice.statistics import Moments
+from suffice.statistics.chan import Spread, shifted
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
 
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Available:
-    """The observed cells of each of some real columns: weight, mean and scatter, a column as a group of its own."""
+@dataclass(frozen=True, eq=False)
+class _Columns(Step[Groups]):
+    """The weight, mean and scatter of the observed cells of each of some columns, a column as a group of its own."""
 
-    spread: Spread
+    names: tuple[str, ...]
 
-    def __add__(self, other: Available) -> Available:
-        return Available(merged(self.spread, other.spread))
-
-
-def available(rows: Data, names: tuple[str, ...], threads: int | None = None) -> Spread:
-    """The weight, mean and scatter of the observed cells of each column."""
-    if not names:
-        return Spread(np.zeros(0), np.zeros((0, 1)), np.zeros((0, 1)), np.zeros((0, 1, 1)))
-
-    def step(batch: Batch) -> Available:
-        parts = [_column(batch.columns[n], batch.weight) for n in names]
+    def of(self, block: Block) -> Groups:
+        parts = [_column(block.columns[n], block.weight) for n in self.names]
         weight, mean, rest, scatter = (np.array(part) for part in zip(*parts, strict=True))
-        return Available(Spread(weight, mean[:, None], rest[:, None], scatter[:, None, None]))
+        spread = Spread(weight, mean[:, None], rest[:, None], scatter[:, None, None])
+        return Groups(np.arange(len(self.names)), spread, np.zeros((len(self.names), 0)))
 
-    return rows.fold(step, threads=threads).spread
+
+def observed_cells(rows: Data, names: tuple[str, ...], threads: int | None = None) -> Spread:
+    """The weight, mean and scatter of the observed cells of each column."""
+    return rows.fold(_Columns(names), threads=threads).spread if names else no_groups(1).spread
 
 
 def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, float, float]:
@@ -56,12 +52,13 @@ def _column(x: npt.NDArray[Any], weight: Array | None) -> tuple[float, float, fl
     total = float(w.sum())
     if not total > 0:
         return 0.0, 0.0, 0.0, 0.0
+    # Sums rather than dot products, for which the BLAS starts threads of its own: ours and theirs would wait for each other.
     with np.errstate(over="ignore", invalid="ignore"):
         share = w / total
-        mean = float(share @ x)
+        mean = float((share * x).sum())
         off = x - mean
-        rest = float(share @ off)
-        return total, mean, rest, float((w * off) @ off) - total * rest * rest
+        rest = float((share * off).sum())
+        return total, mean, rest, float((w * off * off).sum()) - total * rest * rest
 
 
 @dataclass(frozen=True)
@@ -125,10 +122,6 @@ class Units:
         L[0, 1:-1] = -y * centre / scale
         return L
 
-    def counts(self, name: str) -> bool:
-        """Whether a column holds counts, which are never scaled."""
-        return name in self.counted
-
     def inward(self, name: str, x: Array) -> Array:
         return np.asarray((x - self.centre[name]) / self.scale[name])
 
@@ -174,25 +167,23 @@ class Units:
         scatter = moments.scatter / scale[:, None] / scale
         return Moments(moments.variables, moments.reals, moments.keys, moments.count, mean, scatter, moments.df, inside)
 
-    def outward_moments(self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups, counted: Any = ()) -> Moments:
-        """Moments of the columns as they are; `groups` may have sums of ln x! of the `counted` columns behind the others."""
-        k = len(reals)
+    def outward_moments(self, finite: tuple[Finite, ...], reals: tuple[str, ...], groups: Groups) -> Moments:
+        """Moments of the columns as they are."""
         centre, scale = (np.array([part[r] for r in reals]) for part in (self.centre, self.scale))
         weight, mean, _, scatter = groups.spread
         far = np.repeat(centre[None, :], len(weight), axis=0)
-        whole, rest = shifted(far, np.zeros_like(far), mean[:, :k] * scale)
-        own = scatter[:, :k, :k] * scale[:, None] * scale
-        base = mean[:, k:] * weight[:, None] if mean.shape[1] > k else None
-        return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, tuple(counted), base)  # type: ignore[arg-type]
+        whole, rest = shifted(far, np.zeros_like(far), mean * scale)
+        own = scatter * scale[:, None] * scale
+        counted = tuple(r for r in reals if r in self.counted)
+        base = groups.log_base if groups.log_base.shape[1] else None
+        return Moments(finite, reals, groups.keys, weight, whole, own, None, None, rest, counted, base)  # type: ignore[arg-type]
 
 
-def seen_of(spread: Spread, variables: Mapping[str, Variable], weight: float) -> Statistics:
+def moments_by_column(spread: Spread, variables: Mapping[str, Variable]) -> list[Moments]:
     """What a prior takes its defaults from: the mean and variance of the observed cells of each real column."""
-    names = [n for n, v in variables.items() if not isinstance(v, Finite)]
     entries = []
-    for i, n in enumerate(names):
-        parts = (frozen(np.array(part[i : i + 1])) for part in spread)
-        count, mean, rest, scatter = parts
+    for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
+        count, mean, rest, scatter = (frozen(np.array(part[i : i + 1])) for part in spread)
         counted = (n,) if isinstance(variables[n], Count) else ()
         entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, rest=rest, counted=counted))  # type: ignore[arg-type]
-    return Statistics(entries, weight)
+    return entries
