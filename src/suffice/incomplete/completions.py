@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.views import is_missing
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd
+from suffice.incomplete.reduction import coded
 from suffice.inference.network import Network
 from suffice.variables import Finite
 
@@ -92,12 +92,7 @@ class FiniteRows(NamedTuple):
 
 def codes_of(columns: Mapping[str, npt.NDArray[Any]], variables: Sequence[Finite], n_rows: int) -> Small:
     """States by number, [variable, row], −1 where they are missing or the variable is hidden."""
-    codes = np.full((len(variables), n_rows), -1, np.int32)
-    for row, v in zip(codes, variables, strict=True):
-        if v.name in columns:
-            row[:] = columns[v.name]
-            row[is_missing(columns[v.name])] = -1
-    return codes
+    return np.ascontiguousarray(coded(columns, [v.name for v in variables], n_rows).T)
 
 
 def network_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Network:
