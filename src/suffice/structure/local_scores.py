@@ -25,7 +25,7 @@ from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.incomplete.expectations import Expected
+    from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
@@ -72,7 +72,7 @@ class LocalScores:
 
     def __init__(
         self,
-        data: Data | Statistics | Expected,
+        data: Data | Statistics | ExpectedStatistics,
         variables: Sequence[Variable],
         score: Any,
         *,
@@ -147,7 +147,7 @@ def toggled(parents: Parents, other: int) -> Parents:
 
 
 def _source(
-    data: Data | Statistics | Expected,
+    data: Data | Statistics | ExpectedStatistics,
     variables: tuple[Variable, ...],
     score: Any,
     threads: int | None,
