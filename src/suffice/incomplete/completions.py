@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.views import is_missing
+from suffice.engines.engine import is_missing
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd

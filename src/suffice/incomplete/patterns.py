@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block
-from suffice.engines.views import is_missing
+from suffice.engines.engine import Block, is_missing
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families import family_of
 from suffice.families.categorical import Categorical

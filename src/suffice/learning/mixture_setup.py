@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
-from suffice.engines.views import is_missing
+from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, note
 from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior
