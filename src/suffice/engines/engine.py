@@ -61,7 +61,8 @@ class Block:
     def take(self, rows: Any) -> Block:
         """Some of the rows, by their places in the block or by a mask."""
         weight = None if self.weight is None else self.weight[rows]
-        return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number)
+        kept = {n: c.take(np.arange(len(c))[rows]) for n, c in self.kept.items()}
+        return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number, kept)
 
 
 def is_missing(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -218,6 +219,9 @@ class Engine(Protocol):
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         """What columns are; they are read only if that must be inferred."""
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
 
     def schema(self, names: Sequence[str]) -> Known:
         """All that is known of columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,11 +17,11 @@ from suffice.engines.memory import Held
 from suffice.engines.options import Options
 from suffice.engines.parallel import in_order, n_threads
 from suffice.engines.progress import watched
-from suffice.engines.reading import Read, encoder_for, passed
+from suffice.engines.reading import Read, encoder_for
 from suffice.engines.resample import Encoded
-from suffice.engines.sources import readable
+from suffice.engines.sources import Kind, readable
 from suffice.engines.store import Store
-from suffice.engines.stream import stream
+from suffice.engines.stream import Stream, stream
 from suffice.engines.views import as_declared
 from suffice.errors import DataError, MissingCells, TooLarge, bytes_in_words, listed
 from suffice.variables import Variable
@@ -63,6 +64,9 @@ class Local:
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         return self.store.variables(names)
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(n for n in names if self.store.source.kind(n) is Kind.CELLS)
 
     def schema(self, names: Sequence[str]) -> Known:
         store = self.store
@@ -124,24 +128,17 @@ class Local:
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
         if keep or not all(n in self.store.read for n in names):
-            return map(step, self._streamed(names, keep, what))
-        self.store.require(names)
+            return self._streamed(step, names, keep, what)
         numbers = range(self._n_blocks)
         return (step(self._block(names, number)) for number in watched(numbers, what, len(numbers)))
 
-    def _streamed(self, names: Sequence[str], keep: Sequence[str], what: str) -> Iterator[Block]:
+    def _streamed(self, step: Callable[[Block], T], names: Sequence[str], keep: Sequence[str], what: str) -> Iterator[T]:
         """The rows on their way; nothing of them is kept. Columns whose type must be inferred are read before."""
         store = self.store
-        known = store.variables(names)
-        other = Store(store.source, Options({**store.options.declared, **known}, missing=store.options.missing))
-        encoders = {n: encoder_for(n, store.source, other.options) for n in names}
-        number = 0
-        with readable(), closing(passed(store.source, encoders, keep or ([] if encoders else self.names[:1]), what)) as parts:
-            for chunks, batch, n_rows in parts:
-                for first, last in ranges(n_rows, ROWS):
-                    columns = {n: chunk[first:last] for n, chunk in chunks.items()}
-                    yield Block(columns, None, number, {n: batch[n][first:last] for n in keep})
-                    number += 1
+        known = replace(store.options, declared={**store.options.declared, **store.variables(names)})
+        passing = Stream(store, {n: encoder_for(n, store.source, known) for n in names})
+        with readable(), closing(passing.rows(keep, what)) as blocks:
+            yield from map(step, blocks)
 
     @property
     def ordered(self) -> bool:

@@ -231,6 +231,9 @@ class Partitions:
         self._look([n for n in names if n not in self._seen])
         return {n: self._seen[n].variable for n in names}
 
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset()
+
     def schema(self, names: Sequence[str]) -> Known:
         variables = self.variables(names)
         size = self._size

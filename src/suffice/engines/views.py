@@ -8,7 +8,7 @@ from the rows of each block (`Tally`), so that sizes are right for all rows toge
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,8 +125,7 @@ class Part:
 
 def reweighted(block: Block, weight: Floats) -> Block:
     """The rows of a block that have weight, with this weight."""
-    some = np.flatnonzero(weight)
-    return Block({n: c[some] for n, c in block.columns.items()}, weight[some], block.number)
+    return replace(block, weight=weight).take(np.flatnonzero(weight))
 
 
 def whole_weights(sizes: Iterable[Size]) -> bool:
@@ -201,6 +200,9 @@ class Viewed:
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         return {n: as_declared(v) for n, v in self.engine.variables(names).items()}
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return self.engine.untyped(names)
 
     def schema(self, names: Sequence[str]) -> Known:
         names = tuple(names)

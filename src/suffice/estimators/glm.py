@@ -13,7 +13,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.engines.scan import scan
+from suffice.engines.scan import rows_of
 from suffice.errors import DataError, FitError, listed
 from suffice.estimators.classifier import NetworkClassifier
 from suffice.estimators.columns import Target, features, hinted, rows
@@ -118,7 +118,8 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         columns = features(self, X, reset=False).columns
         cpd = self.network_[self.target]
         with hinted():
-            parts = list(scan(columns, cpd.parent_variables).map(_Means(cpd)))
+            rows = rows_of(columns).with_variables({v.name: v for v in cpd.parent_variables})
+            parts = list(rows.take([v.name for v in cpd.parent_variables]).map(Means(cpd)))
         return np.concatenate([np.zeros(0), *parts])
 
 
@@ -133,7 +134,9 @@ def _numbers(y: Any, name: str) -> npt.NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Means:
+class Means:
+    """The step that gives E[y | row] of each row."""
+
     cpd: Any
 
     def __call__(self, block: Block) -> npt.NDArray[np.float64]:

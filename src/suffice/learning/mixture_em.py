@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.engines.data import Data, added
-from suffice.engines.encode import missing_code
 from suffice.engines.engine import Block, Step
 from suffice.errors import DataError
 from suffice.families.family import Array, Estimate
@@ -87,8 +86,7 @@ class Classes:
             memory = [part.scored(p, block, rows, log_probs) for part, p in zip(self.parts, self.prepared, strict=True)]
             if self.label is not None:
                 own = block.columns[self.label][rows]
-                other = (own != missing_code(own.dtype)) & (np.arange(len(log_probs))[:, None] != own)
-                log_probs[other] = -np.inf
+                log_probs[(own < len(log_probs)) & (np.arange(len(log_probs))[:, None] != own)] = -np.inf
             yield rows, log_probs, memory
 
 

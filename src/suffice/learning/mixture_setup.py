@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.engine import Block, Step
 from suffice.errors import DataError, FitError, TooLarge, listed, note
 from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior
@@ -53,8 +53,9 @@ class _Survey(Step[tuple[int, float]]):
     counts: tuple[str, ...]
 
     def of(self, block: Block) -> tuple[int, float]:
-        empty = np.logical_and.reduce([is_missing(c) for c in block.columns.values()])
-        return int(empty.sum()), float(sum((log_factorials(block.columns[n]) * block.weights).sum() for n in self.counts))
+        lost = [np.isnan(c) if c.dtype.kind == "f" else c == np.iinfo(c.dtype).max for c in block.columns.values()]
+        base = sum(float((log_factorials(block.columns[n]) * block.weights).sum()) for n in self.counts)
+        return int(np.logical_and.reduce(lost).sum()), float(base)
 
 
 class Table(NamedTuple):

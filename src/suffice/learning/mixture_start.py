@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block
-from suffice.engines.views import Tally
+from suffice.engines.engine import Block, Step
 from suffice.families.family import Array
 from suffice.learning.mixture_em import Mixture, Parameters
 from suffice.variables import Count, Finite, Variable
@@ -74,6 +73,14 @@ class Nearest:
         return np.asarray(SOFT / k + (1.0 - SOFT) * (which == np.arange(k)[:, None]))
 
 
+@dataclass(frozen=True)
+class _Sizes(Step[dict[int, int]]):
+    """How many rows each block has."""
+
+    def of(self, block: Block) -> dict[int, int]:
+        return {block.number: block.n_rows}
+
+
 @dataclass(frozen=True, eq=False)
 class Responsibilities:
     """Responsibilities that are there for each row, row × class; `starts` is where the rows of each block begin."""
@@ -83,9 +90,10 @@ class Responsibilities:
 
     @classmethod
     def of(cls, values: Array, data: Data) -> Responsibilities:
-        sizes = data.fold(Tally())
+        sizes = data.fold(_Sizes())
         numbers = sorted(sizes)
-        return cls(values, dict(zip(numbers, np.cumsum([0, *(sizes[i].rows for i in numbers)]).tolist(), strict=False)))
+        ends = np.cumsum([sizes[i] for i in numbers]).tolist()
+        return cls(values, {i: end - sizes[i] for i, end in zip(numbers, ends, strict=True)})
 
     def __call__(self, block: Block) -> Array:
         start = self.starts[block.number]

@@ -89,7 +89,7 @@ class Answering:
         >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
         array([0.488711, 0.055   ])
         """
-        from suffice.models.predict import predict_proba
+        from suffice.models.rows.predict import predict_proba
 
         return predict_proba(_network(self), rows, target, method=method, seed=seed)
 
@@ -103,7 +103,7 @@ class Answering:
         >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
         ['yes', 'no']
         """
-        from suffice.models.predict import predict
+        from suffice.models.rows.predict import predict
 
         return predict(_network(self), rows, target, method=method, seed=seed)
 
@@ -120,7 +120,7 @@ class Answering:
         >>> [frame["bronc"] for frame in sf.load("asia").impute({"dysp": ["yes"], "bronc": [None]}, draws=3)]
         [['no'], ['yes'], ['yes']]
         """
-        from suffice.models.predict import impute
+        from suffice.models.rows.impute import impute
 
         return impute(_network(self), rows, joint=joint, draws=draws, seed=seed)
 

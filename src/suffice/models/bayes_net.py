@@ -184,18 +184,9 @@ class BayesNet(Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        hides = self._hides_columns(rows)
-        data = scan(rows) if hides else self.rows(rows)
-        if hides or any(data.missing.values()):
-            from suffice.models.observed import observed_log_prob
+        from suffice.models.rows.log_prob import log_prob_in_rows, observed_log_prob
 
-            return observed_log_prob(self, data)
-        result = np.zeros(data.n_rows)
-        for batch in data.batches():
-            part = result[batch.start : batch.start + batch.n_rows]
-            for cpd in self._cpds.values():
-                part += cpd.log_prob(batch.columns)
-        return result
+        return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
 
     @one_blas_thread
     def log_likelihood(self, data: Any = None) -> float:
@@ -204,7 +195,7 @@ class BayesNet(Answering):
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
         if data is not None and self._hides_columns(data):
-            from suffice.models.observed import observed_log_likelihood
+            from suffice.models.rows.log_prob import observed_log_likelihood
 
             return observed_log_likelihood(self, data)
         if self._regressions and not isinstance(data, Statistics):
@@ -212,7 +203,7 @@ class BayesNet(Answering):
         try:
             statistics = self.summary(data)
         except MissingCells:
-            from suffice.models.observed import observed_log_likelihood
+            from suffice.models.rows.log_prob import observed_log_likelihood
 
             return observed_log_likelihood(self, data)
         return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
@@ -224,19 +215,10 @@ class BayesNet(Answering):
 
     def _log_likelihood_of_rows(self, rows: Any) -> float:
         """Σ ln p(row), row by row."""
-        if any(rows.missing.values()):
-            from suffice.models.observed import observed_log_likelihood
+        from suffice.models.rows.log_prob import LogLikelihood
 
-            return observed_log_likelihood(self, rows)
-
-        def step(batch: Any) -> float:
-            each = sum(cpd.log_prob(batch.columns) for cpd in self._cpds.values())
-            if batch.weight is None:
-                return float(np.sum(each))
-            with np.errstate(invalid="ignore"):  # an impossible row of weight 0 is no row
-                return float(np.where(batch.weight > 0, each * batch.weight, 0.0).sum())
-
-        return float(rows.fold(step))
+        threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
+        return float(rows.fold(LogLikelihood(self), threads=threads))
 
     def _log_likelihood_of_fit(self) -> float:
         """Σ ln p(row) over the rows that the network was fitted from, which regressions remember."""

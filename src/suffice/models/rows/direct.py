@@ -17,15 +17,14 @@ import numpy.typing as npt
 
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference.network import NONE
-from suffice.models.row_evidence import RowEvidence
+from suffice.inference.rows import RowEvidence
+from suffice.models.rows.evidence import column, is_seen
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 CELLS = 2**21
 """Rows are worked on in parts of at most about this many probabilities."""
@@ -51,7 +50,7 @@ def direct_rows(bn: BayesNet, target: str, seen: RowEvidence) -> Flags:
         if name == target:
             needed[name] = result | True
             continue
-        there = _seen(bn, name, seen)
+        there = is_seen(bn, name, seen)
         needed[name] = np.logical_or.reduce([there, *below])
         result &= there | ~needed[name]
     return result
@@ -68,10 +67,10 @@ def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
 def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     n, n_states = len(seen.codes), bn.compiled.variables[target].n_states
     logs = np.zeros((n_states, n))
-    columns = {name: _column(bn, name, seen) for name in bn}
+    columns = {name: column(bn, name, seen) for name in bn}
     # Finite nodes first: where they leave a state of the target no probability, numbers need no parameters.
     for name in sorted(bn, key=lambda name: name not in bn.compiled.index):
-        rows = np.arange(n) if name == target else np.flatnonzero(_seen(bn, name, seen))
+        rows = np.arange(n) if name == target else np.flatnonzero(is_seen(bn, name, seen))
         family = (name, *bn[name].parents)
         for k in range(n_states) if target in family else (None,):
             possible = rows[(logs.max(axis=0) if k is None else logs[k])[rows] > -np.inf]
@@ -100,17 +99,3 @@ def _normalised(logs: Array) -> Array:
     with np.errstate(invalid="ignore"):  # −inf less −inf: an impossible row
         probs = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(probs / probs.sum(axis=1, keepdims=True))
-
-
-def _seen(bn: BayesNet, name: str, seen: RowEvidence) -> Flags:
-    compiled = bn.compiled
-    if name in compiled.index:
-        return np.asarray(seen.codes[:, compiled.index[name]] != NONE)
-    return ~np.isnan(seen.reals[:, compiled.real_index[name]])
-
-
-def _column(bn: BayesNet, name: str, seen: RowEvidence) -> Any:
-    compiled = bn.compiled
-    if name in compiled.index:
-        return seen.codes[:, compiled.index[name]].astype(np.int64)
-    return np.ascontiguousarray(seen.reals[:, compiled.real_index[name]])

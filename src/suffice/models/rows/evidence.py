@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.encode import missing_code
-from suffice.engines.passing import Passed
+from suffice.engines.engine import Block
 from suffice.errors import DataError, listed, nearest, note
 from suffice.inference.network import NONE
+from suffice.inference.rows import RowEvidence
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[Any]
-"""Whole numbers of 32 bits."""
+Flags = npt.NDArray[np.bool_]
+
+__all__ = ["RowEvidence", "column", "is_seen", "present", "row_evidence"]
 
 
-@dataclass(frozen=True)
-class RowEvidence:
-    """What some rows observe: a line per row and a column per finite variable (−1: not observed) or real one (NaN)."""
-
-    codes: Codes
-    reals: Array
-
-    def take(self, rows: npt.NDArray[np.int64]) -> RowEvidence:
-        """Some of the rows."""
-        return RowEvidence(self.codes[rows], self.reals[rows])
-
-
-def row_evidence(bn: BayesNet, block: Passed) -> RowEvidence:
+def row_evidence(bn: BayesNet, block: Block) -> RowEvidence:
     """Encoded rows by the numbers that a network's variables have; columns that are not there are not observed."""
     compiled = bn.compiled
     codes = np.full((block.n_rows, len(compiled.finite)), NONE, np.int32)
@@ -48,6 +36,22 @@ def row_evidence(bn: BayesNet, block: Passed) -> RowEvidence:
         else:
             reals[:, compiled.real_index[name]] = cells
     return RowEvidence(codes, reals)
+
+
+def is_seen(bn: BayesNet, name: str, rows: RowEvidence) -> Flags:
+    """The rows in which a node is observed."""
+    compiled = bn.compiled
+    if name in compiled.index:
+        return np.asarray(rows.codes[:, compiled.index[name]] != NONE)
+    return ~np.isnan(rows.reals[:, compiled.real_index[name]])
+
+
+def column(bn: BayesNet, name: str, rows: RowEvidence) -> npt.NDArray[Any]:
+    """The cells of a node."""
+    compiled = bn.compiled
+    if name in compiled.index:
+        return rows.codes[:, compiled.index[name]].astype(np.int64)
+    return np.ascontiguousarray(rows.reals[:, compiled.real_index[name]])
 
 
 def present(bn: BayesNet, columns: Sequence[str]) -> Mapping[str, Variable]:

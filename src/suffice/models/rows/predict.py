@@ -7,20 +7,26 @@ cannot occur together under the network has none: NaN, and one note says how man
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.passing import Passing, passing
+from suffice.engines.data import Data
+from suffice.engines.engine import Block
+from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, nearest
-from suffice.models.impute import impute
-from suffice.models.no_formula import NoFormula, advising
-from suffice.models.row_draws import RowDraws, rows_without_formula
-from suffice.models.row_evidence import RowEvidence, present, row_evidence
-from suffice.models.row_frames import checked_size, like
-from suffice.models.row_posteriors import MOMENTS, Impossible, best, row_posterior
+from suffice.inference.fill import best
+from suffice.inference.sampling import FEW
+from suffice.models.no_formula import NoFormula
+from suffice.models.rows.draws import Posterior
+from suffice.models.rows.evidence import present, row_evidence
+from suffice.models.rows.frames import checked_size, column, table
+from suffice.models.rows.posteriors import MOMENTS, Places, tell_impossible
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
@@ -28,8 +34,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 Array = npt.NDArray[np.float64]
-
-__all__ = ["Prediction", "impute", "measures", "predict", "predict_proba", "predictions"]
+Ints = npt.NDArray[np.int64]
 
 
 def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
@@ -50,10 +55,10 @@ def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWei
     array([0.8  , 0.275])
     """
     names = measures(bn, target)
-    coming = passing(rows)
-    checked_size(coming.n_rows, len(names))
-    parts = [p.measures for p in predictions(bn, coming, target, method=method, seed=seed)]
-    return like(rows).table(names, np.concatenate([*parts, np.empty((0, len(names)))]))
+    data = rows_of(rows)
+    checked_size(data.engine.n_rows, len(names))
+    parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed)]
+    return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
 
 
 def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
@@ -71,20 +76,43 @@ def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting
     """
     measures(bn, target)
     variable = bn.variables[target]
-    coming = passing(rows)
-    checked_size(coming.n_rows, 1)
-    found = predictions(bn, coming, target, method=method, seed=seed)
+    data = rows_of(rows)
+    checked_size(data.engine.n_rows, 1)
+    found = predictions(bn, data, target, method=method, seed=seed)
     if not isinstance(variable, Finite):
-        return like(rows).numbers(target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
+        return column(rows, target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
     codes = [best(p.measures) for p in found]
-    return like(rows).states(target, variable.states, np.concatenate([*codes, np.empty(0, np.int64)]))
+    return column(rows, target, np.concatenate([*codes, np.empty(0, np.int64)]), variable.states)
 
 
 class Prediction(NamedTuple):
-    """Some rows: what is known of the target (`measures`), a line per row, and columns of the rows as they came."""
+    """A block of rows: what is known of the target (`measures`), a line per row, and columns of the rows as they came."""
 
     measures: Array
-    kept: dict[str, Any]
+    kept: Mapping[str, Any]
+    number: int = 0
+    rows: Mapping[str, Ints] = MappingProxyType({})
+    """The rows of which something must be told, by what that is."""
+    refused: NoFormula | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Predict:
+    """The step that predicts a target in a block of rows, with columns to keep."""
+
+    posterior: Posterior
+    keep: tuple[str, ...]
+
+    def __call__(self, block: Block) -> Prediction:
+        answer, worth, refused = self.posterior(row_evidence(self.posterior.bn, block))
+        told = {
+            "without formula": np.isnan(worth),
+            "impossible": np.isnan(answer[:, 0]) & (worth > 0),
+            "lost": worth == 0,
+            "poor": (worth > 0) & (worth < FEW),
+        }
+        rows = {kind: np.flatnonzero(which) for kind, which in told.items()}
+        return Prediction(answer, {n: block.kept[n] for n in self.keep}, block.number, rows, refused)
 
 
 def measures(bn: BayesNet, target: Any) -> tuple[str, ...]:
@@ -104,45 +132,31 @@ def measures(bn: BayesNet, target: Any) -> tuple[str, ...]:
 
 def predictions(
     bn: BayesNet,
-    rows: Passing,
+    data: Data,
     target: str,
     keep: Sequence[str] = (),
     method: LikelihoodWeighting | None = None,
     seed: int = 0,
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
-    variables = {n: v for n, v in present(bn, rows.names).items() if n != target}
-    impossible, drawn = Impossible(), None if method is None else RowDraws(bn, target, method, seed)
-    for block in rows.blocks(variables, keep, "predicting rows"):
-        seen, lost = row_evidence(bn, block), np.zeros(block.n_rows, bool)
-        if drawn is None:
-            answer = _exact(bn, target, seen, rows, block.start)
-        else:
-            answer, lost = drawn.posterior(seen, block.start)
-        impossible.add(block.start + np.flatnonzero(np.isnan(answer[:, 0]) & ~lost))
-        yield Prediction(answer, dict(block.kept))
-    impossible.tell(rows, "there is no prediction (NaN, or a missing cell)")
-    if drawn is not None:
-        drawn.tell(rows)
+    variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
+    data = data.with_variables(variables).take(variables)
+    posterior = Posterior.of(bn, target, method, seed)
+    rows: defaultdict[str, Places] = defaultdict(Places)
+    # Rows of which no cell matters must still be counted.
+    counted = () if variables else data.engine.names[:1]
+    for found in data.map(Predict(posterior, tuple(keep)), keep=tuple(keep) or counted, what="predicting rows"):
+        for kind, which in found.rows.items():
+            rows[kind].add(found.number, which)
+        if found.refused is not None:
+            raise NoFormula(found.refused.fact, found.refused.lacking, _drawing(data, rows["without formula"], found.refused))
+        yield found
+    tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
+    posterior.tell(data, rows["lost"], rows["poor"])
 
 
-def _exact(bn: BayesNet, target: str, seen: RowEvidence, rows: Passing, start: int) -> Array:
-    """The answers of a block of rows; the refusal of one names it."""
-    try:
-        return row_posterior(bn, target, seen)
-    except NoFormula:
-        refused = np.flatnonzero(rows_without_formula(bn, target, seen))
-    with advising(lambda error: _drawing(error, _where(rows, start + refused))):
-        return row_posterior(bn, target, seen.take(refused[:1]))
-
-
-def _drawing(refused: NoFormula, where: str) -> str:
+def _drawing(data: Data, rows: Places, refused: NoFormula) -> str:
     return (
-        f"so it is in {where}: fill in {listed(refused.lacking)}, or give method=LikelihoodWeighting() to predict or "
+        f"so it is in {rows.where(data)}: fill in {listed(refused.lacking)}, or give method=LikelihoodWeighting() to predict or "
         "predict_proba, which then draw for such rows alone"
     )
-
-
-def _where(rows: Passing, refused: npt.NDArray[np.int64]) -> str:
-    first = rows.place(int(refused[0]))
-    return first if len(refused) == 1 else f"{len(refused):,} rows, first {first}"
