@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block
-from suffice.engines.views import is_missing
+from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
 from suffice.incomplete.nodes import NodeFamily
 from suffice.statistics.configurations import n_configurations, sizes
