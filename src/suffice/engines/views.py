@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.bits import BitLayout, Bits
 from suffice.engines.encode import missing_code
 from suffice.engines.engine import Block, Engine, Known, Seen, Step, Sum, View
 from suffice.errors import DataError
@@ -238,6 +239,9 @@ class Viewed:
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self.engine.hold(names, self.view if view is None else _Both(self.view, view))
+
+    def bits(self, layout: BitLayout, **how: Any) -> Bits:
+        return self.hold(layout.names).bits(layout, **how)
 
     def place(self, number: int, row: int) -> str:
         return f"row {row + 1} of those picked from block {number + 1}"

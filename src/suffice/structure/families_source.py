@@ -128,6 +128,20 @@ class FamiliesSource:
             yield batch
 
 
+class Weighed:
+    """Rows whose weights are not whole numbers: their tables, gathered for many families at once."""
+
+    def __init__(self, data: Data) -> None:
+        self.data, self.weight, self.gather = data, data.weight, data.gather
+
+    def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The tables of sets of variables one after the other, and where each begins."""
+        requests = [Request(tuple(s)) for s in sets]
+        statistics = self.gather(requests, threads=threads)
+        tables = [statistics.counts(r.finite).values.ravel() for r in requests]
+        return np.concatenate([np.zeros(0), *tables]), np.cumsum([0, *map(len, tables)])
+
+
 class ExpectedSource(FamiliesSource):
     """Scores of expected tables: `data.tables` makes many of them at once, and one table serves all families on its variables.
 
