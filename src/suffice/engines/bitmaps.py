@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bits import BitLayout, Bits, BitStep, CountStates, CountTables, Groups, Ints, ScanTables, Sets
+from suffice.engines.bits import BitLayout, Bits, BitStep, Counts, CountStates, CountTables, Groups, Ints, ScanTables, Sets
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block
@@ -44,14 +44,14 @@ class Bitmaps:
     >>> bitmaps = Bitmaps(data, list(data.schema.values()))
     >>> tables, offsets = bitmaps.full(np.array([[0, 1]], np.int32))
     >>> tables
-    array([2, 1, 0, 1])
+    array([2, 1, 0, 1], dtype=int32)
     """
 
     def __init__(
         self, data: Data, variables: Sequence[Finite], *, threads: int | None = None, memory_limit: float | None = None
     ) -> None:
         self.names = tuple(v.name for v in variables)
-        self.layout = BitLayout(self.names, tuple(v.n_states for v in variables))
+        self.layout = BitLayout(self.names, tuple(v.n_states for v in variables), wide=data.weight >= 2**31)
         self.bits: Bits = data.engine.bits(self.layout, threads=threads, memory_limit=memory_limit)
         self.sizes, self.narrow = self.layout.sizes, self.layout.narrow
         self.all_narrow = bool(self.narrow.all())
@@ -61,7 +61,7 @@ class Bitmaps:
         self.n_bits = self.n_rows * (1.0 + math.log2(max(data.weight / self.n_rows, 1.0)) / 2.0)
         self.share = self.n_rows / self.n_bits
 
-    def full(self, sets: Sets) -> tuple[Ints, Ints]:
+    def full(self, sets: Sets) -> tuple[Counts, Ints]:
         """The tables of these sets of columns, all of the same number, each in the order given: flat counts and offsets."""
         if sets.shape[1] == 1 and self.all_narrow:
             every, at = self.singles()
@@ -74,20 +74,20 @@ class Bitmaps:
             groups = Groups.of(sets, cells)
             return self._counted(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
         offsets = np.concatenate([[0], np.cumsum(cells)])
-        out = np.empty(int(offsets[-1]), np.int64)
+        tables = [np.zeros(0, np.int32)] * len(sets)
         for chosen in (by_rows, ~by_rows):
             mine, at = self.full(sets[chosen])
             for i, g in enumerate(np.flatnonzero(chosen)):
-                out[offsets[g] : offsets[g + 1]] = mine[at[i] : at[i + 1]]
-        return out, offsets
+                tables[g] = mine[at[i] : at[i + 1]]
+        return np.concatenate(tables), offsets
 
     def few(self, q: int, ext: npt.NDArray[np.int32]) -> bool:
         """Whether tables of q cells with each of some columns are so little work that one call by one thread does it best."""
-        if not self.bits.at_hand or 2 * q > FULL or not self.all_narrow:
+        if not self.bits.at_hand or 2 * q > FULL or not self.all_narrow or self.layout.wide:
             return False
         return self.workers == 1 or 0.005 * q * self.n_bits * int(self.sizes[ext].sum()) < SHARED
 
-    def extended(self, prefix: Sequence[int], ext: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+    def extended(self, prefix: Sequence[int], ext: npt.NDArray[np.int32]) -> tuple[Counts, Ints]:
         """The tables of one set of columns with each of some others: flat counts and offsets."""
         q = math.prod(int(self.sizes[v]) for v in prefix)
         offsets = np.zeros(len(ext) + 1, np.int64)
@@ -96,18 +96,18 @@ class Bitmaps:
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
         return self._counted(self._step(groups, by_rows=by_rows)), offsets
 
-    def core(self, sets: Sets) -> tuple[Ints, Ints]:
+    def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
         groups = Groups.of(sets, np.prod(self.sizes[sets] - 1, axis=1))
         return self._counted(CountTables(self.layout, groups, full=False)), groups.offsets
 
-    def singles(self) -> tuple[Ints, Ints]:
+    def singles(self) -> tuple[Counts, Ints]:
         """The number of rows of each state of each column: flat counts and offsets."""
         if not self.all_narrow:
             return self.scanned(np.arange(len(self.names), dtype=np.int32)[:, None])
         return self._counted(CountStates(self.layout)), self.layout.first
 
-    def scanned(self, sets: Sets) -> tuple[Ints, Ints]:
+    def scanned(self, sets: Sets) -> tuple[Counts, Ints]:
         """The full tables of these sets, counted row by row."""
         groups = Groups.of(sets, self.cells(sets))
         return self._counted(ScanTables(self.layout, groups)), groups.offsets
@@ -125,14 +125,14 @@ class Bitmaps:
     def _step(self, groups: Groups, *, by_rows: bool) -> BitStep:
         return ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
 
-    def _counted(self, step: BitStep) -> Ints:
+    def _counted(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""
-        n_bytes = 8.0 * step.n_cells
-        if n_bytes > 2**23 and n_bytes > available_memory() / 2:
+        n_bytes = (8.0 if self.layout.wide else 4.0) * step.n_cells
+        if n_bytes > 2**22 and n_bytes > available_memory() / 2:
             raise TooLarge(
                 f"the tables asked for need {bytes_in_words(n_bytes)}, and {bytes_in_words(available_memory())} are free"
             )
-        return self.bits.fold(step) if step.n_cells else np.zeros(0, np.int64)
+        return self.bits.fold(step) if step.n_cells else step.zeros()
 
 
 def merged(data: Data, variables: Sequence[Finite]) -> Data:

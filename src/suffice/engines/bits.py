@@ -2,7 +2,7 @@
 
 Weights are whole numbers here: how many equal rows each row stands for. Rows whose weight has the binary digit 2ᵖ are bits that
 count 2ᵖ, so that a table of counts is no more work than its rows. What steps count are whole numbers, which add up the same in any
-order, over blocks as over engines.
+order, over blocks as over machines.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Array, Block
 
 Ints = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.signedinteger[Any]]
 Sets = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 T_co = TypeVar("T_co", covariant=True)
@@ -32,7 +33,7 @@ PACKED = 6
 
 @dataclass(frozen=True)
 class BitLayout:
-    """The columns, their numbers of states, and the states up to which one has bits.
+    """The columns, their numbers of states, the states up to which one has bits, and whether counts may reach 2³¹.
 
     >>> BitLayout(("x", "y", "z"), (2, 200, 3)).first
     array([0, 2, 2, 5])
@@ -41,6 +42,7 @@ class BitLayout:
     names: tuple[str, ...]
     n_states: tuple[int, ...]
     most: int = BITS
+    wide: bool = False
 
     @cached_property
     def sizes(self) -> Ints:
@@ -110,7 +112,7 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
     parts = planes(block)
     bits = np.zeros((len(parts), int(layout.first[-1]), n_words(max((p.n for p in parts), default=0))), np.uint64)
     for plane, out in zip(parts, bits, strict=True):
-        set_plane(out, block, plane, layout)
+        set_plane(out, 0, block, plane, layout)
     return replace(code_block(block, layout), bits=bits, times=np.array([p.times for p in parts], np.int64))
 
 
@@ -121,8 +123,8 @@ def code_block(block: Block, layout: BitLayout) -> BitBlock:
     return BitBlock(np.zeros((0, 0, 0), np.uint64), nothing, columns, weight)
 
 
-def set_plane(bits: Words, block: Block, plane: Plane, layout: BitLayout) -> None:
-    """Set the bits [state, word] of some rows of a block."""
+def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLayout) -> None:
+    """Set the bits [state, word] of some rows of a block, from a word on."""
     from suffice.kernels.bitmaps import set_bits
 
     bytes_of = bits.view(np.uint8)
@@ -133,11 +135,11 @@ def set_plane(bits: Words, block: Block, plane: Plane, layout: BitLayout) -> Non
         if size <= PACKED:
             for s in range(size):
                 packed = np.packbits(codes == s, bitorder="little")
-                bytes_of[first + s, : len(packed)] = packed
+                bytes_of[first + s, 8 * word : 8 * word + len(packed)] = packed
         else:
             codes = np.ascontiguousarray(codes, np.uint8)
             codes.flags.writeable = False
-            set_bits(codes, first, bits)
+            set_bits(codes, first, word, bits)
 
 
 class BitStep:
@@ -152,15 +154,19 @@ class BitStep:
         """The length of its result."""
         raise NotImplementedError
 
-    def add(self, block: BitBlock, out: Ints) -> None:
+    def add(self, block: BitBlock, out: Counts) -> None:
         """Add a block's counts to the result."""
         raise NotImplementedError
 
-    def of(self, block: BitBlock) -> Ints:
+    def of(self, block: BitBlock) -> Counts:
         """The counts of a block."""
-        out = np.zeros(self.n_cells, np.int64)
+        out = self.zeros()
         self.add(block, out)
         return out
+
+    def zeros(self) -> Counts:
+        """The counts of no rows."""
+        return np.zeros(self.n_cells, np.int64 if self.layout.wide else np.int32)
 
     def work(self, block: BitBlock) -> float:
         """Nanoseconds that a block takes, about."""
@@ -185,7 +191,7 @@ class Bits(Protocol):
     at_hand: bool
     """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""
 
-    def fold(self, step: BitStep) -> Ints:
+    def fold(self, step: BitStep) -> Counts:
         """The sum of the step's counts over all blocks."""
 
     def at_once(self, step: Fused[T_co]) -> T_co:
@@ -202,7 +208,7 @@ class CountStates(BitStep):
     def n_cells(self) -> int:
         return int(self.layout.first[-1])
 
-    def add(self, block: BitBlock, out: Ints) -> None:
+    def add(self, block: BitBlock, out: Counts) -> None:
         from suffice.kernels.bitmaps import count_states
 
         count_states(block.bits, block.times, out)
@@ -277,7 +283,7 @@ class CountTables(_Tables):
 
     full: bool = True
 
-    def add(self, block: BitBlock, out: Ints) -> None:
+    def add(self, block: BitBlock, out: Counts) -> None:
         from suffice.kernels.bitmaps import count_groups
 
         g, layout = self.groups, self.layout
@@ -305,7 +311,7 @@ class ScanTables(_Tables):
 
     coded: ClassVar[bool] = True
 
-    def add(self, block: BitBlock, out: Ints) -> None:
+    def add(self, block: BitBlock, out: Counts) -> None:
         from suffice.kernels.bitmaps import scan_groups
 
         g = self.groups

@@ -7,6 +7,8 @@ cells are built once for all its extensions, and again only from the first varia
 A *core* table leaves the last state of every variable out: ∏(r − 1) cells instead of ∏ r. The other cells follow by
 subtraction from the tables of one variable less (`expand`). A *full* table needs no others; it leaves out only the last state
 of its extension.
+
+Counts are of 32 bits, as declared here; from 2³¹ rows on callers come with 64, and the kernels are compiled for them then.
 """
 
 from __future__ import annotations
@@ -34,17 +36,16 @@ def popcount(context: Any, word: Any) -> Any:
     return nb.uint64(nb.uint64), generate
 
 
-@kernel(nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.uint64[:, ::1]))
-def set_bits(codes: Any, first: int, bits: Any) -> None:
-    """Set the bits of one column of a block."""
-    n_words = bits.shape[1]
-    for w in range(n_words):
-        start = 64 * w
+@kernel(nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.int64, nb.uint64[:, ::1]))
+def set_bits(codes: Any, first: int, word: int, bits: Any) -> None:
+    """Set the bits of one column of a block, from a word on."""
+    for start in range(0, len(codes), 64):
+        w = word + start // 64
         for k in range(min(64, len(codes) - start)):
             bits[first + codes[start + k], w] |= np.uint64(1) << np.uint64(k)
 
 
-@kernel(nb.void(_bits, _ints, _ints))
+@kernel(nb.void(_bits, _ints, nb.int32[::1]))
 def count_states(bits: Any, times: Any, out: Any) -> None:
     """Add the rows of all blocks to the number of rows of each state."""
     n_blocks, n_states, n_words = bits.shape
@@ -57,7 +58,7 @@ def count_states(bits: Any, times: Any, out: Any) -> None:
             out[s] += n * times[b]
 
 
-@kernel(nb.void(_bits, _ints, _ints, _ints, *_groups, nb.int64, nb.int64, _ints))
+@kernel(nb.void(_bits, _ints, _ints, _ints, *_groups, nb.int64, nb.int64, nb.int32[::1]))
 def count_groups(
     bits: Any,
     times: Any,
@@ -133,7 +134,7 @@ def count_groups(
                         out[at + r] += rest * each
 
 
-@kernel(nb.void(nb.uint16[:, ::1], _ints, _ints, *_groups, _ints))
+@kernel(nb.void(nb.uint16[:, ::1], _ints, _ints, *_groups, nb.int32[::1]))
 def scan_groups(codes: Any, weight: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, offsets: Any, out: Any) -> None:
     """Add a block of rows to the full tables of the groups, row by row: for tables with many cells.
 
@@ -159,7 +160,7 @@ def scan_groups(codes: Any, weight: Any, sizes: Any, prefix: Any, ext_first: Any
                     out[at + index[i] * r + np.int64(column[i])] += 1
 
 
-@kernel(nb.void(nb.int32[:, ::1], _ints, _ints, _ints, nb.int64[:, ::1], _ints, _ints, _ints, _ints))
+@kernel(nb.void(nb.int32[:, ::1], _ints, nb.int32[::1], _ints, nb.int64[:, ::1], nb.int32[::1], _ints, nb.int32[::1], _ints))
 def expand(
     sets: Any, sizes: Any, core: Any, core_at: Any, sub: Any, smaller: Any, smaller_at: Any, out: Any, out_at: Any
 ) -> None:

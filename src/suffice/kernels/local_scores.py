@@ -19,6 +19,7 @@ from suffice.kernels import kernel
 from suffice.kernels.bitmaps import count_groups
 
 _ints = nb.int64[::1]
+_counts = nb.int32[::1]  # or of 64 bits: see `suffice.kernels.bitmaps`
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
@@ -68,7 +69,7 @@ def known_terms(alpha: Any, scale: float, out: Any) -> None:
             out[k, c] = np.int64(round(rising(alpha[k], float(c)) * scale))
 
 
-@kernel(nb.void(_ints, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints))
+@kernel(nb.void(_counts, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints))
 def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: float, out: Any) -> None:
     """The term of each set: the sum over its cells, with alpha[kind[g]] imagined rows in each; of small c known[kind[g], c]."""
     for g in range(len(at) - 1):
@@ -85,7 +86,7 @@ def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: fl
         out[g] = total
 
 
-@kernel(nb.void(_ints, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _ints, nb.float64, _ints))
+@kernel(nb.void(_counts, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _ints, nb.float64, _ints))
 def family_terms(
     tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, known: Any, scale: float, out: Any
 ) -> None:
@@ -108,7 +109,7 @@ def family_terms(
             for k in range(n):
                 rows = np.int64(0)
                 for s in range(r):
-                    c = table[(i * r + s) * n + k]
+                    c = np.int64(table[(i * r + s) * n + k])
                     if c > 0:
                         rows += c
                         total += term(c, a, known, scale)
@@ -153,7 +154,7 @@ def toggle_scores(
     at = np.zeros(n + 1, np.int64)
     for x in range(n):
         at[x + 1] = at[x] + q * r * sizes[ext[x]]
-    tables = np.zeros(at[n], np.int64)
+    tables = np.zeros(at[n], np.int32)
     ends = np.zeros(2, np.int64)
     ends[1] = n
     count_groups(bits, times, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
@@ -166,7 +167,7 @@ def toggle_scores(
         added[x] = values[x] / scale - price * (r - 1.0) * (q * inner[x])
     if len(taken) == 0:
         return
-    whole = np.zeros(q * r, np.int64)
+    whole = np.zeros(q * r, np.int32)
     extent = inner[0]
     for c in range(q * r):
         for s in range(extent):
@@ -175,7 +176,7 @@ def toggle_scores(
     for k in range(m):
         e = sizes[prefix[0, k]]
         high = q // (low * e) * r
-        table = np.zeros(low * high, np.int64)
+        table = np.zeros(low * high, np.int32)
         for a in range(low):
             for s in range(e):
                 for b in range(high):

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bitmaps import TABLES, Bitmaps
-from suffice.engines.bits import BitBlock, BitLayout
+from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
 from suffice.structure.families_source import FamiliesSource
 from suffice.structure.lattice import Ints, Level, Sets, lattice
@@ -93,7 +93,7 @@ class FiniteSource:
         self.sizes = self.bitmaps.sizes
         self.weight = data.weight
         self.kind, self.alpha, self.price = form
-        self.room = int(np.clip((memory_limit or 2.0**32) / 32, 2**16, 16 * TABLES))  # cells for which a scan is made
+        self.room = int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
         n = max(self.weight, 2.0)
         # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
@@ -141,13 +141,13 @@ class FiniteSource:
         added = self._of_tables(tables, at, np.full(len(new), q), r, sizes[new]) - self.price * (r - 1.0) * (q * sizes[new])
         # Without one of the parents: the same table, summed over it.
         whole = tables[: at[1]].reshape(*sizes[list(prefix)], -1).sum(-1)
-        smaller = [whole.sum(k).ravel() for k in range(m if less else 0)] or [np.zeros(0, np.int64)]
+        smaller = [whole.sum(k, dtype=tables.dtype).ravel() for k in range(m if less else 0)] or [tables[:0]]
         fewer = np.array([q // int(sizes[p]) for p in prefix[:-1]] if less else [], np.int64)
         starts = np.cumsum([0, *map(len, smaller)])[: len(fewer) + 1]
         taken = self._of_tables(np.concatenate(smaller), starts, fewer, r, np.ones(len(fewer), np.int64))
         return added, taken - self.price * (r - 1.0) * fewer
 
-    def _of_tables(self, tables: Ints, at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
+    def _of_tables(self, tables: Counts, at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
         """The likelihoods or evidences of a child from tables [outer, child, inner]."""
         from suffice.kernels.local_scores import family_terms
 
@@ -241,7 +241,7 @@ class FiniteSource:
             g = which[part]
             values[g] = self._counted(level.sets[g])
         which = np.flatnonzero(~by_rows)
-        kept: list[Ints] = []
+        kept: list[Counts] = []
         for part in self._parts(level.sets[which]):
             self.watch()
             g = which[part]
@@ -252,14 +252,14 @@ class FiniteSource:
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
-        return values, np.concatenate(kept) if kept else np.zeros(0, np.int64), np.concatenate([[0], np.cumsum(cells)])
+        return values, np.concatenate(kept) if kept else np.zeros(0, np.int32), np.concatenate([[0], np.cumsum(cells)])
 
-    def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Ints, Ints]:
+    def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand
 
         core, core_at = self.bitmaps.core(sets)
         at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
-        full = np.empty(int(at[-1]), np.int64)
+        full = np.empty(int(at[-1]), core.dtype)
 
         def job(low: int, high: int) -> None:
             expand(sets[low:high], self.sizes, core, core_at[low:], sub[low:high], tables, offsets, full, at[low:])
@@ -267,7 +267,7 @@ class FiniteSource:
         self._split(job, len(sets), len(full))
         return full, at
 
-    def _terms(self, sets: Sets, tables: Ints, at: Ints) -> Ints:
+    def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
         from suffice.kernels.local_scores import family_terms, set_terms
 
