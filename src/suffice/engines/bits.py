@@ -1,15 +1,15 @@
 """Bits: rows of finite columns as one bit a row and state, and the steps that count many small tables from them.
 
 Weights are whole numbers here: how many equal rows each row stands for. Rows whose weight has the binary digit 2ᵖ are bits that
-count 2ᵖ, so that a table of counts is no more work than its rows. What steps count are whole numbers, which add up the same in any
-order, over blocks as over machines.
+count 2ᵖ, so that a table of counts is no more work than its rows. Counts add up the same in any order, over blocks as over
+machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -70,7 +70,7 @@ class BitBlock:
     bits: Words
     times: Ints
     columns: Sequence[Array] | Array = ()
-    weight: Ints = field(default_factory=partial(np.zeros, 0, np.int64))
+    weight: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @cached_property
     def codes(self) -> npt.NDArray[np.uint16]:
@@ -302,7 +302,7 @@ class CountTables(_Tables):
         return np.asarray(np.prod(self._kept, axis=1) * extensions)
 
     def work(self, block: BitBlock) -> float:
-        return float(self.cost.sum()) * 0.3 * len(block.bits) * block.bits.shape[2]
+        return float(self.cost.sum() * 0.3 * len(block.bits) * block.bits.shape[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +322,7 @@ class ScanTables(_Tables):
 
     @property
     def cost(self) -> Ints:
-        return np.diff(self.groups.ext_first) + self.groups.prefix.shape[1]
+        return np.asarray(np.diff(self.groups.ext_first) + self.groups.prefix.shape[1])
 
     def work(self, block: BitBlock) -> float:
         return float(self.cost.sum()) * len(block.columns[0])

@@ -24,7 +24,7 @@ from suffice.engines.progress import watched
 T = TypeVar("T")
 
 WORDS = 512
-"""Words of a bitmap in one block, which has two blocks of rows: the bitmaps of a table's cells then stay in the nearest caches."""
+"""Words of a bitmap in one block, of two blocks of rows: the bitmaps of a table's cells then stay in the nearest caches."""
 
 SHARED = 2e6
 """Nanoseconds of work from which on threads share it."""

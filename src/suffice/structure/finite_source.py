@@ -69,9 +69,7 @@ class Toggles:
 
         added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
         prefix = np.array([self.prefix], np.int32)
-        toggle_scores(
-            block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, *self.form, added, taken
-        )
+        toggle_scores(block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, *self.form, added, taken)
         return added, taken
 
 

@@ -183,7 +183,7 @@ def _tasks(task: Any, n: int, judge: Judge) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False)
 class TableTests:
-    """log p of pairs[owner[i]] given sets[i], counted and tested in one call: after a test that separates, a pair has no other."""
+    """log p of pairs[owner[i]] given sets[i], counted and tested in one call, which leaves a pair once a set separates it."""
 
     layout: BitLayout
     logs: Array
