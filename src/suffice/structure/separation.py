@@ -95,7 +95,7 @@ class Questions:
         """Some of the pairs."""
         return Questions(self.pairs[start:stop], self.which[start:stop], self.always[start:stop], self.first, self.pool)
 
-    def batches(self, k: int, done: npt.NDArray[np.bool_], size: int) -> Iterator[tuple[Ints, Ints]]:
+    def tests(self, k: int, done: npt.NDArray[np.bool_], size: int) -> Iterator[tuple[Ints, Ints]]:
         """The pairs, and the set of k members, of each test, up to `size` at a time; what is done by then is left out."""
         from suffice.kernels.independence import subsets
 
@@ -129,7 +129,7 @@ def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress
         part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
         found: dict[int, tuple[Parents, float]] = {}
         top, n = np.full(stop - start, -np.inf), 0
-        for owner, sets in part.batches(k, done, judge.batch):
+        for owner, sets in part.tests(k, done, judge.batch):
             log_p = judge.log_p(part.pairs, owner, sets, enough)
             np.fmax.at(top, owner, log_p)
             n += len(log_p) - int(np.isnan(log_p).sum())
@@ -156,7 +156,7 @@ def census(judge: Judge, questions: Questions, most: int, alpha: float, n: int, 
         part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
         seen, tested = Counter[tuple[int, int]](), 0
         for k in range(most + 1):
-            for owner, sets in part.batches(k, done, judge.batch):
+            for owner, sets in part.tests(k, done, judge.batch):
                 log_p = judge.log_p(part.pairs, owner, sets, np.inf)
                 hits = log_p > np.log(alpha)
                 pairs = owner[hits].astype(np.int64)
