@@ -3,13 +3,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint reference bench clean
+.PHONY: demo test test-bounds lint reference bench clean
 
 demo: $(READY)          ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
 
 test: $(READY) lint     ## set up and run everything that must hold
 	$(BIN)/pytest
+
+# A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
+# do, for most reach a kernel by some way; but the one that compiles all kernels twice over, to see what the cache keeps, says
+# nothing about indices. Checked code must not meet other code in one cache, so it has its own.
+test-bounds: $(READY)   ## run the tests with every index of every kernel checked
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(BIN)/pytest \
+		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -30,4 +37,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .numba_bounds

@@ -76,14 +76,12 @@ def single(x: Any, kind: Kind, start: Any) -> float:
 
 def main() -> None:
     x, means = drawn()
-    data = sf.scan({f"x{j}": x[:, j] for j in range(N_COLUMNS)})
+    data, few = (sf.scan({f"x{j}": x[:n, j] for j in range(N_COLUMNS)}) for n in (N_ROWS, 200_000))
     print(f"{N_COLUMNS} columns, {N_CLASSES} classes")
     for kind in WORDS:
         ours, theirs = start_of(kind, means)
-        if kind != Full():  # theirs takes minutes
-            rows, table = 200_000, data.pick(np.arange(200_000))
-        else:
-            rows, table = N_ROWS, data
+        table = data if kind == Full() else few  # of the others theirs takes minutes
+        rows = table.n_rows
         runs = [mixture(table, N_CLASSES, kind, start=ours, tol=0, max_iter=N_ITERATIONS) for _ in range(REPEATS)]
         each = [(r.trace[-1].seconds - r.trace[0].seconds) / (N_ITERATIONS - 1) for r in runs]
         seconds, log_likelihood = peer(x[:rows], kind, theirs)

@@ -11,9 +11,9 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 import suffice as sf
 from suffice.families.logistic import Logistic
-from suffice.models.direct_posteriors import applies, direct_rows
-from suffice.models.row_evidence import RowEvidence
-from suffice.models.row_posteriors import _inferred, row_posterior
+from suffice.models.rows.direct import applies, direct_rows
+from suffice.models.rows.evidence import RowEvidence
+from suffice.models.rows.posteriors import _inferred, row_posterior
 from suffice.recipes.classifiers import naive_bayes
 from suffice.recipes.discriminant import discriminant
 from suffice.recipes.discriminant_em import from_incomplete

@@ -706,3 +706,22 @@ def test_notes_come_from_the_line_of_the_user() -> None:
     with ThreadPoolExecutor(1) as pool, pytest.warns(SufficeNote, match="from a thread") as caught:
         pool.submit(note, "from a thread").result()
     assert Path(caught[0].filename).name == "test_data.py"
+
+
+def test_a_lazy_frame_has_a_size_and_comes_in_batches() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.LazyFrame({"a": ["x", "y", None] * 1000, "v": np.arange(3000.0)})
+    data = scan(frame, memory_limit=0)
+    assert data.known.missing == {"a": 1000, "v": 0}
+    assert data.engine.store.source.n_bytes(["a", "v"]) == 9 * 3000
+    assert data.take(["v"]).gather([Request((), ("v",))]).moments((), ["v"]).mean[0, 0] == pytest.approx(1499.5)
+
+
+def test_a_spark_frame_is_refused_rather_than_collected() -> None:
+    from suffice.engines.frames import Lazy
+
+    class Spark:
+        implementation = "Implementation.PYSPARK"
+
+    with pytest.raises(DataError, match="a Spark frame cannot be read yet: write it to Parquet"):
+        Lazy(Spark())

@@ -20,10 +20,9 @@ from suffice.families.family import Mean, Mode
 from suffice.families.logistic import Logistic
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Gamma
-from suffice.learning import hybrid
-from suffice.learning.hybrid import Collapsed, HybridProblem
 from suffice.learning.incomplete import problem_of, task_of
-from suffice.learning.problem import Problem
+from suffice.learning.objective import Collapsed
+from suffice.learning.problem import ParameterProblem
 from tests.hybrid_oracles import parts, probability, random_hybrid
 
 Row = dict[str, Any]
@@ -43,13 +42,13 @@ def table(rows: list[Row], variables: Mapping[str, Any], weights: Any = None) ->
     return sf.scan(columns, variables={n: variables[n] for n in columns}, weights=weights)
 
 
-def problem_for(bn: sf.BayesNet, rows: list[Row], weights: Any = None, **options: Any) -> Problem:
+def problem_for(bn: sf.BayesNet, rows: list[Row], weights: Any = None, **options: Any) -> ParameterProblem:
     data = table(rows, bn.variables, weights)
     hidden = [v for n, v in bn.variables.items() if n not in data.columns]
-    return HybridProblem.of(task_of(bn.dag, data, hidden=hidden, **options))
+    return ParameterProblem.of(task_of(bn.dag, data, hidden=hidden, **options))
 
 
-def climbed(problem: Problem, theta: Any, n: int) -> tuple[Any, list[float]]:
+def climbed(problem: ParameterProblem, theta: Any, n: int) -> tuple[Any, list[float]]:
     trace = []
     for _ in range(n):
         expected = problem.expected(theta)
@@ -86,7 +85,7 @@ def add_part(bn: sf.BayesNet, part: Any, given: Mapping[str, Any], weight: float
         sums[name][cell] = [old[0] + weight, old[1] + weight * mean, old[2] + weight * square]
 
 
-def same_statistics(problem: Problem, statistic: Any, sums: dict[str, Any]) -> None:
+def same_statistics(problem: ParameterProblem, statistic: Any, sums: dict[str, Any]) -> None:
     named = problem.statistics(statistic)
     for name, by_cell in sums.items():
         members = [problem.variables[n] for n in (*problem.dag.parents(name), name)]
@@ -235,7 +234,7 @@ def test_a_shift_or_scale_of_columns_changes_nothing_else() -> None:
 def test_complete_rows_give_what_fit_gives() -> None:
     bn = random_hybrid(4, n_finite=2, n_real=3)
     data = table(bn.sample(400, seed=1).to_pylist(), bn.variables)
-    problem = HybridProblem.of(task_of(bn.dag, data))
+    problem = ParameterProblem.of(task_of(bn.dag, data))
     theta, trace = climbed(problem, problem.first(), 2)
     fitted = sf.fit(bn.dag, data)
     for name, cpd in problem.cpds(theta).items():
@@ -259,11 +258,11 @@ CLASS = sf.Finite("class", ["a", "b"])
 def test_rows_that_do_not_fit_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     data = mixed(40_000)
     kept = problem_of("class -> x; class -> y; x -> y", data, hidden=[CLASS], threads=1)
-    monkeypatch.setattr(hybrid, "HELD", 0)
+    monkeypatch.setattr("suffice.incomplete.mixed.HELD", 0)
     read = problem_of("class -> x; class -> y; x -> y", data, hidden=[CLASS], threads=2)
-    assert kept.held
-    assert not read.held
-    assert sum(len(rows.weight) for rows in read.gathered.rows.values()) < 10
+    assert kept.components.step.hold
+    assert not read.components.step.hold
+    assert sum(len(rows.weight) for rows in read.components.reduced.rows.values()) < 10
     theta = kept.random(np.random.default_rng(0))
     one, two = kept.expected(theta), read.expected(theta)
     assert one.log_likelihood == pytest.approx(two.log_likelihood, rel=1e-12)
@@ -279,13 +278,13 @@ def test_results_do_not_depend_on_threads_nor_starts_on_more_than_the_seed() -> 
         problem = problem_of("class -> x; class -> y", data, hidden=[CLASS], threads=threads)
         results.append(climbed(problem, problem.random(np.random.default_rng(5)), 3))
     assert results[0][1] == results[1][1]
-    np.testing.assert_array_equal(results[0][0]["x"].intercept, results[1][0]["x"].intercept)
+    np.testing.assert_array_equal(results[0][0].others["x"].intercept, results[1][0].others["x"].intercept)
 
 
 def test_a_random_start_tells_classes_apart() -> None:
     problem = problem_of("class -> x; class -> y", mixed(200), hidden=[CLASS])
     theta = problem.random(np.random.default_rng(0))
-    assert theta["x"].intercept[0] != theta["x"].intercept[1]
+    assert theta.others["x"].intercept[0] != theta.others["x"].intercept[1]
     best, _ = climbed(problem, theta, 60)
     np.testing.assert_allclose(np.sort(problem.cpds(best)["x"].intercept), [0.0, 4.0], atol=0.5)
 
@@ -408,7 +407,7 @@ def test_an_iterative_family_climbs_with_the_others() -> None:
     problem = problem_of("x -> y; y -> z", data, families={"y": Logistic()})
     theta, trace = climbed(problem, problem.first(), 40)
     assert np.all(np.diff(trace) > -1e-9)
-    assert theta["y"].coefficients[0, 0] > 1.0
+    assert theta.others["y"].coefficients[0, 0] > 1.0
     with pytest.raises(FitError, match="cells of 'x' are missing, and 'y' is not Gaussian in it but Logistic"):
         problem_of("x -> y; y -> z", {**data, "x": np.where(x > 2.0, np.nan, x)}, families={"y": Logistic()})
 
@@ -427,7 +426,7 @@ def test_a_start_may_lack_parameters_somewhere() -> None:
     start = problem.cpds(problem.first())
     start["x"] = replace(start["x"], intercept=[np.nan, 1.0], variance=[np.nan, 2.0])
     theta = problem.parameters(start)
-    assert np.isfinite(theta["x"].variance).all()
+    assert np.isfinite(theta.others["x"].variance).all()
     assert np.isfinite(problem.expected(theta).log_likelihood)
 
 

@@ -29,8 +29,9 @@ from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels import count, moments  # what is loaded is used, also for tables as small as these
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Bins, Count, Finite, Real
+from tests.toy_engine import toy
 
-ENGINES = ("memory", "spill", "stream")
+ENGINES = ("memory", "spill", "stream", "toy1", "toy3", "toy17")
 N = 2 * ROWS + 1234
 STATES = {"a": ["a0", "a1", "a2"], "b": ["b0", "b1"], "c": [f"c{i:03}" for i in range(300)]}
 DECLARED = {**{n: Finite(n, s) for n, s in STATES.items()}, "x": Real("x"), "y": Real("y"), "k": Count("k")}
@@ -62,8 +63,11 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 def opened(engine: str, folder: Path, table: dict[str, Any], variables: Any = None, **options: Any) -> Data:
     """The rows on an engine; files have groups of rows that do not fit the blocks."""
+    known = variables if variables is not None else {"k": Count}
     if engine == "memory":
-        return scan(table, variables if variables is not None else {"k": Count}, **options)
+        return scan(table, known, **options)
+    if engine.startswith("toy"):
+        return toy(table, known, n=int(engine[3:]), size=ROWS, here=engine != "toy3", **options)
     path = folder / f"{len(list(folder.iterdir()))}.parquet"
     pq.write_table(pa.table(table), path, row_group_size=7001)
     declared = {n: v for n, v in DECLARED.items() if n in table} if variables is None and engine == "stream" else variables
@@ -198,24 +202,25 @@ def test_the_same_bits_with_and_without_a_compiler(weights: str | None, monkeypa
     assert "suffice.kernels.count" not in sys.modules
 
 
+def weighed(block: Block) -> dict[str, Any]:
+    assert block.weight is not None
+    assert block.n_rows <= ROWS
+    return {
+        "x": (block.weight * block.columns["x"]).sum(),
+        "a": (np.bincount(block.columns["a"], block.weight, 3), block.n_rows),
+    }
+
+
 def test_several_gathers_and_folds_agree(engine: str, tmp_path: Path) -> None:
     data = opened(engine, tmp_path, TABLE, weights="w")
     first, second = data.gather(REQUESTS), data.gather(REQUESTS)
     assert_identical(first, second)
 
-    def step(batch: Block) -> dict[str, Any]:
-        assert batch.weight is not None
-        assert batch.n_rows <= ROWS
-        return {
-            "x": (batch.weight * batch.columns["x"]).sum(),
-            "a": (np.bincount(batch.columns["a"], batch.weight, 3), batch.n_rows),
-        }
-
-    folded = data.fold(step)
+    folded = data.fold(weighed)
     assert folded["a"][0].tolist() == first.counts(["a"]).values.tolist()
     assert folded["a"][1] == N
     assert folded["x"] == pytest.approx((TABLE["x"] * TABLE["w"]).sum())
-    assert folded["x"] == data.fold(step, threads=1)["x"]
+    assert folded["x"] == data.fold(weighed, threads=1)["x"]
 
 
 def test_missing_cells_are_refused_and_counted(engine: str, tmp_path: Path) -> None:

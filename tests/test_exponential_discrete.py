@@ -411,7 +411,7 @@ def test_gathered_in_blocks_like_at_once(tmp_path: Any) -> None:
     assert gathered.total == at_once.total
     close(gathered.log_base, at_once.log_base, 1e-12)
     x[150_000] = 0.5
-    with pytest.raises(DataError, match=r"row 150,001 is 0\.5"):
+    with pytest.raises(DataError, match=r"row 150001 is 0\.5"):
         Poisson().gather(sf.scan({"x": x}, variables={"x": sf.Real}), "x")
 
 

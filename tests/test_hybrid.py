@@ -21,6 +21,8 @@ from suffice.models import hybrid
 from suffice.models.answers import Distribution
 from suffice.models.evidence import observed
 from suffice.models.mixture import Mixture
+from suffice.models.rows.evidence import RowEvidence
+from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import (
     finite_posterior,
     highest,
@@ -161,7 +163,7 @@ def test_rows_equal_queries_of_each(seed: int) -> None:
     bn, codes, reals = some_rows(seed, 7)
     compiled = bn.compiled
     for target in bn.variables:
-        found = hybrid.row_posteriors(bn, target, codes, reals)
+        found = by_densities(bn, target, RowEvidence(codes, reals))
         for i in range(len(codes)):
             known: dict[str, Any] = {
                 n: bn.variables[n].states[codes[i, j]] for j, n in enumerate(compiled.finite) if codes[i, j] >= 0
@@ -190,20 +192,20 @@ def some_rows(seed: int, n: int) -> tuple[sf.BayesNet, Any, Any]:
 
 def test_rows_in_small_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bn, codes, reals = some_rows(7, 40)
-    whole = {t: hybrid.row_posteriors(bn, t, codes, reals) for t in bn.variables}
+    whole = {t: by_densities(bn, t, RowEvidence(codes, reals)) for t in bn.variables}
     monkeypatch.setattr(hybrid_rows, "CELLS", 60)
     for target, expected in whole.items():
-        np.testing.assert_allclose(hybrid.row_posteriors(bn, target, codes, reals), expected, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(by_densities(bn, target, RowEvidence(codes, reals)), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_no_rows_and_impossible_rows() -> None:
     tables = {"u": [1.0, 0.0], "w": [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], "x": sf.Gaussian([0.0, 1.0], variance=[1.0, 1.0])}
     bn = sf.BayesNet("u -> w; u -> x", tables, [U, W])
-    assert hybrid.row_posteriors(bn, "u", np.zeros((0, 2), np.int64), np.zeros((0, 1))).shape == (0, 2)
-    assert hybrid.row_posteriors(bn, "x", np.zeros((0, 2), np.int64), np.zeros((0, 1))).shape == (0, 2)
+    assert by_densities(bn, "u", RowEvidence(np.zeros((0, 2), np.int64), np.zeros((0, 1)))).shape == (0, 2)
+    assert by_densities(bn, "x", RowEvidence(np.zeros((0, 2), np.int64), np.zeros((0, 1)))).shape == (0, 2)
     codes, reals = np.array([[-1, 2], [-1, 0], [1, -1]]), np.array([[0.0], [0.0], [0.0]])
-    assert np.isnan(hybrid.row_posteriors(bn, "u", codes, reals)[:, 0]).tolist() == [True, False, False]
-    assert np.isnan(hybrid.row_posteriors(bn, "x", codes, reals)[:, 0]).tolist() == [True, False, True]
+    assert np.isnan(by_densities(bn, "u", RowEvidence(codes, reals))[:, 0]).tolist() == [True, False, False]
+    assert np.isnan(by_densities(bn, "x", RowEvidence(codes, reals))[:, 0]).tolist() == [True, False, True]
 
 
 def test_a_known_mixture() -> None:
@@ -301,7 +303,7 @@ def test_a_configuration_without_parameters_is_named_where_it_matters() -> None:
         lambda: bn.marginals(),
         lambda: bn.log_prob_of({"y": 1.0}),
         lambda: bn.most_probable(),
-        lambda: hybrid.row_posteriors(bn, "w", np.array([[0, -1]]), np.array([[1.0, np.nan]])),
+        lambda: by_densities(bn, "w", RowEvidence(np.array([[0, -1]]), np.array([[1.0, np.nan]]))),
     ):
         with pytest.raises(ModelError, match="'x' has no parameters at w='q'"):
             ask()
@@ -311,7 +313,7 @@ def test_a_configuration_without_parameters_is_named_where_it_matters() -> None:
     assert bn.query("u", {"w": "p", "y": 0.0})["a"] == pytest.approx(0.5)
     assert bn.query("w")["q"] == pytest.approx(0.25)
     assert set(bn.most_probable({"u": "b"})) == {"w", "x", "y"}
-    found = hybrid.row_posteriors(bn, "w", np.array([[1, -1]]), np.array([[1.0, np.nan]]))
+    found = by_densities(bn, "w", RowEvidence(np.array([[1, -1]]), np.array([[1.0, np.nan]])))
     assert found[0, 1] == 0.0
 
 
@@ -332,7 +334,7 @@ def test_too_many_configurations_are_refused_with_their_number() -> None:
         lambda: bn.query("x19"),
         lambda: bn.query("u0", {"x19": 1.0}),
         lambda: bn.marginals(),
-        lambda: hybrid.row_posteriors(bn, "u0", np.full((1, 20), -1), np.array([[np.nan] * 19 + [1.0]])),
+        lambda: by_densities(bn, "u0", RowEvidence(np.full((1, 20), -1), np.array([[np.nan] * 19 + [1.0]]))),
     ):
         with pytest.raises(TooLarge, match=r"through [\d,]+ configurations of 'u0', .*LikelihoodWeighting\(\)"):
             ask()

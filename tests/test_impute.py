@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import DataError, ModelError, SufficeNote
-from suffice.models.impute import impute
+from suffice.models.rows.impute import impute
 from tests.hybrid_oracles import finite_posterior, parts, random_hybrid, real_moments
 from tests.oracles import joint, random_net
 from tests.test_predict import enumerated, rows_with_gaps
@@ -281,9 +281,8 @@ def test_draws_of_finite_and_real_cells_together(seed: int, hidden: tuple[str, .
     assert sum(p.weight for p in parts(net, given)) > 0
 
 
-def test_draws_are_reproducible_whatever_the_blocks_and_columns(bn, monkeypatch, tmp_path) -> None:
-    from suffice.engines import blocks, passing
-    from suffice.models import completions
+def test_draws_are_reproducible_whatever_the_parts_and_columns(bn, monkeypatch, tmp_path) -> None:
+    from suffice.inference import fill
 
     table = bn.sample(300, seed=5)
     rng = np.random.default_rng(6)
@@ -297,9 +296,8 @@ def test_draws_are_reproducible_whatever_the_blocks_and_columns(bn, monkeypatch,
     assert [b.select(frame.column_names) for b in backwards] == first
     later = bn.impute(frame.slice(100), draws=1, seed=7)[0]
     assert later != first[0].slice(100), "a row's numbers belong to its place"
-    monkeypatch.setattr(completions, "MAX_NUMBERS", 64)
-    monkeypatch.setattr(passing, "ROWS", 17)
-    monkeypatch.setattr(blocks, "ROWS", 17)
+    monkeypatch.setattr(fill, "MAX_NUMBERS", 64)
+    monkeypatch.setattr("suffice.models.rows.impute.MAX_NUMBERS", 64)
     assert bn.impute(frame, draws=3, seed=7) == first
     pq.write_table(frame, tmp_path / "rows.parquet", row_group_size=50)
     assert [f.to_pydict() for f in bn.impute(tmp_path / "rows.parquet", draws=3, seed=7)] == [f.to_pydict() for f in first]

@@ -223,7 +223,7 @@ def test_words_that_mean_missing_come_with_the_data(bn) -> None:
 
 
 def test_predictions_that_do_not_fit_in_memory_are_refused(bn, monkeypatch) -> None:
-    monkeypatch.setattr("suffice.models.row_frames.MAX_BYTES", 100)
+    monkeypatch.setattr("suffice.models.rows.frames.MAX_BYTES", 100)
     with pytest.raises(TooLarge, match="suffice predict"):
         bn.predict_proba({"x": ["yes"] * 10}, "y")
 

@@ -58,10 +58,10 @@ _HOME = {
     "Gaussian": "families.conditional_gaussian",
     "Gibbs": "inference.sampling",
     "Graph": "graphs",
-    "HeldOut": "recipes.mixture_judges",
+    "HeldOut": "recipes.mixture_run",
     "HierarchicalDirichlet": "families.hierarchical",
     "HillClimb": "structure.hill_climb",
-    "ICL": "recipes.mixture_judges",
+    "ICL": "recipes.mixture_run",
     "Information": "learning.information",
     "K2": "families.priors",
     "LBFGS": "learning.gradient",
@@ -344,8 +344,7 @@ if TYPE_CHECKING:
     from suffice.recipes.learn import learn
     from suffice.recipes.missingness import Missingness, missingness
     from suffice.recipes.mixture import mixture
-    from suffice.recipes.mixture_judges import ICL, HeldOut
-    from suffice.recipes.mixture_run import MixtureRun
+    from suffice.recipes.mixture_run import ICL, HeldOut, MixtureRun
     from suffice.recipes.structural_em import structural_em
     from suffice.recipes.structural_run import StructuralRun
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.bayes_net import BayesNet
-    from suffice.models.predict import Prediction
+    from suffice.models.rows.predict import Prediction
 
 
 def predict_command(
@@ -42,19 +42,20 @@ def predict_command(
     Var(NAME). They are empty where the cells of a row are impossible under the network.
     """
     from suffice import cli_words as words
-    from suffice.engines.passing import passing
+    from suffice.engines.paths import expanded
+    from suffice.engines.scan import rows_of
     from suffice.formats.rows import checked_rows_path, write_stream
-    from suffice.models.predict import measures, predictions
+    from suffice.models.rows.predict import measures, predictions
 
     if out is not None:
         checked_rows_path(out)
     how = words.sampler_of(method)
     bn = words.model_of(model)
     measures(bn, target)
-    rows = passing(data, missing=tuple(missing or ()))
-    if out is not None and Path(out).resolve() in {Path(p).resolve() for p in rows.paths}:
+    rows = rows_of(data, missing=tuple(missing or ()))
+    if out is not None and Path(out).resolve() in {p.resolve() for p in expanded(data)}:
         raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
-    kept = _kept(keep or [], rows.names, bn, target)
+    kept = _kept(keep or [], rows.columns, bn, target)
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
     n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)
     if out is not None:
@@ -75,7 +76,7 @@ def _kept(words: Sequence[str], names: Sequence[str], bn: BayesNet, target: str)
 
 def _names(bn: BayesNet, target: str) -> list[str]:
     """The names of the columns of a prediction."""
-    from suffice.models.predict import measures
+    from suffice.models.rows.predict import measures
     from suffice.variables import Finite
 
     finite = isinstance(bn.variables[target], Finite)
@@ -86,7 +87,7 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
     import pyarrow as pa
 
-    from suffice.models.row_posteriors import best
+    from suffice.inference.fill import best
     from suffice.variables import Finite
 
     numbers = [pa.array(column, from_pandas=True) for column in found.measures.T.copy()]
@@ -111,7 +112,7 @@ def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from suffice.models.predict import Prediction, measures
+    from suffice.models.rows.predict import Prediction, measures
 
     nothing = Prediction(np.empty((0, len(measures(bn, target)))), {n: pa.array([], pa.string()) for n in kept})
     return _table(bn, target, nothing)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.engines.engine import Block as Batch
-from suffice.learning import buckets
-from suffice.learning.finite import FiniteProblem
+from suffice.incomplete import buckets
+from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.reduction import Reduce
 from suffice.learning.incomplete import task_of
-from suffice.learning.reduction import reduction_of
+from suffice.learning.problem import ParameterProblem
 from tests.oracles import expected_counts, random_net, with_gaps
+
+
+def with_reduction(problem, reduction):
+    return replace(problem, components=FiniteComponents(reduction))
 
 
 def problem_for(bn, columns, hidden=(), **options):
     shown = {n: c for n, c in columns.items() if n not in hidden}
     data = sf.scan(shown, variables={n: bn.variables[n] for n in shown}, weights=options.pop("weights", None))
-    return FiniteProblem.of(task_of(bn.dag, data, hidden=[bn.variables[n] for n in hidden], **options))
+    return ParameterProblem.of(task_of(bn.dag, data, hidden=[bn.variables[n] for n in hidden], **options))
 
 
 @settings(deadline=None, max_examples=40)
@@ -71,11 +77,11 @@ def test_programs_beyond_the_limit_are_made_again_and_again(monkeypatch: pytest.
     parameters = problem.parameters({n: bn[n] for n in bn})
     whole = problem.expected(parameters)
     monkeypatch.setattr(buckets, "LIMIT", 20_000)
-    again = FiniteProblem.from_reduction(problem.task, problem.reduction)
-    assert again.buckets._kept is None
+    again = with_reduction(problem, problem.components.reduction)
+    assert again.components.buckets._kept is None
     parts = again.expected(parameters)
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-13)
-    assert parts.statistic == pytest.approx(whole.statistic, rel=1e-11, abs=1e-12)
+    assert parts.statistic.cells == pytest.approx(whole.statistic.cells, rel=1e-11, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=15)
@@ -96,16 +102,15 @@ def test_reductions_add() -> None:
     bn = sf.load("alarm")
     columns = with_gaps(bn.sample(300, seed=2), 0.2, 2)
     problem = problem_for(bn, columns)
-    batch = next(iter(problem.task.rows.batches()))
-    names, layout = list(problem.variables), problem.layout
+    block = problem.task.rows.sample(300).block
 
     def part(rows: slice):
-        return reduction_of(layout, names, [Batch({n: c[rows] for n, c in batch.columns.items()}, None, 0)])
+        return Reduce(problem.tables, exact=True).of(block.take(rows)).reduction()
 
     both = part(slice(0, 120)) + part(slice(120, 300))
     assert both.n_rows == 300
-    assert both.n_records == problem.reduction.n_records
+    assert both.n_records == problem.components.reduction.n_records
     parameters = problem.parameters({n: bn[n] for n in bn})
-    a, b = problem.expected(parameters), FiniteProblem.from_reduction(problem.task, both).expected(parameters)
+    a, b = problem.expected(parameters), with_reduction(problem, both).expected(parameters)
     assert b.log_likelihood == pytest.approx(a.log_likelihood, rel=1e-13)
-    assert b.statistic == pytest.approx(a.statistic, rel=1e-11, abs=1e-12)
+    assert b.statistic.cells == pytest.approx(a.statistic.cells, rel=1e-11, abs=1e-12)

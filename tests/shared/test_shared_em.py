@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.hybrid import Collapsed
 from suffice.learning.incomplete import problem_of
-from suffice.learning.problem import Problem
+from suffice.learning.objective import Collapsed
+from suffice.learning.problem import ParameterProblem
 
 TABLES = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "tables"
 
@@ -31,7 +31,7 @@ def hidden(n: int) -> sf.Finite:
     return sf.Finite("class", [str(k) for k in range(n)])
 
 
-def climbed(problem: Problem, theta: Any, max_iter: int = 1000) -> tuple[float, Any]:
+def climbed(problem: ParameterProblem, theta: Any, max_iter: int = 1000) -> tuple[float, Any]:
     """The objective where EM ends; it never falls on the way."""
     before = -np.inf
     for _ in range(max_iter):
@@ -44,7 +44,7 @@ def climbed(problem: Problem, theta: Any, max_iter: int = 1000) -> tuple[float, 
     return objective, theta
 
 
-def best(problem: Problem, starts: int) -> tuple[float, Any]:
+def best(problem: ParameterProblem, starts: int) -> tuple[float, Any]:
     ends = []
     for seed in range(starts):
         try:
@@ -110,7 +110,7 @@ def test_airquality() -> None:
     names = ["Wind", "Temp", "Solar.R", "Ozone"]
     problem: Any = problem_of(sf.Dag(list(combinations(names, 2))), data)
     objective, theta = climbed(problem, problem.first())
-    assert not problem.gathered.rows
+    assert not problem.components.reduced.rows
     turned: Any = problem_of(sf.Dag(list(combinations(names[::-1], 2))), data)
     assert climbed(turned, turned.first())[0] == pytest.approx(objective, abs=1e-6)
     assert float(problem.cpds(theta)["Wind"].intercept) == pytest.approx(9.957516, abs=1e-6)

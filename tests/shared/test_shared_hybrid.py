@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.models import hybrid
+from suffice.models.rows.evidence import RowEvidence
+from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import finite_posterior, gaussian, probability, real_moments
 
 SHARED = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shared")) / "data"
@@ -54,7 +55,7 @@ def test_rows_equal_queries(name: str) -> None:
     reals = np.array([[row[x] for x in compiled.reals] for row in table])
     codes, reals = np.where(rng.random(codes.shape) < 0.5, -1, codes), np.where(rng.random(reals.shape) < 0.5, np.nan, reals)
     for target in [*compiled.finite[:2], *compiled.reals[::9]]:
-        found = hybrid.row_posteriors(bn, target, codes, reals)
+        found = by_densities(bn, target, RowEvidence(codes, reals))
         for i in range(len(table)):
             known: dict[str, Any] = {n: table[i][n] for j, n in enumerate(compiled.finite) if codes[i, j] >= 0}
             known |= {n: table[i][n] for j, n in enumerate(compiled.reals) if not np.isnan(reals[i, j])}

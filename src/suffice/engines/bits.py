@@ -7,7 +7,7 @@ machines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Array, Block
+from suffice.engines.engine import Array, Block, Engine, Step, Sum
 
 Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.signedinteger[Any]]
@@ -196,6 +196,39 @@ class Bits(Protocol):
 
     def at_once(self, step: Fused[T_co]) -> T_co:
         """What a step makes of all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class OverRows(Step[Counts]):
+    """A step of bits over ordinary blocks, whose bits are made on the way."""
+
+    step: BitStep
+
+    @property
+    def runs(self) -> int:
+        return 1
+
+    def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
+        total: Sum[Counts] = Sum()
+        total.exact = self.step.zeros()
+        for block in blocks:
+            self.step.add((code_block if self.step.coded else bit_block)(block, self.step.layout), total.exact)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class PassedBits:
+    """The bits of an engine that keeps none: they are made again for each step."""
+
+    engine: Engine
+    layout: BitLayout
+    at_hand: bool = False
+
+    def fold(self, step: BitStep) -> Counts:
+        return self.engine.fold(OverRows(step), self.layout.names, what="counting rows")
+
+    def at_once(self, step: Fused[T_co]) -> T_co:
+        raise NotImplementedError("not all rows are here")
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.blocks import layout_of
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block, Engine, Known, Step, added, step_of
+from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
-from suffice.engines.sample import Collision, Distinct, Rows, Sample
+from suffice.engines.parallel import n_threads
+from suffice.engines.sample import Collision, Distinct, Rows, Sample, most_of
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
 from suffice.errors import DataError, listed, nearest
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
-
-T = TypeVar("T")
 
 __all__ = ["Data", "Schema", "added"]
 
@@ -154,6 +155,7 @@ class Data:
         seen = self.engine.seen()
         return all(n in seen and seen[n].variable == v for n, v in variables.items())
 
+    @one_blas_thread
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The tables and moments asked for, all in one pass over the rows."""
         wanted = tuple(requests)
@@ -163,11 +165,12 @@ class Data:
         variables = self.engine.variables(names)
         layout = layout_of({n: code_type(v.n_states) if isinstance(v, Finite) else np.dtype(float) for n, v in variables.items()})
         step = Gather(Plan.of(wanted, variables, layout, self.engine.n_rows), self.weighted)
-        workers = step.threads(threads)
+        workers = n_threads(threads)
         step.check_size(workers)
         total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
         return Statistics(step.entries(total), self.weight)
 
+    @one_blas_thread
     def fold(self, step: Step[T] | Callable[[Block], T], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of a step over blocks of rows: arrays, or tuples or dicts of them, or whatever has a plus.
 
@@ -185,6 +188,19 @@ class Data:
         """What a step makes of each block of rows, in their order; `keep` names columns that it gets as they came."""
         return self.engine.map(step, self.columns, keep=tuple(keep), what=what)
 
+    def walk(self, step: Callable[[S, Block], S], state: S, *, seed: Any = None) -> S:
+        """What a state becomes block by block, state ← step(state, block): for learners that take rows one after the other.
+
+        The rows come in their order or, with a seed, in a random one, as far as an engine can mix them.
+
+        >>> from suffice.engines import scan
+        >>> scan({"y": [1.0, 2.0]}).walk(lambda state, block: state + block.n_rows, 5)
+        7
+        """
+        if not self.engine.ordered:
+            raise DataError("these rows have no order to be taken in, one after the other: read them from files, or into memory")
+        return self.engine.walk(step, state, self.columns, seed=seed)
+
     def sample(self, n: int, seed: int = 0) -> Rows:
         """n of the rows, drawn without replacement, in their order; all of them if there are no more.
 
@@ -192,7 +208,7 @@ class Data:
         >>> scan({"x": ["a", "b", "c"]}).sample(2).n_rows
         2
         """
-        return self.engine.fold(Sample(n, seed), self.columns).rows.in_order()
+        return self.engine.fold(Sample(n, seed, most_of(n, self.engine.n_rows)), self.columns).rows.in_order()
 
     def distinct(self, limit: int | None = None) -> Rows:
         """Each distinct row, in the order of their first places, with the weight of all rows that equal it.
@@ -214,10 +230,12 @@ class Data:
         raise DataError("the rows cannot be told apart")
 
     def of_rows(self, rows: Rows) -> Data:
-        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is."""
+        """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
+        the place of a row is where it came from."""
         from suffice.engines.local import held
 
-        return Data(held(self.engine.variables(self.columns), [rows.block]), self.columns)
+        place = partial(_place, self.engine, rows.at)
+        return Data(held(self.engine.variables(self.columns), [rows.block], place=place), self.columns)
 
     def resample(self, seed: Any) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
@@ -312,3 +330,7 @@ class Data:
     @property
     def _read(self) -> bool:
         return set(self.columns) <= set(self.engine.seen())
+
+
+def _place(engine: Engine, at: npt.NDArray[np.int64], row: int) -> str:
+    return engine.place(*at[row].tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,6 @@ def entropy_of_weights(weights: Floats) -> float:
     w = weights[weights > 0]
     if not len(w):
         raise DataError("there are no rows, and so no distribution of them")
-    total = w.sum()
-    share = w / total
-    return float(-(share @ np.log(share)))
+    # Exact sums, as the order of the rows is that of their states, which one source of the data has otherwise than another.
+    share = w / math.fsum(w.tolist())
+    return -math.fsum((share * np.log(share)).tolist())

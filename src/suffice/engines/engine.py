@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
+S = TypeVar("S")
 
 ROWS = 2**14
 """Rows of a block: by measurement large enough for the calls not to matter, small enough to stay in the cache."""
@@ -63,7 +64,8 @@ class Block:
     def take(self, rows: Any) -> Block:
         """Some of the rows, by their places in the block or by a mask."""
         weight = None if self.weight is None else self.weight[rows]
-        return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number)
+        kept = {n: c.take(np.arange(len(c))[rows]) for n, c in self.kept.items()}
+        return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number, kept)
 
 
 class Sum(Generic[T]):
@@ -128,6 +130,12 @@ class Step(Generic[T]):
     def of(self, block: Block) -> T:
         """The summand of a block."""
         raise NotImplementedError
+
+    @property
+    def runs(self) -> int:
+        """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough
+        for their sums not to matter."""
+        return 16
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         """The sum over a run of blocks, which adds to those of other runs."""
@@ -206,6 +214,9 @@ class Engine(Protocol):
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         """What columns are; they are read only if that must be inferred."""
 
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
+
     def schema(self, names: Sequence[str]) -> Known:
         """All that is known of columns."""
 
@@ -230,6 +241,13 @@ class Engine(Protocol):
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
         """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows can be gone through one after the other, as `walk` does."""
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        """What state ← step(state, block) comes to over the blocks in their order; with a seed, of blocks of mixed rows."""
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         """The same rows, or what a view makes of them, encoded once and kept near, for whoever passes over them often."""

@@ -6,13 +6,15 @@ Columns become Arrow arrays when they are asked for, without a copy where there 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.encode import texts
-from suffice.engines.sources import Categories, Kind, checked_names, kind_of
-from suffice.errors import DataError
+from suffice.engines.progress import available_memory
+from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
+from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import state_text
 
 CHUNK = 2**22
@@ -67,18 +69,48 @@ class Frame:
 
 
 class Lazy(Frame):
-    """A lazy frame: only the columns that are asked for are ever collected."""
+    """A lazy frame: only the columns that are asked for are ever collected, in batches where it has them.
+
+    How large they are is known before: what is collected whole must fit into half of the memory that is free.
+    """
 
     stable = False
 
     def __init__(self, frame: Any) -> None:
+        if "SPARK" in str(frame.implementation).upper():
+            raise DataError(
+                'a Spark frame cannot be read yet: write it to Parquet, frame.write.parquet("rows"), and scan "rows/*.parquet"'
+            )
         empty = from_frame(frame.head(0).collect())
         super().__init__({n: empty._get[n] for n in empty.names}, 0, loose=empty._loose)
         self.n_rows = None
         self._frame = frame
 
+    @cached_property
+    def _length(self) -> int:
+        import narwhals as nw
+
+        return int(self._frame.select(nw.len()).collect().item())
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        return encoded_bytes(self, names, self._length)
+
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        return from_frame(self._frame.select(names).collect()).batches(names)
+        import narwhals as nw
+
+        chosen = self._frame.select(names)
+        native = chosen.to_native()
+        if hasattr(native, "collect_batches"):
+            for part in native.collect_batches(maintain_order=True):
+                yield from from_frame(nw.from_native(part, eager_only=True)).batches(names)
+            return
+        size = 8.0 * self._length * len(names)
+        if size > available_memory() / 2:
+            raise TooLarge(
+                f"the lazy frame must be collected, which takes some {bytes_in_words(size)}, and "
+                f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
+            )
+        yield from from_frame(chosen.collect()).batches(names)
 
 
 def from_frame(frame: Any) -> Frame:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from suffice.engines.blocks import Buffers, Layout
 from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.grouping import Groups, Table, add_groups, add_tables, grouped, log_base, moments_of, table_of, whole_moments
-from suffice.engines.parallel import n_threads
+from suffice.engines.grouping import Groups, Table, add_tables, grouped, log_base, moments_of, table_of, whole_moments
+from suffice.engines.progress import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, settled
@@ -92,13 +92,11 @@ class Partial:
     moments: list[Groups] | None = None
 
     def __add__(self, other: Partial) -> Partial:
-        cells = other.cells if self.cells is None else self.cells
-        if self.cells is not None and other.cells is not None:
-            cells = np.add(self.cells, other.cells, out=self.cells)
+        cells = other.cells if self.cells is None else self.cells if other.cells is None else self.cells + other.cells
         if self.sparse is None or other.sparse is None or self.moments is None or other.moments is None:
             return Partial(cells, self.sparse or other.sparse, self.moments or other.moments)
         sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
-        return Partial(cells, sparse, [add_groups(a, b) for a, b in zip(self.moments, other.moments, strict=True)])
+        return Partial(cells, sparse, [a + b for a, b in zip(self.moments, other.moments, strict=True)])
 
 
 Entry = Counts | Moments
@@ -126,11 +124,6 @@ class Gather(Step[Partial]):
     def entries(self, total: Partial) -> list[Entry]:
         """What was asked for, from the sum over all blocks."""
         return _entries(self.plan, total)
-
-    def threads(self, asked: int | None) -> int:
-        """How many threads are of use. Products of matrices have their own, and ours beside them only get in their way."""
-        plan = self.plan
-        return 1 if plan.cut and plan.moments == tuple(plan.cut) and not plan.dense and not plan.sparse else n_threads(asked)
 
     def check_size(self, workers: int) -> None:
         """Refuse tables that would not fit, while their size is still only a number."""
@@ -251,12 +244,3 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
     cells = math.prod(sizes(request, variables))
     if cells >= 2**63:
         raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
-
-
-def available_memory() -> float:
-    """The bytes of memory that are free, as far as the system says."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return 2.0**33

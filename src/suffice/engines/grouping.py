@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,31 @@ SMALL = 2**16
 """Up to so many configurations, those that occur are found by counting, which is faster than sorting."""
 
 
-class Groups(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Groups:
     """The weight, mean and centred scatter of the configurations that occur, and Σ w ln x! of their counts."""
 
     keys: Keys
     spread: Spread
     log_base: Floats
+
+    def __add__(self, other: Groups) -> Groups:
+        """The moments of the rows behind both."""
+        a, b = self, other
+        if not np.array_equal(a.keys, b.keys):
+            keys = np.union1d(a.keys, b.keys)
+            a, b = a.over(keys), b.over(keys)
+        return Groups(a.keys, merged(a.spread, b.spread), a.log_base + b.log_base)
+
+    def over(self, keys: Keys) -> Groups:
+        """The same moments over more configurations, the new ones without weight."""
+        at = np.searchsorted(keys, self.keys)
+        parts = []
+        for part in (*self.spread, self.log_base):
+            wider = np.zeros((len(keys), *part.shape[1:]))
+            wider[at] = part
+            parts.append(wider)
+        return Groups(keys, Spread(*parts[:4]), parts[4])
 
 
 def table_of(flat: Keys, weight: Floats | None) -> Table:
@@ -129,22 +148,3 @@ def _plain_moments(block: Buffers, members: npt.NDArray[np.int32], group: npt.ND
             scatter = np.bincount(group, weight * off[a] * off[b], g) - drift[a] * drift[b] / divisor
             result.scatter[:, a, b] = result.scatter[:, b, a] = scatter
     result.rest[:] = np.stack(drift, axis=1) / divisor[:, None]
-
-
-def add_groups(a: Groups, b: Groups) -> Groups:
-    """The moments of the rows behind both."""
-    if not np.array_equal(a.keys, b.keys):
-        keys = np.union1d(a.keys, b.keys)
-        a, b = _over(a, keys), _over(b, keys)
-    return Groups(a.keys, merged(a.spread, b.spread), a.log_base + b.log_base)
-
-
-def _over(groups: Groups, keys: Keys) -> Groups:
-    """The same moments over more configurations, the new ones without weight."""
-    at = np.searchsorted(keys, groups.keys)
-    parts = []
-    for part in (*groups.spread, groups.log_base):
-        wider = np.zeros((len(keys), *part.shape[1:]))
-        wider[at] = part
-        parts.append(wider)
-    return Groups(keys, Spread(*parts[:4]), parts[4])

@@ -126,29 +126,25 @@ class Guess:
             self.few.alive = self.few.alive and not _has_points(chunk)
         return numbers
 
-    def reread(self) -> str | None:
-        """How the column must be read again now that all of it was seen, or None if it was read as it should be."""
-        if self.mistaken:
-            return "states"
-        if isinstance(self.encoder, States):
-            return "numbers" if self._reads_as(list(self.encoder.codes)) == "numbers" else None
-        if self.endless is not None:
-            raise self.endless
-        return None
-
     def _first_guess(self, chunk: Any) -> str:
         chunk = chunk.slice(0, PEEK)
         values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
-        return self._reads_as([w for w in texts(values) if w is not None and w not in self.missing])
-
-    def _reads_as(self, words: Sequence[str]) -> str:
-        parsed = [number(w) for w in words]
-        numeric = all(x is not None for x in parsed) and any(x is not None and np.isfinite(x) for x in parsed)
-        integers = self.integers_finite and all(map(is_integer_text, words))
-        return "numbers" if not words or (numeric and not integers) else "states"
+        return reads_as([w for w in texts(values) if w is not None and w not in self.missing], self.integers_finite)
 
     def _encoder(self, reading: str) -> Numbers | States:
         return States((), fixed=False, missing=self.missing) if reading == "states" else Numbers(missing=self.missing)
+
+
+def reads_as(words: Sequence[str], integers_finite: bool) -> str:
+    """Whether the texts of a column are "numbers", some of them finite, or "states".
+
+    >>> reads_as(["1", "2.5"], False), reads_as(["1", "2"], True), reads_as(["inf"], False)
+    ('numbers', 'states', 'states')
+    """
+    parsed = [number(w) for w in words]
+    numeric = all(x is not None for x in parsed) and any(x is not None and np.isfinite(x) for x in parsed)
+    integers = integers_finite and all(map(is_integer_text, words))
+    return "numbers" if not words or (numeric and not integers) else "states"
 
 
 def _has_points(chunk: Any) -> bool:

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from suffice.engines.bits import BitLayout, Bits
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array
-from suffice.engines.engine import ROWS, Block, Engine, Known, Seen, Step, Sum, View
+from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View
 from suffice.engines.local_bits import LocalBits
 from suffice.engines.memory import Held
 from suffice.engines.options import Options
 from suffice.engines.parallel import in_order, n_threads
 from suffice.engines.progress import watched
-from suffice.engines.reading import Read, encoder_for, passed
+from suffice.engines.reading import Read, encoder_for
 from suffice.engines.resample import Encoded
-from suffice.engines.sources import readable
+from suffice.engines.sources import Kind, readable
 from suffice.engines.store import Store
-from suffice.engines.stream import stream
+from suffice.engines.stream import Stream, stream
 from suffice.engines.views import as_declared, is_missing
 from suffice.errors import DataError, MissingCells, TooLarge, bytes_in_words, listed
 from suffice.variables import Variable
 
-T = TypeVar("T")
-
-RUNS = 16
-"""Runs of blocks for each thread: enough to share the work evenly, few enough for their sums not to matter."""
+PIECE = 2**10
+"""Rows in their order that a mixed block has from one place."""
 
 STREAMED = 4
 """Blocks in a run where it is not known how many there are."""
@@ -68,6 +67,9 @@ class Local:
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         return self.store.variables(names)
 
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(n for n in names if self.store.source.kind(n) is Kind.CELLS)
+
     def schema(self, names: Sequence[str]) -> Known:
         store = self.store
         store.require(names)
@@ -99,9 +101,8 @@ class Local:
             self.store.require(names)
             if complete:
                 refuse_missing({n: self.store.read[n].n_missing for n in names}, self.store.n_rows or 0)
-            n_blocks = -(-(self.store.n_rows or 0) // ROWS)
-            workers = min(n_threads(threads), max(1, n_blocks))
-            runs = [self._run(names, a, b) for a, b in ranges(n_blocks, max(1, n_blocks // (RUNS * workers)))]
+            workers = min(n_threads(threads), max(1, self._n_blocks))
+            runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
             total = _summed(step, iter(runs), workers, what, len(runs))
         else:
             with readable(), closing(passing.blocks(complete)) as blocks:
@@ -112,12 +113,16 @@ class Local:
             raise DataError("there are no rows")
         return total
 
+    @property
+    def _n_blocks(self) -> int:
+        return -(-(self.store.n_rows or 0) // ROWS)
+
     def _run(self, names: Sequence[str], first: int, last: int) -> Iterator[Block]:
         return (self._block(names, number) for number in range(first, last))
 
-    def _block(self, names: Sequence[str], number: int) -> Block:
+    def _block(self, names: Sequence[str], number: int, size: int = ROWS) -> Block:
         store = self.store
-        start, stop = number * ROWS, min((number + 1) * ROWS, store.n_rows or 0)
+        start, stop = number * size, min((number + 1) * size, store.n_rows or 0)
         weight = None if store.weight is None else store.view(store.weight, start, stop)
         return Block({n: store.view(store.read[n].column, start, stop) for n in names}, weight, number)
 
@@ -125,32 +130,43 @@ class Local:
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
         if keep or not all(n in self.store.read for n in names):
-            return map(step, self._streamed(names, keep, what))
-        self.store.require(names)
-        numbers = range(-(-(self.store.n_rows or 0) // ROWS))
+            return self._streamed(step, names, keep, what)
+        numbers = range(self._n_blocks)
         return (step(self._block(names, number)) for number in watched(numbers, what, len(numbers)))
 
-    def _streamed(self, names: Sequence[str], keep: Sequence[str], what: str) -> Iterator[Block]:
+    def _streamed(self, step: Callable[[Block], T], names: Sequence[str], keep: Sequence[str], what: str) -> Iterator[T]:
         """The rows on their way; nothing of them is kept. Columns whose type must be inferred are read before."""
         store = self.store
-        known = store.variables(names)
-        other = Store(store.source, Options({**store.options.declared, **known}, missing=store.options.missing))
-        encoders = {n: encoder_for(n, store.source, other.options) for n in names}
-        number = 0
-        with readable(), closing(passed(store.source, encoders, keep or ([] if encoders else self.names[:1]), what)) as parts:
-            for chunks, batch, n_rows in parts:
-                for first, last in ranges(n_rows, ROWS):
-                    columns = {n: chunk[first:last] for n, chunk in chunks.items()}
-                    yield Block(columns, None, number, {n: batch[n][first:last] for n in keep})
-                    number += 1
+        known = replace(store.options, declared={**store.options.declared, **store.variables(names)})
+        passing = Stream(store, {n: encoder_for(n, store.source, known) for n in names})
+        with readable(), closing(passing.rows(keep, what)) as blocks:
+            yield from map(step, blocks)
+
+    @property
+    def ordered(self) -> bool:
+        return True
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        self.store.require(names)
+        for block in self._run(names, 0, self._n_blocks) if seed is None else self._mixed(names, np.random.default_rng(seed)):
+            state = step(state, block)
+        return state
+
+    def _mixed(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
+        """The rows in blocks that are shuffled, each made of pieces from all over the table."""
+        pieces = rng.permutation(-(-(self.store.n_rows or 0) // PIECE))
+        for number, first in enumerate(range(0, len(pieces), ROWS // PIECE)):
+            some = [self._block(names, int(i), PIECE) for i in pieces[first : first + ROWS // PIECE]]
+            order = rng.permutation(sum(b.n_rows for b in some))
+            weight = None if self.store.weight is None else np.concatenate([b.weights for b in some])[order]
+            yield Block({n: np.concatenate([b.columns[n] for b in some])[order] for n in names}, weight, number)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         if view is None:
             self.store.require(names)
             return self
         self.store.require(names)
-        n_blocks = -(-(self.store.n_rows or 0) // ROWS)
-        blocks = [view(block) for block in self._run(names, 0, n_blocks)]
+        blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
         return held({n: self.store.read[n].variable for n in names}, blocks, self.store.options.memory_limit)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
@@ -162,8 +178,16 @@ class Local:
         return self.store.source.place(number * ROWS + row)
 
 
-def held(variables: Mapping[str, Variable], blocks: Sequence[Block], memory_limit: int = 2**30) -> Local:
-    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared."""
+def held(
+    variables: Mapping[str, Variable],
+    blocks: Sequence[Block],
+    memory_limit: int = 2**30,
+    place: Callable[[int], str] | None = None,
+) -> Local:
+    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared.
+
+    `place` says where a row came from.
+    """
     rows = sum(block.n_rows for block in blocks)
     size = sum(c.nbytes for block in blocks for c in block.columns.values())
     if size > max(memory_limit, 2**30):
@@ -171,7 +195,7 @@ def held(variables: Mapping[str, Variable], blocks: Sequence[Block], memory_limi
             f"a sample of {rows:,} rows takes {bytes_in_words(size)} in memory, and the limit is {bytes_in_words(memory_limit)}"
         )
     read = {n: _read(v, np.concatenate([b.columns[n] for b in blocks])) for n, v in variables.items()}
-    store = Store(Encoded(read, rows), Options(dict(variables), memory_limit=memory_limit))
+    store = Store(Encoded(read, rows, place), Options(dict(variables), memory_limit=memory_limit))
     store.read = read
     if any(block.weight is not None for block in blocks):
         store.set_weights(np.concatenate([block.weights for block in blocks]))

@@ -17,9 +17,8 @@ import numpy as np
 
 from suffice.engines.bits import BitBlock, BitLayout, BitStep, Counts, Fused, bit_block, code_block, n_words, planes, set_plane
 from suffice.engines.engine import ROWS, Block
-from suffice.engines.gather import available_memory
 from suffice.engines.parallel import in_order, n_threads
-from suffice.engines.progress import watched
+from suffice.engines.progress import available_memory, watched
 
 T = TypeVar("T")
 

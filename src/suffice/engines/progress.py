@@ -42,3 +42,12 @@ def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T],
         for item in items:
             yield item
             bar.advance(task, size(item))
+
+
+def available_memory() -> float:
+    """The bytes of memory that are free, as far as the system says."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return 2.0**33

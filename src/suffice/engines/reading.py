@@ -13,6 +13,7 @@ import numpy as np
 
 from suffice.engines.columns import Array, Column, Sink
 from suffice.engines.encode import Cuts, Numbers, States, Wrong, code_type
+from suffice.engines.found import Found
 from suffice.engines.infer import Guess, Integers
 from suffice.engines.memory import Nothing
 from suffice.engines.options import Options
@@ -20,7 +21,7 @@ from suffice.engines.parallel import ahead, n_threads
 from suffice.engines.progress import watched
 from suffice.engines.sources import Kind, Source
 from suffice.errors import DataError
-from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
+from suffice.variables import Bins, Count, Finite, Real, Variable
 
 Encoder = States | Numbers | Cuts | Guess
 
@@ -127,29 +128,14 @@ def misplaced(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
     return DataError(f"{source.place(row + wrong.row)}, column {name!r}: {wrong.message}")
 
 
-def finished(name: str, encoder: Encoder, sink: Sink, source: Source, options: Options) -> Read:
+def finished(name: str, encoder: Encoder, found: Found, sink: Sink, source: Source, options: Options) -> Read:
     """The column that an encoder made, with what it turned out to be."""
-    if isinstance(encoder, Guess):
-        return finished(name, encoder.settled, sink, source, options)
-    if isinstance(encoder, States):
-        return _finished_states(name, encoder, sink, source, options)
-    if isinstance(encoder, Cuts):
-        variable: Variable = encoder.variable
-        return Read(variable, sink.column(name, None, code_type(encoder.variable.n_states)), encoder.n_missing)
-    variable = Count(name) if encoder.whole else Real(name)
-    return Read(variable, sink.column(name, None, np.dtype(np.float64)), encoder.n_missing)
-
-
-def _finished_states(name: str, encoder: States, sink: Sink, source: Source, options: Options) -> Read:
-    found = list(encoder.codes)
-    if not found:
-        return Read(Real(name), Nothing(), encoder.n_missing)
-    declared, categories = options.declared.get(name), source.categories(name)
-    if isinstance(declared, Finite):
-        variable = declared
-    elif encoder.fixed or (categories is not None and categories.ordered):
-        variable = Finite(name, found)
-    else:
-        variable = Finite(name, sorted_states(found), inferred=True)
-    order = np.array([variable.code(s) for s in found], np.int64)
-    return Read(variable, sink.column(name, order, code_type(len(found))), encoder.n_missing)
+    variable = found.variable(name, options, source.categories(name))
+    settled = encoder.settled if isinstance(encoder, Guess) else encoder
+    if not isinstance(settled, States):
+        dtype = code_type(variable.n_states) if isinstance(variable, Finite) else np.dtype(np.float64)
+        return Read(variable, sink.column(name, None, dtype), found.n_missing)
+    if not isinstance(variable, Finite) or not settled.codes:
+        return Read(variable, Nothing(), found.n_missing)
+    order = np.array([variable.code(s) for s in settled.codes], np.int64)
+    return Read(variable, sink.column(name, order, code_type(len(order))), found.n_missing)

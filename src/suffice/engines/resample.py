@@ -7,7 +7,7 @@ declared: a state that none of the picked rows has is still a state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,9 @@ class Encoded:
 
     stable = True
 
-    def __init__(self, read: Mapping[str, Read], n_rows: int) -> None:
+    def __init__(self, read: Mapping[str, Read], n_rows: int, place: Callable[[int], str] | None = None) -> None:
         self.names = tuple(read)
+        self._place = place
         self.n_rows: int | None = n_rows
         self._variables = {n: r.variable for n, r in read.items()}
         self._columns = {n: r.column.array for n, r in read.items() if isinstance(r.column, Held)}
@@ -66,7 +67,7 @@ class Encoded:
             yield {n: self._arrow(n, start, stop) for n in names}
 
     def place(self, row: int) -> str:
-        return f"row {row + 1} of those picked"
+        return f"row {row + 1} of those picked" if self._place is None else self._place(row)
 
     def _arrow(self, name: str, start: int, stop: int) -> Any:
         import pyarrow as pa

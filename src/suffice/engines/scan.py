@@ -60,6 +60,18 @@ def scan(
     return Data(Local(store), [n for n in source.names if n != column])
 
 
+def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
+    """Anything that `scan` takes, for whoever answers row by row: there may be no rows at all.
+
+    >>> rows_of({"x": []}).columns
+    ('x',)
+    """
+    if isinstance(x, Data):
+        return x
+    source = source_of(x)
+    return Data(Local(Store(source, Options(missing=checked_words(missing)))), source.names)
+
+
 def source_of(x: Any) -> Source:
     """The source of the rows of anything that `scan` takes, but `Data`."""
     from suffice.engines import frames

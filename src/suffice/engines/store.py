@@ -20,16 +20,18 @@ from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array, Column, Sink
 from suffice.engines.encode import Wrong, binned, code_type, is_integer_text
 from suffice.engines.engine import Sum
-from suffice.engines.infer import FEW, Guess, Integers, Weights, marks_among, words_among_numbers
+from suffice.engines.found import Found, found_by
+from suffice.engines.infer import FEW, Guess, Weights, marks_among, words_among_numbers
 from suffice.engines.memory import Held, Memory
 from suffice.engines.options import Options, checked_variables
 from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
+from suffice.engines.sample import sampled_rows
 from suffice.engines.sources import Kind, Source, readable
 from suffice.errors import DataError, listed, nearest, note
 from suffice.variables import Bins, Finite, Real, Variable
 
 SAMPLE = 2**22
-"""Rows by which quantiles and MDL cuts are found; of more rows, about so many are drawn, the same each time."""
+"""Rows by which quantiles and MDL cuts are found; of more rows, so many are drawn, those that `Data.sample` draws by seed 0."""
 
 
 class Store:
@@ -38,6 +40,7 @@ class Store:
     def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
         self.source, self.options = source, options
         self.read: dict[str, Read] = {}
+        self.found: dict[str, Found] = {}
         self.weight: Column | None = None
         self.notes: list[str] = []
         self.n_rows: int | None = source.n_rows
@@ -87,7 +90,7 @@ class Store:
         for name in wanted:
             fresh[name] = known[name] = self._cut(name, known)
         self.read |= fresh
-        self._note(wanted, encoders)
+        self._note(wanted)
 
     def _unread(self, names: Sequence[str]) -> list[str]:
         for name in names:
@@ -110,13 +113,18 @@ class Store:
             sink.add(chunks)
             n_rows += n
         self.set_rows(n_rows)
-        again = {n: how for n, e in encoders.items() if isinstance(e, Guess) and (how := self._reread(n, e))}
+        again: dict[str, str] = {}
         fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
             if isinstance(encoder, Weights):
                 self.weight = sink.column(name, None, np.dtype(np.float64))
-            elif name not in again:
-                fresh[name] = finished(name, encoder, sink, self.source, self.options)
+                continue
+            self.found[name] = found = found_by(encoder, n_rows)
+            how = self._reread(name, found)
+            if how is None:
+                fresh[name] = finished(name, encoder, found, sink, self.source, self.options)
+            else:
+                again[name] = how
         return fresh, again
 
     def set_rows(self, n_rows: int) -> None:
@@ -146,9 +154,9 @@ class Store:
 
         return Spill()
 
-    def _reread(self, name: str, guess: Guess) -> str | None:
+    def _reread(self, name: str, found: Found) -> str | None:
         try:
-            return guess.reread()
+            return found.reread(self.options)
         except Wrong as wrong:
             raise misplaced(self.source, name, 0, wrong) from None
 
@@ -163,9 +171,10 @@ class Store:
         if bins.method == "width":
             variable = bins.finite(name, cut_points(bins, name, self._extremes(column), None, None))
         else:
-            codes = None if target is None else self._sampled(target.column)
-            weight = None if self.weight is None else self._sampled(self.weight)
-            variable = bins.finite(name, cut_points(bins, name, self._sampled(column), weight, codes))
+            rows = sampled_rows(SAMPLE, self.n_rows or 0, 0)
+            codes = None if target is None else self._sampled(target.column, rows)
+            weight = None if self.weight is None else self._sampled(self.weight, rows)
+            variable = bins.finite(name, cut_points(bins, name, self._sampled(column, rows), weight, codes))
             if (self.n_rows or 0) > SAMPLE:
                 self._say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         sink = self.sink([name])
@@ -185,15 +194,10 @@ class Store:
         out.flags.writeable = False
         return out
 
-    def _sampled(self, column: Column) -> Array:
-        """The rows by which cuts are found: the same of every column."""
-        n = self.n_rows or 0
-        if n <= SAMPLE:
-            return self.rows(column, 0, n)
-        share = SAMPLE / n
-        return np.concatenate(
-            [self.rows(column, a, b)[np.random.default_rng([n, a]).random(b - a) < share] for a, b in ranges(n, SAMPLE)]
-        )
+    def _sampled(self, column: Column, rows: Array) -> Array:
+        """Some rows of a column, by their numbers, which increase."""
+        parts = ((a, b, rows[slice(*np.searchsorted(rows, [a, b]))]) for a, b in ranges(self.n_rows or 0, SAMPLE))
+        return np.concatenate([self.rows(column, a, b)[own - a] for a, b, own in parts])
 
     def _extremes(self, column: Column) -> Array:
         """The smallest and the largest value among rows that have weight."""
@@ -266,12 +270,11 @@ class Store:
 
     def identifies(self, name: str) -> bool:
         """Whether a column has nearly as many inferred states as there are rows."""
-        variable = self.read[name].variable
-        return isinstance(variable, Finite) and variable.inferred and variable.n_states > max(20, 0.9 * (self.n_rows or 0))
+        return identifies(self.read[name].variable, self.n_rows or 0)
 
-    def _note(self, names: Sequence[str], encoders: Mapping[str, Encoder]) -> None:
+    def _note(self, names: Sequence[str]) -> None:
         undeclared = [n for n in names if n not in self.options.declared]
-        few = [n for n in undeclared if isinstance(self.read[n].variable, Real) and _few(encoders[n])]
+        few = [n for n in undeclared if isinstance(self.read[n].variable, Real) and self.found[n].few]
         self._tell("few", few, _about_few)
         self._tell("same", [n for n in undeclared if self.identifies(n)], _about_identifiers)
         states = {n: v.states for n in undeclared if isinstance(v := self.read[n].variable, Finite) and v.inferred}
@@ -299,8 +302,9 @@ class Store:
         note(message)
 
 
-def _few(encoder: Encoder) -> bool:
-    return isinstance(encoder, (Integers, Guess)) and encoder.few.alive and bool(encoder.few.values)
+def identifies(variable: Variable, n_rows: int) -> bool:
+    """Whether a column has nearly as many inferred states as there are rows."""
+    return isinstance(variable, Finite) and variable.inferred and variable.n_states > max(20, 0.9 * n_rows)
 
 
 def _about_few(names: Sequence[str]) -> str:

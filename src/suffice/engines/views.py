@@ -8,19 +8,18 @@ from the rows of each block (`Tally`), so that sizes are right for all rows toge
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bits import BitLayout, Bits
+from suffice.engines.bits import BitLayout, Bits, PassedBits
 from suffice.engines.encode import missing_code
-from suffice.engines.engine import Block, Engine, Known, Seen, Step, Sum, View
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
-T = TypeVar("T")
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Seed = tuple[int, ...]
@@ -137,8 +136,7 @@ class Part:
 
 def reweighted(block: Block, weight: Floats) -> Block:
     """The rows of a block that have weight, with this weight."""
-    some = np.flatnonzero(weight)
-    return Block({n: c[some] for n, c in block.columns.items()}, weight[some], block.number)
+    return replace(block, weight=weight).take(np.flatnonzero(weight))
 
 
 def whole_weights(sizes: Iterable[Size]) -> bool:
@@ -157,6 +155,10 @@ class _Through(Step[T]):
 
     step: Step[T]
     view: View
+
+    @property
+    def runs(self) -> int:
+        return self.step.runs
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         return self.step(seen for block in blocks if (seen := self.view(block)).n_rows)
@@ -210,6 +212,9 @@ class Viewed:
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         return {n: as_declared(v) for n, v in self.engine.variables(names).items()}
 
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return self.engine.untyped(names)
+
     def schema(self, names: Sequence[str]) -> Known:
         names = tuple(names)
         if names not in self._known:
@@ -237,11 +242,19 @@ class Viewed:
     def map(self, step: Callable[[Block], T], names: Sequence[str], **how: Any) -> Iterator[T]:
         return self.engine.map(_Mapped(step, self.view), names, **how)
 
+    @property
+    def ordered(self) -> bool:
+        return self.engine.ordered
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        return self.hold(names).walk(step, state, names, seed=seed)
+
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self.engine.hold(names, self.view if view is None else _Both(self.view, view))
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
-        return self.hold(layout.names).bits(layout, **how)
+        held = self.hold(layout.names)
+        return PassedBits(held, layout) if isinstance(held, Viewed) else held.bits(layout, **how)
 
     def place(self, number: int, row: int) -> str:
         return f"row {row + 1} of those picked from block {number + 1}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real as Number
 from typing import Any, Self
 
@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from suffice.engines.data import Data
-from suffice.engines.passing import passing
+from suffice.engines.engine import Block
+from suffice.engines.scan import rows_of
 from suffice.errors import DataError, FitError, listed
 from suffice.estimators.classifier import NetworkClassifier
 from suffice.estimators.columns import Target, features, hinted, rows
@@ -116,9 +117,9 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         columns = features(self, X, reset=False).columns
         cpd = self.network_[self.target]
-        variables = {v.name: v for v in cpd.parent_variables}
         with hinted():
-            parts = [_means(cpd, block) for block in passing(columns).blocks(variables)]
+            rows = rows_of(columns).with_variables({v.name: v for v in cpd.parent_variables})
+            parts = list(rows.take([v.name for v in cpd.parent_variables]).map(Means(cpd)))
         return np.concatenate([np.zeros(0), *parts])
 
 
@@ -132,9 +133,15 @@ def _numbers(y: Any, name: str) -> npt.NDArray[np.float64]:
     return cells
 
 
-def _means(cpd: Any, block: Any) -> npt.NDArray[np.float64]:
-    mean, trials = cpd.mean(block.columns, block.n_rows), cpd.family.trials
-    return np.asarray(mean if trials is None else mean * block.columns[trials])
+@dataclass(frozen=True, eq=False)
+class Means:
+    """The step that gives E[y | row] of each row."""
+
+    cpd: Any
+
+    def __call__(self, block: Block) -> npt.NDArray[np.float64]:
+        mean, trials = self.cpd.mean(block.columns, block.n_rows), self.cpd.family.trials
+        return np.asarray(mean if trials is None else mean * block.columns[trials])
 
 
 def _family(estimator: Any, default: Any, taken: Any) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.errors import DataError, listed
 from suffice.exponential.statistic import Array
@@ -53,18 +54,15 @@ class Bernoulli(Trials):
         a, b = self._imagined(prior)
         return Bernoulli(a / (a + b))
 
-    def _reader(self, variable: Variable) -> Any:
+    def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
         """A column of two states is 1 where it has the second, of states 0 and 1 or false and true where it has that one."""
         if not isinstance(variable, Finite):
-            return super()._reader(variable)
+            return super()._meaning(variable)
         meaning = {"0": 0, "false": 0, "1": 1, "true": 1}
         if all(state in meaning for state in variable.states):
-            codes = np.array([meaning[state] for state in variable.states])
-        elif variable.n_states == 2:
-            codes = np.arange(2)
-        else:
-            raise DataError(
-                f"Bernoulli needs a column of two states, and {variable.name!r} has {variable.n_states}: "
-                f"{listed(variable.states)}"
-            )
-        return lambda cells: codes[cells]
+            return np.array([meaning[state] for state in variable.states])
+        if variable.n_states == 2:
+            return np.arange(2)
+        raise DataError(
+            f"Bernoulli needs a column of two states, and {variable.name!r} has {variable.n_states}: {listed(variable.states)}"
+        )

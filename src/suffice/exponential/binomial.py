@@ -53,6 +53,6 @@ class Binomial(Trials):
         a, b = self._imagined(prior)
         return BetaBinomial(self.n, plain(a), plain(b))
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Totals:
+    def _totals(self, x: Any, weights: Any) -> Totals:
         rows_of_several(x, self.n, "Binomial")
-        return super()._totals(x, weights, start)
+        return super()._totals(x, weights)

@@ -16,7 +16,7 @@ from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import generator
 from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import checked_weights, held, observed, plain, shown
+from suffice.exponential.values import Outside, checked_weights, held, observed, plain, shown
 from suffice.variables import Finite, Variable, state_text
 
 
@@ -114,12 +114,12 @@ class Categorical(Draws):
         alpha = self._imagined(prior)
         return self.with_probs(alpha / alpha.sum(axis=-1, keepdims=True))
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Totals:
+    def _totals(self, x: Any, weights: Any) -> Totals:
         codes = np.atleast_1d(self.codes(x))
         if np.any(codes < 0):
             where = tuple(np.argwhere(codes < 0)[0])
             value = np.atleast_1d(np.asarray(x))[where]
-            raise DataError(f"Categorical is about {self.support}, and row {start + int(where[0]) + 1:,} is {value!s}")
+            raise Outside(f"Categorical is about {self.support}, and", int(where[0]), f"is {value!s}")
         return self._counted(codes, weights)
 
     def _counted(self, codes: npt.NDArray[Any], weights: Any) -> Totals:
@@ -130,15 +130,15 @@ class Categorical(Draws):
         cells = np.bincount(places.reshape(-1), w, self.k * beside).reshape(*codes.shape[1:], self.k).astype(np.float64)
         return Totals(self.bare, cells.sum(axis=-1), cells[..., :-1], np.zeros(codes.shape[1:]))
 
-    def _gathered(self, values: npt.NDArray[Any], weights: Any, start: int) -> Totals:
-        return self._counted(values, weights) if values.dtype.kind in "iu" else self._totals(values, weights, start)
+    def _gathered(self, values: npt.NDArray[Any], weights: Any) -> Totals:
+        return self._counted(values, weights) if values.dtype.kind in "iu" else self._totals(values, weights)
 
-    def _reader(self, variable: Variable) -> Any:
+    def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
         """A finite column by its states: by their names, or else in their order."""
         if not isinstance(variable, Finite):
             if self.states is not None:
                 raise DataError(f"{variable.name!r} is a column of numbers, without states; declare it Finite")
-            return super()._reader(variable)
+            return super()._meaning(variable)
         if self.states is not None:
             lost = [s for s in variable.states if s not in self.states]
             if lost:
@@ -146,14 +146,13 @@ class Categorical(Draws):
                     f"{variable.name!r} has the state {lost[0]!r}, which is not among those of Categorical, {listed(self.states)}"
                     f"{nearest(lost[0], self.states)}"
                 )
-            codes = np.array([self.states.index(s) for s in variable.states])
-            return lambda cells: codes[cells]
+            return np.array([self.states.index(s) for s in variable.states])
         if variable.n_states != self.k:
             raise DataError(
                 f"{variable.name!r} has {variable.n_states} states, {listed(variable.states)}, and Categorical has {self.k}; "
                 "make it of the variable: Categorical.of(data.schema[column])"
             )
-        return lambda cells: cells
+        return None
 
     def __repr__(self) -> str:
         shown_states = "" if self.states is None else f"states=[{listed(self.states, 12)}]"

@@ -12,11 +12,12 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import DataError, ModelError, StatisticsError
 from suffice.exponential.family import Family
 from suffice.exponential.statistic import Array, Totals, weight_of_statistic
 from suffice.exponential.tables import table
-from suffice.exponential.values import checked_weights, observed
+from suffice.exponential.values import Outside, checked_weights, observed
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
 
 GONE = 1e-9
@@ -130,8 +131,8 @@ class Centred(Totals):
         return table({"count": self.count, "centre": centre, "scatter": scatter}, f"Centred, of {self.family!r}")
 
 
-def centred(family: Family, x: Any, weights: Any, start: int) -> Centred:
-    """The statistic of rows, the first axis of x, `start` of which came before: a refusal counts them from 1."""
+def centred(family: Family, x: Any, weights: Any) -> Centred:
+    """The statistic of rows, the first axis of x."""
     values = observed(x, type(family).__name__)
     values = values[None] if values.ndim == family.event_axes else values
     if values.ndim < family.event_axes + 1 or (family.event_axes and not values.shape[-1]):
@@ -139,8 +140,7 @@ def centred(family: Family, x: Any, weights: Any, start: int) -> Centred:
     wrong = ~np.isfinite(values)
     if wrong.any():
         first = np.argwhere(wrong)[0]
-        name, value = type(family).__name__, values[tuple(first)]
-        raise DataError(f"{name} is about {family.support}, and row {start + int(first[0]) + 1:,} holds {value}")
+        raise Outside(f"{type(family).__name__} is about {family.support}, and", int(first[0]), f"holds {values[tuple(first)]}")
     vectors = values if family.event_axes else values[..., None]
     n, *shape, d = vectors.shape
     w = checked_weights(weights, (n, *shape)).reshape(n, int(np.prod(shape)))
@@ -193,6 +193,7 @@ def _spread(x: Array, w: Array) -> Spread:
     return Spread(count, mean, rest, _products(w, off) - count[:, None, None] * again[:, :, None] * again[:, None, :])
 
 
+@one_blas_thread
 def _products(w: Array, off: Array) -> Array:
     """Σ w off offᵀ of each group. The threads of a matrix product cost more than the product of few columns."""
     weighted = w[:, :, None] * off

@@ -1,12 +1,16 @@
-"""Columns of data at the door of `gather`: what scan gave, by its right name, with a value in each row."""
+"""Columns of data at the door of `gather`: what scan gave, by its right name, with a value in each row; a pass over them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from suffice.errors import DataError, MissingCells, listed, nearest
+from suffice.exponential.values import Outside
 
 
 def scanned(data: Any, column: Any, family: Any) -> None:
@@ -40,3 +44,29 @@ def complete(data: Any, columns: Sequence[str], title: str) -> Any:
     if rows.n_rows == 0:
         raise DataError(f"there are no rows to gather the statistic of {title} from")
     return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Gathering:
+    """The statistic of a block of rows. `meanings` has an array for each column: what its codes are; None for numbers."""
+
+    family: Any
+    columns: Sequence[str]
+    meanings: Sequence[Any]
+
+    def __call__(self, block: Any) -> Any:
+        cells = [block.columns[name] for name in self.columns]
+        values = [c if meaning is None else meaning[c] for c, meaning in zip(cells, self.meanings, strict=True)]
+        try:
+            return self.family._gathered(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
+        except Outside as wrong:
+            raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
+
+
+def gathered(family: Any, rows: Any, columns: Sequence[str], threads: int | None) -> Any:
+    """The statistic of columns in one pass; a row that is refused is named by its place in the data."""
+    meanings = [family._meaning(rows.schema[name]) for name in columns]
+    try:
+        return rows.fold(Gathering(family, tuple(columns), meanings), threads=threads)
+    except Outside as wrong:
+        raise DataError(f"{wrong.before} {rows.place(wrong.number, wrong.row)} {wrong.after}") from None

@@ -30,6 +30,7 @@ class Draws(Family):
     """The counts of `k` states in some draws, of probabilities `probs`."""
 
     names: ClassVar[tuple[str, ...]] = ("probs",)
+    prior: ClassVar[str] = "Dirichlet"
     k: Any
     probs: Any
 
@@ -128,11 +129,7 @@ class Draws(Family):
         return np.concatenate([statistic.total, last], axis=-1)
 
     def _imagined(self, prior: Any) -> Array:
-        from suffice.exponential.dirichlet import Dirichlet
-
-        if not isinstance(prior, Dirichlet):
-            raise self._no_prior(prior)
-        alpha = prior._need("alpha")
+        alpha: Array = super()._imagined(prior)[0]
         if alpha.shape[-1] != self.k:
             raise ModelError(f"{prior!r} is about {alpha.shape[-1]} states, and {self.bare!r} has {self.k}")
         if prior.of is not None and not prior.of.shares_parameters(self.bare):

@@ -34,6 +34,7 @@ class Exponential(Family):
     rate: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("rate",)
+    prior: ClassVar[str] = "Gamma"
     support: ClassVar[str] = "numbers from 0 up"
 
     def __post_init__(self) -> None:
@@ -130,11 +131,6 @@ class Exponential(Family):
 
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total
-
-    def _prior(self, prior: Any) -> Gamma:
-        if not isinstance(prior, Gamma):
-            raise self._no_prior(prior)
-        return prior.given()
 
     def _rate(self, eta: Any) -> Array:
         return (self if eta is None else self.from_natural(eta))._need("rate")

@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, whole
-from suffice.exponential.columns import complete, scanned
+from suffice.exponential.columns import complete, gathered, scanned
 from suffice.exponential.shapes import aligned
 from suffice.exponential.statistic import Array, Totals
 from suffice.exponential.tables import summary, table
-from suffice.exponential.values import checked_weights, plain, same, shown
+from suffice.exponential.values import Outside, checked_weights, plain, same, shown
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Family(ABC):
     """What x may be, in words, for a refusal."""
     event_axes: ClassVar[int] = 0
     """How many axes one x has: 0 for a number, 1 for a vector."""
+    prior: ClassVar[str] = ""
+    """The name of the conjugate prior."""
 
     @property
     def bare(self) -> Self:
@@ -104,7 +106,7 @@ class Family(ABC):
 
     def statistic(self, x: Any, weights: Any = None) -> Totals:
         """Σ T(x) of some observations, which are the first axis, with their count and Σ ln h(x). It adds."""
-        return self._totals(x, weights, 0)
+        return self._totals(x, weights)
 
     def gather(self, data: Any, column: str | Sequence[str], *, threads: int | None = None) -> Totals:
         """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows.
@@ -112,14 +114,8 @@ class Family(ABC):
         A family of vectors takes a list of columns, one for each component.
         """
         columns = self._columns(data, column)
-        rows = complete(data, columns, self._title)
-        readers = [self._reader(rows.schema[name]) for name in columns]
-
-        def step(batch: Any) -> Totals:
-            values = [read(batch.columns[name]) for name, read in zip(columns, readers, strict=True)]
-            return self._gathered(np.stack(values, axis=-1) if self.event_axes else values[0], batch.weight, batch.start)
-
-        return rows.fold(step, threads=threads)  # type: ignore[no-any-return]
+        totals: Totals = gathered(self, complete(data, columns, self._title), columns, threads)
+        return totals
 
     def estimate(self, statistic: Totals) -> Self:
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
@@ -165,12 +161,11 @@ class Family(ABC):
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
         raise self._no_prior(prior)
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Totals:
-        """The statistic of rows, `start` of which came before: a refusal counts them from 1."""
+    def _totals(self, x: Any, weights: Any) -> Totals:
         values = np.asarray(x)
         x = values[None] if values.ndim == self.event_axes else values
         T, base = self.sufficient(x), self.log_base(x)
-        self._refuse_outside(x, base, T, start)
+        self._refuse_outside(x, base, T)
         w = checked_weights(weights, base.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = _sum(w), _sum(w[..., None] * T), _sum(w * base)
@@ -182,16 +177,16 @@ class Family(ABC):
         """Sums over rows of numbers that are never below 0, along the last axis: what taking rows away must not make negative."""
         return statistic.total[..., :0]
 
-    def _gathered(self, values: npt.NDArray[Any], weights: Any, start: int) -> Totals:
-        """The statistic of some cells of the data, as `_reader` turned them."""
-        return self._totals(values, weights, start)
+    def _gathered(self, values: npt.NDArray[Any], weights: Any) -> Totals:
+        """The statistic of some cells of the data, codes as `_meaning` has them."""
+        return self._totals(values, weights)
 
-    def _refuse_outside(self, x: Any, base: Array, T: Array, start: int) -> None:
+    def _refuse_outside(self, x: Any, base: Array, T: Array) -> None:
         outside = ~(np.isfinite(base) & np.isfinite(T).all(axis=-1))
         if outside.any():
             where = tuple(np.argwhere(outside)[0])
             value = np.asarray(x)[where].tolist()
-            raise DataError(f"{self._title} is about {self.support}, and row {start + int(where[0]) + 1:,} is {value!r}")
+            raise Outside(f"{self._title} is about {self.support}, and", int(where[0]), f"is {value!r}")
 
     def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
         scanned(data, column, self.bare)
@@ -200,14 +195,14 @@ class Family(ABC):
             raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
         return (column,) if isinstance(column, str) else tuple(column)
 
-    def _reader(self, variable: Variable) -> Any:
-        """What turns the cells of a column, as a batch holds them, into x."""
+    def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
+        """The x that each code of a finite column stands for; None where the cells are x themselves."""
         if isinstance(variable, Finite):
             raise DataError(
                 f"{self._title} is about {self.support}, and {variable.name!r} has the states {listed(variable.states)}; "
                 "declare it Count or Real where its states are numbers"
             )
-        return lambda cells: cells
+        return None
 
     def _seen(self, statistic: Totals) -> Totals:
         """A statistic that an estimate can be made from: of this family, and of some rows."""
@@ -243,6 +238,18 @@ class Family(ABC):
     def _comparable(self, other: Any) -> None:
         if not isinstance(other, Family) or other.bare != self.bare:
             raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
+
+    def _prior(self, prior: Any) -> Any:
+        """A prior, if it is the conjugate one and has its parameters."""
+        from suffice.exponential.prior import Prior
+
+        if not isinstance(prior, Prior) or type(prior).__name__ != self.prior:
+            raise self._no_prior(prior)
+        return prior.given()
+
+    def _imagined(self, prior: Any) -> Any:
+        """The parameters of the conjugate prior."""
+        return tuple(prior._need(name) for name in self._prior(prior).names)
 
     def _no_prior(self, prior: Any) -> ModelError:
         return ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")

@@ -42,6 +42,7 @@ class Geometric(Family):
     p: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("p",)
+    prior: ClassVar[str] = "Beta"
     support: ClassVar[str] = "whole numbers from 0 up (failures before the first success)"
 
     def __post_init__(self) -> None:
@@ -144,13 +145,6 @@ class Geometric(Family):
 
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total
-
-    def _imagined(self, prior: Any) -> tuple[Array, Array]:
-        from suffice.exponential.beta import Beta
-
-        if not isinstance(prior, Beta):
-            raise self._no_prior(prior)
-        return prior._need("a"), prior._need("b")
 
     def _negative(self, eta: Any) -> Array:
         """η, if it is one."""

@@ -54,6 +54,7 @@ class MultivariateNormal(Family):
     covariance: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("mean", "covariance")
+    prior: ClassVar[str] = "NormalInverseWishart"
     support: ClassVar[str] = "vectors of finite numbers"
     event_axes: ClassVar[int] = 1
 
@@ -200,7 +201,8 @@ class MultivariateNormal(Family):
     @aligned
     def posterior(self, prior: Any, statistic: Totals) -> NormalInverseWishart:
         """The imagined rows and the seen ones, by Chan's update."""
-        return self._prior(prior).plus(with_centre(self._own(statistic)))
+        posterior: NormalInverseWishart = self._prior(prior).plus(with_centre(self._own(statistic)))
+        return posterior
 
     @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
@@ -210,11 +212,6 @@ class MultivariateNormal(Family):
     def predictive(self, prior: Any) -> Any:
         """The multivariate Student t of the next x."""
         return self._prior(prior).next_observation()
-
-    def _prior(self, prior: Any) -> NormalInverseWishart:
-        if not isinstance(prior, NormalInverseWishart):
-            raise self._no_prior(prior)
-        return prior
 
     @property
     def _factor(self) -> Factor:
@@ -228,8 +225,8 @@ class MultivariateNormal(Family):
             raise DataError(f"MultivariateNormal is about vectors of {d} numbers, the last axis of x: its shape is {rows.shape}")
         return rows
 
-    def _totals(self, x: Any, weights: Any, start: int) -> Centred:
-        return centred(self, x, weights, start)
+    def _totals(self, x: Any, weights: Any) -> Centred:
+        return centred(self, x, weights)
 
     @staticmethod
     def _sized(value: Any, what: str) -> tuple[Array, int]:

@@ -20,7 +20,6 @@ from suffice.exponential.normal_inverse_gamma import NormalInverseGamma
 from suffice.exponential.shapes import aligned, finite, keep, vectors
 from suffice.exponential.special import HALF_LOG_2PI, ratio_excess
 from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.student_t import StudentT
 from suffice.exponential.values import bounded, observed, plain
 
 
@@ -42,6 +41,7 @@ class Normal(FamilyAndPrior):
     of: Family | None = None
 
     names: ClassVar[tuple[str, ...]] = ("mean", "variance")
+    prior: ClassVar[str] = "NormalInverseGamma"
     support: ClassVar[str] = "finite numbers"
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
@@ -152,22 +152,18 @@ class Normal(FamilyAndPrior):
     @aligned
     def posterior(self, prior: Any, statistic: Totals) -> NormalInverseGamma:
         """The imagined rows and the seen ones, by Chan's update."""
-        return self._prior(prior).plus(with_centre(self._own(statistic)))
+        posterior: NormalInverseGamma = self._prior(prior).plus(with_centre(self._own(statistic)))
+        return posterior
 
     @aligned
     def evidence_under(self, prior: Any, statistic: Totals) -> Any:
         return self._prior(prior).evidence(with_centre(self._own(statistic)))
 
-    def predictive_under(self, prior: Any) -> StudentT:
+    def predictive_under(self, prior: Any) -> Any:
         return self._prior(prior).next_observation()
 
-    def _prior(self, prior: Any) -> NormalInverseGamma:
-        if not isinstance(prior, NormalInverseGamma):
-            raise self._no_prior(prior)
-        return prior
-
-    def _totals(self, x: Any, weights: Any, start: int) -> Centred:
-        return centred(self, x, weights, start)
+    def _totals(self, x: Any, weights: Any) -> Centred:
+        return centred(self, x, weights)
 
     def _both(self, eta: Any) -> tuple[Array, Array]:
         member = self if eta is None else self.from_natural(eta)

@@ -9,7 +9,7 @@ Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,22 +18,21 @@ from suffice.errors import ModelError
 from suffice.exponential.centred import Centred, joined
 from suffice.exponential.family import Family, generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.prior import Prior
+from suffice.exponential.prior import PriorOfBoth
 from suffice.exponential.quantiles import gamma_ends
 from suffice.exponential.saddle import log_poisson
 from suffice.exponential.shapes import aligned, finite, keep
 from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth
 from suffice.exponential.statistic import Array
 from suffice.exponential.student_t import StudentT
-from suffice.exponential.tables import summary
-from suffice.exponential.values import bounded, plain, same, shown
+from suffice.exponential.values import bounded, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.normal import Normal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NormalInverseGamma(Prior):
+class NormalInverseGamma(PriorOfBoth):
     """A distribution of a normal's mean and variance: `mean` with the weight of `count` rows, and an inverse gamma of the
     variance. (`suffice.NormalInverseGamma` is something else: it imagines rows for the nodes of a network.)
 
@@ -51,7 +50,6 @@ class NormalInverseGamma(Prior):
     scale: Any
     of: Family | None = None
     rest: Any = field(default=None, repr=False)
-    """What of the mean a double cannot hold: a posterior remembers it, so that rows one by one make the same as all at once."""
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
     example: ClassVar[str] = "Normal()"
@@ -149,22 +147,3 @@ class NormalInverseGamma(Prior):
     @property
     def _rest(self) -> Array:
         return np.asarray(self.rest)
-
-    @property
-    def _k(self) -> Array:
-        return np.asarray(self.count)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NormalInverseGamma):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.repr)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)
-        return f"NormalInverseGamma({', '.join(f'{n}={shown(v)}' for n, v in given if v is not None)})"
-
-    def _repr_html_(self) -> str:
-        about = "" if self.of is None else f" of {self.of!r}"
-        return summary(self, {name: getattr(self, name) for name in self.names}, f"NormalInverseGamma{about}")

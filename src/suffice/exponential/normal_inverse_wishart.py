@@ -9,7 +9,7 @@ Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,15 +19,14 @@ from suffice.exponential.centred import Centred, joined
 from suffice.exponential.family import Family, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.multivariate_t import MultivariateT
-from suffice.exponential.prior import Prior
+from suffice.exponential.prior import PriorOfBoth
 from suffice.exponential.quantiles import gamma_ends
 from suffice.exponential.saddle import log_poisson
 from suffice.exponential.shapes import aligned, components, finite, keep_with_axes
 from suffice.exponential.special import HALF_LOG_2PI, log_multigamma_step
 from suffice.exponential.statistic import Array
 from suffice.exponential.symmetric import Factor, factored, positive
-from suffice.exponential.tables import summary
-from suffice.exponential.values import bounded, plain, same, shown
+from suffice.exponential.values import bounded, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.multivariate_normal import MultivariateNormal
@@ -36,7 +35,7 @@ LOG_PI = float(np.log(np.pi))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NormalInverseWishart(Prior):
+class NormalInverseWishart(PriorOfBoth):
     """A distribution of a multivariate normal's mean and covariance: `mean` with the weight of `count` rows, and an inverse
     Wishart of `df` > d − 1 degrees of freedom and the `scale` matrix.
 
@@ -56,7 +55,6 @@ class NormalInverseWishart(Prior):
     scale: Any
     of: Family | None = None
     rest: Any = field(default=None, repr=False)
-    """What of the mean a double cannot hold: a posterior remembers it, so that rows one by one make the same as all at once."""
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "df", "scale")
     example: ClassVar[str] = "MultivariateNormal()"
@@ -191,24 +189,5 @@ class NormalInverseWishart(Prior):
         return np.asarray(self.df)
 
     @property
-    def _k(self) -> Array:
-        return np.asarray(self.count)
-
-    @property
     def _factor(self) -> Factor:
         return factored(self.scale)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NormalInverseWishart):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.repr)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)
-        return f"NormalInverseWishart({', '.join(f'{n}={shown(v)}' for n, v in given if v is not None)})"
-
-    def _repr_html_(self) -> str:
-        about = "" if self.of is None else f" of {self.of!r}"
-        return summary(self, {name: getattr(self, name) for name in self.names}, f"NormalInverseWishart{about}")

@@ -37,6 +37,7 @@ class NormalKnownMean(Family):
     variance: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("variance",)
+    prior: ClassVar[str] = "Gamma"
     support: ClassVar[str] = "numbers whose squares a double can hold"
 
     def __post_init__(self) -> None:
@@ -134,14 +135,9 @@ class NormalKnownMean(Family):
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total
 
-    def _prior(self, prior: Any) -> Gamma:
-        if not isinstance(prior, Gamma):
-            raise self._no_prior(prior)
-        return prior.given()
-
-    def _totals(self, x: Any, weights: Any, start: int) -> Totals:
+    def _totals(self, x: Any, weights: Any) -> Totals:
         rows_of_several(x, self.mean, "NormalKnownMean")
-        return super()._totals(x, weights, start)
+        return super()._totals(x, weights)
 
     def _variance(self, eta: Any) -> Array:
         return (self if eta is None else self.from_natural(eta))._need("variance")

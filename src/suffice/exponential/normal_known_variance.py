@@ -37,6 +37,7 @@ class NormalKnownVariance(Family):
     mean: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("mean",)
+    prior: ClassVar[str] = "Normal"
     support: ClassVar[str] = "finite numbers"
 
     def __post_init__(self) -> None:
@@ -139,14 +140,9 @@ class NormalKnownVariance(Family):
         """x̄ − m, to the last digit; of no weight where there are no rows."""
         return np.where(s.count > 0.0, (s.centre[..., 0] - mean) + s.rest[..., 0], 0.0)
 
-    def _prior(self, prior: Any) -> Normal:
-        if not isinstance(prior, Normal):
-            raise self._no_prior(prior)
-        return prior.given()
-
-    def _totals(self, x: Any, weights: Any, start: int) -> Centred:
+    def _totals(self, x: Any, weights: Any) -> Centred:
         rows_of_several(x, self.variance, "NormalKnownVariance")
-        return centred(self, x, weights, start)
+        return centred(self, x, weights)
 
     def _mean(self, eta: Any) -> Array:
         return (self if eta is None else self.from_natural(eta))._need("mean")

@@ -48,6 +48,7 @@ class Poisson(Family):
     rate: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("rate",)
+    prior: ClassVar[str] = "Gamma"
     support: ClassVar[str] = "whole numbers from 0 up"
 
     def __post_init__(self) -> None:
@@ -149,13 +150,6 @@ class Poisson(Family):
 
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total
-
-    def _imagined(self, prior: Any) -> tuple[Array, Array]:
-        from suffice.exponential.gamma import Gamma
-
-        if not isinstance(prior, Gamma):
-            raise self._no_prior(prior)
-        return prior._need("shape"), prior._need("rate")
 
     def _rate(self, eta: Any) -> Array:
         if eta is None:

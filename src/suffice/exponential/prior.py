@@ -5,12 +5,16 @@ What the statistic does to it is known by the family the statistic belongs to; t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from suffice.errors import ModelError, StatisticsError
 from suffice.exponential.family import Family
-from suffice.exponential.statistic import Totals
+from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.tables import summary
+from suffice.exponential.values import same, shown
 
 
 class Prior:
@@ -23,8 +27,13 @@ class Prior:
     """
 
     of: Family | None
+    names: ClassVar[tuple[str, ...]]
     example: ClassVar[str] = "Poisson()"
     """A family that it may be about, for a refusal."""
+
+    def given(self) -> Self:
+        """This, if it has its parameters."""
+        return self
 
     def __add__(self, statistic: Totals) -> Self:
         """The posterior: what was imagined and what was seen, together."""
@@ -66,3 +75,29 @@ class Prior:
         if not isinstance(of, Family):
             raise ModelError(f"{type(self).__name__} is asked about a family, for instance {self.example}, not about {of!r}")
         return of.bare
+
+
+class PriorOfBoth(Prior):
+    """What the priors of a normal's mean and of its variance or covariance have in common. `rest`, what of the mean a double
+    cannot hold, a posterior remembers, so that rows one by one make the same as all at once; it is not shown."""
+
+    count: Any
+
+    @property
+    def _k(self) -> Array:
+        return np.asarray(self.count)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.repr)  # type: ignore[arg-type]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{n}={shown(v)}' for n, v in given if v is not None)})"
+
+    def _repr_html_(self) -> str:
+        about = "" if self.of is None else f" of {self.of!r}"
+        return summary(self, {name: getattr(self, name) for name in self.names}, f"{type(self).__name__}{about}")

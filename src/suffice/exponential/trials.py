@@ -32,6 +32,7 @@ class Trials(Family):
     """The number of successes in some trials, each with probability `p`."""
 
     names: ClassVar[tuple[str, ...]] = ("p",)
+    prior: ClassVar[str] = "Beta"
     p: Any
 
     @property
@@ -145,13 +146,6 @@ class Trials(Family):
     def _slack(self, statistic: Totals) -> Array:
         successes = statistic.total[..., 0]
         return np.stack(np.broadcast_arrays(successes, self.trials * statistic.count - successes), axis=-1)
-
-    def _imagined(self, prior: Any) -> tuple[Array, Array]:
-        from suffice.exponential.beta import Beta
-
-        if not isinstance(prior, Beta):
-            raise self._no_prior(prior)
-        return prior._need("a"), prior._need("b")
 
     def _outcomes(self, statistic: Totals) -> tuple[Array, Array]:
         """Successes and failures."""

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError
-from suffice.exponential.columns import complete, scanned
+from suffice.exponential.columns import complete, gathered, scanned
 from suffice.exponential.family import generator
 from suffice.exponential.shapes import aligned, finite, keep
 from suffice.exponential.statistic import Array, weight_of_statistic
 from suffice.exponential.tables import summary, table
-from suffice.exponential.values import checked_weights, observed, plain, same, shown
-from suffice.variables import Finite
+from suffice.exponential.values import Outside, checked_weights, observed, plain, same, shown
+from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,7 @@ class Uniform:
     upper: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("lower", "upper")
+    event_axes: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         ends = {n: finite(v, f"the {n} end of Uniform") for n in self.names if (v := getattr(self, n)) is not None}
@@ -110,8 +111,7 @@ class Uniform:
         x = observed(x, "Uniform")
         x = x[None] if x.ndim == 0 else x
         if not np.isfinite(x).all():
-            row = int(np.argwhere(~np.isfinite(x))[0][0]) + 1
-            raise DataError(f"Uniform is about finite numbers, and row {row:,} is not")
+            raise Outside("Uniform is about finite numbers, and", int(np.argwhere(~np.isfinite(x))[0][0]), "is not")
         w = checked_weights(weights, x.shape)
         lower = np.min(np.where(w > 0.0, x, np.inf), axis=0, initial=np.inf)
         return Extremes(
@@ -121,11 +121,14 @@ class Uniform:
     def gather(self, data: Any, column: str, *, threads: int | None = None) -> Extremes:
         """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows."""
         scanned(data, column, self.bare)
-        rows = complete(data, [column], "Uniform")
-        if isinstance(rows.schema[column], Finite):
-            raise DataError(f"Uniform is about numbers, and {column!r} has states; declare it Real where they are numbers")
-        extremes: Extremes = rows.fold(lambda batch: self.statistic(batch.columns[column], batch.weight), threads=threads)
+        extremes: Extremes = gathered(self, complete(data, [column], "Uniform"), [column], threads)
         return extremes
+
+    _gathered = statistic
+
+    def _meaning(self, variable: Variable) -> None:
+        if isinstance(variable, Finite):
+            raise DataError(f"Uniform is about numbers, and {variable.name!r} has states; declare it Real where they are numbers")
 
     def estimate(self, statistic: Extremes) -> Self:
         """From the smallest row to the largest: any narrower density gives some row none."""

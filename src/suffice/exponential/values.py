@@ -16,6 +16,21 @@ LARGEST = 2.0**53
 """Not every whole number beyond is a double."""
 
 
+class Outside(DataError):
+    """An observation that cannot be: what is said before its row and after it, and the block of rows that it is in.
+
+    >>> str(Outside("Poisson is about whole numbers, and", 2, "is -1"))
+    'Poisson is about whole numbers, and row 3 is -1'
+    """
+
+    def __init__(self, before: str, row: int, after: str, number: int = 0) -> None:
+        super().__init__(before, row, after, number)
+        self.before, self.row, self.after, self.number = before, row, after, number
+
+    def __str__(self) -> str:
+        return f"{self.before} row {self.row + 1:,} {self.after}"
+
+
 def numbers(value: Any, what: str) -> Array:
     """Parameters as an array of numbers, none of them NaN.
 
@@ -93,8 +108,8 @@ def observed(x: Any, what: str) -> Array:
     except (TypeError, ValueError):
         raise DataError(f"{what} is about numbers, and {_no_number(x)!r} is none") from None
     if np.isnan(array).any():
-        first = int(np.argwhere(np.isnan(array))[0][0]) + 1 if array.ndim else 1
-        raise DataError(f"{what} needs values, and row {first:,} is NaN, which means missing")
+        first = int(np.argwhere(np.isnan(array))[0][0]) if array.ndim else 0
+        raise Outside(f"{what} needs values, and", first, "is NaN, which means missing")
     return array
 
 

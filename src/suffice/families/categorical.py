@@ -12,6 +12,7 @@ Heckerman, Geiger & Chickering 1995, Machine Learning 20, p. 197.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -69,7 +70,7 @@ class Categorical:
         """Σ N ln(N / Nᵤ): the log-likelihood at its maximum."""
         keys, N = seen.listed()
         _, inverse, N_u = _rows(keys, N, _finite(child).n_states)
-        return float(N @ (np.log(N) - np.log(N_u[inverse]))) if len(N) else 0.0
+        return math.fsum((N * (np.log(N) - np.log(N_u[inverse]))).tolist())  # exact, for any order of the states
 
     def log_evidence(self, child: Variable, seen: Counts, imagined: Counts | Belief) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
@@ -194,7 +195,7 @@ class Table:
         """Σ N ln θ, from counts alone; −inf where the data holds what the table rules out."""
         keys, N = statistic.listed()
         with np.errstate(divide="ignore"):
-            return float(N @ np.log(self.probs.reshape(-1)[keys])) if len(N) else 0.0
+            return math.fsum((N * np.log(self.probs.reshape(-1)[keys])).tolist())  # exact, for any order of the states
 
     def log_prob(self, columns: Columns) -> Array:
         child = columns[self.child.name]

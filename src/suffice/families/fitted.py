@@ -13,7 +13,7 @@ from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import split
-from suffice.families.design import columns_of, terms
+from suffice.families.design import codes_of, columns_of, terms
 from suffice.families.family import Array, Columns, Interval, checked_level, frame
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable
@@ -177,7 +177,12 @@ class RegressedStates(Regressed):
         """Where the coefficients of a parent are."""
         return columns_of(self.parent_variables, parent)
 
+    def log_prob(self, columns: Columns) -> Array:
+        child = codes_of(columns, self.child)
+        return np.asarray(self._log_probs(columns, len(child))[child, np.arange(len(child))])
+
     def _log_probs(self, columns: Columns, n: int) -> Array:
+        """ln p of each state (the first axis) in each row."""
         raise NotImplementedError
 
 

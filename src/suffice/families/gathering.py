@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, nearest
 from suffice.families import family_of
@@ -21,6 +22,7 @@ def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
     ]
 
 
+@one_blas_thread
 def gather(data: Any, dag: Any) -> Statistics:
     """All that the families of `dag` need to know about `data`, in one scan; it adds to what other data gives.
 

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
@@ -79,8 +80,82 @@ class Regressors(NamedTuple):
         return terms(self.parents)
 
 
-class Blocks:
-    """The layout of θ: one linear predictor after the other, each an intercept and a coefficient per column."""
+class Iterative:
+    """What all regressions have in common. θ is one linear predictor after the other, each an intercept and a coefficient per
+    column, if a family does not say otherwise."""
+
+    ridge: float
+
+    iterative: ClassVar[bool] = True
+    kind: ClassVar[type]
+    canonical: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
+    profiled: ClassVar[bool] = False
+    offset: Any = None
+    trials: Any = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
+            raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
+
+    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
+        """Refuse variables that this family is not for."""
+        m = self.n_parameters(child, parents)
+        if m > MAX_PARAMETERS:
+            raise too_many(child, parents, m)
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        """What statistics can say: of finite variables all, else something about the child."""
+        if not isinstance(child, Finite):
+            return Request((), (child.name,))
+        finite = all(isinstance(p, Finite) for p in parents)
+        return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        raise NotImplementedError
+
+    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The parents that have coefficients."""
+        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
+
+    def log_likelihood(self, child: Variable, seen: Any) -> float:
+        raise needs_rows(child)
+
+    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
+        raise needs_rows(child)
+
+    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Any) -> Any:
+        raise needs_rows(child)
+
+    def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without an estimate, as far as its sums show."""
+        if not s.weight > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+
+    def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
+        """The child's column as the sums take it."""
+        raise NotImplementedError
+
+    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
+        """The sums of one pass over some rows at θ, a part of their design held at a time."""
+        y, total = self.values(at.child, columns), None
+        w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
+        for start in range(0, max(1, len(y)), size):
+            part = slice(start, start + size)
+            own = {name: column[part] for name, column in columns.items()}
+            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=True)
+            sums = self.sums(X, y[part], w[part], theta, own, **options)
+            total = sums if total is None else added(total, sums)
+        return total  # type: ignore[return-value]
+
+    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+        """What rows with the design X say at θ."""
+        raise NotImplementedError
+
+    def unit(self, s: Sums) -> float:
+        """A change of η that is neither small nor large, at dispersion 1."""
+        return 1.0
 
     def places(self, at: Regressors) -> npt.NDArray[np.intp]:
         """The column that each parameter belongs to, from 1; 0 of an intercept."""
@@ -113,26 +188,14 @@ class Blocks:
         return np.where(states, 1.0, np.sqrt(diagonal / np.maximum(diagonal[:, :1], 1e-300))).reshape(-1)
 
 
-class OfStates:
+class OfStates(Iterative):
     """What the regressions of finite children, which have no offset and no trials, have in common."""
 
-    ridge: float
-
-    iterative: ClassVar[bool] = True
     kind: ClassVar[type] = Finite
-    canonical: ClassVar[bool] = True
-    dispersed: ClassVar[bool] = False
-    profiled: ClassVar[bool] = False
-    offset: ClassVar[None] = None
-    trials: ClassVar[None] = None
     lost: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
-            raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
-
-    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
-        return tuple(parents)
+    def values(self, child: Finite, columns: Columns) -> npt.NDArray[Any]:
+        return codes_of(columns, child)
 
     def summary(self, child: Finite, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
         """The first pass over some rows: how much weight there is, in each state of the child and in each column."""
@@ -141,34 +204,31 @@ class OfStates:
         sums = np.concatenate([np.zeros(0), *(column_sums(p, columns, w) for p in parents)])
         return Summary(float(counts.sum()), sums, counts, 0.0, 0.0, 0.0)
 
+    def found(self, s: Sums, summary: Summary, covariance: Array, iterations: int) -> Fitted:
+        """What there is to know about a fit."""
+        return Fitted(s.log_likelihood, -2.0 * s.log_likelihood, s.pearson, 1.0, summary.weight, covariance, iterations)
+
     def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
         """Refuse data without rows, or without rows of a state."""
-        if not s.weight > 0:
-            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+        super().refuse(child, parents, s)
         if np.any(s.child <= 0):
             state = child.states[int(np.argmin(s.child))]
             raise FitError(f"no row has {child.name}={state}, and {self.lost}; leave the state out")
 
 
 @dataclass(frozen=True)
-class Glm(Blocks):
+class Glm(Iterative):
     """The common part of regressions with one linear predictor. `offset` names a parent that adds to η as it is."""
 
     ridge: float = 0.0
     offset: str | None = None
 
-    iterative: ClassVar[bool] = True
     kind: ClassVar[type] = Real
     response: ClassVar[int]
-    canonical: ClassVar[bool] = True
-    dispersed: ClassVar[bool] = False
-    profiled: ClassVar[bool] = False
     words: ClassVar[str]
-    trials: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
-            raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
+        super().__post_init__()
         for what in ("offset", "trials"):
             if not isinstance(getattr(self, what), (str, type(None))):
                 raise FitError(f"the {what} of {type(self).__name__} is the name of a parent, not {getattr(self, what)!r}")
@@ -190,33 +250,14 @@ class Glm(Blocks):
                 raise FitError(f"the {what} {name!r} of {child.name!r} must be a number, not states")
         if self.offset is not None and self.offset == self.trials:
             raise FitError(f"{self.offset!r} cannot be both the offset and the trials of {child.name!r}")
-        m = self.n_parameters(child, parents)
-        if m > MAX_PARAMETERS:
-            raise too_many(child, parents, m)
+        super().check(child, parents)
 
     def check_child(self, child: Variable) -> None:
         if not isinstance(child, Real):
             raise FitError(f"{type(self).__name__} is a family of real nodes, and {child.name!r} is {child!r}")
 
-    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
-        """The parents that have coefficients."""
-        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
-
-    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        """What statistics can say: of finite variables all, else something about the child."""
-        return known(child, parents)
-
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return 1 + len(terms(self.regressors(parents))) + self.dispersed
-
-    def log_likelihood(self, child: Variable, seen: Any) -> float:
-        raise needs_rows(child)
-
-    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
-        raise needs_rows(child)
-
-    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Any) -> Any:
-        raise needs_rows(child)
 
     def values(self, child: Variable, columns: Columns) -> Array:
         """The child's column as numbers, which the family must be able to have."""
@@ -248,52 +289,29 @@ class Glm(Blocks):
             weighed(self.base(y, n), w),
         )
 
-    def refuse(self, child: Variable, parents: Sequence[Variable], s: Summary) -> None:
-        """Refuse data without an estimate, as far as its sums show."""
-        if not s.weight > 0:
-            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-
     def first(self, at: Regressors, s: Summary) -> Array:
         """θ without effects, the intercept from the mean of the child."""
         theta = np.zeros(1 + len(at.centre))
         theta[0] = self.link(float(s.child[0]) / s.trials) - s.offset / s.weight
         return theta
 
-    def measure(
+    def sums(
         self,
-        at: Regressors,
+        X: Array,
+        y: npt.NDArray[Any],
+        w: Array,
         theta: Array,
         columns: Columns,
-        weights: Array | None,
         *,
         dispersion: float = 1.0,
         expected: bool = False,
     ) -> Sums:
-        """The sums of one pass over some rows at θ, with the curvature that the rows have or are expected to have."""
-        from suffice.kernels.regression import regression_sums
-
-        q, y = len(theta), self.values(at.child, columns)
-        trials, offset = self.exposed(columns)
-        gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
-        size = max(1, CELLS // q)
-        ones = np.ones(min(size, len(y))) if weights is None else None
-        for start in range(0, len(y), size):
-            part = slice(start, start + size)
-            own = {p.name: columns[p.name][part] for p in at.parents}
-            n = len(y[part])
-            X = filled(at.parents, own, at.centre, n, at.child.name, complete=True)
-            w = ones[:n] if weights is None else np.ascontiguousarray(weights[part], dtype=np.float64)  # type: ignore[index]
-            rows = (fixed(y[part]), fixed(trials[part]), fixed(offset[part]), fixed(w), fixed(theta))
-            regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)
-        return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
+        """The same, with the curvature that the rows have or are expected to have."""
+        return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)
 
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
         return self.ridge * shrunk(at.parents)
-
-    def unit(self, s: Sums) -> float:
-        """A change of η that is neither small nor large, at dispersion 1."""
-        return 1.0
 
     def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
         """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
@@ -373,12 +391,17 @@ class Glm(Blocks):
         raise NotImplementedError
 
 
-def known(child: Variable, parents: Sequence[Variable]) -> Request:
-    """What a regression asks of statistics: where every variable is finite, its contingency table is enough."""
-    if not isinstance(child, Finite):
-        return Request((), (child.name,))
-    finite = all(isinstance(p, Finite) for p in parents)
-    return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
+def one_predictor(
+    X: Array, y: Array, w: Array, theta: Array, response: int, exposed: tuple[Array, Array], shape: float, expected: bool
+) -> Sums:
+    """The sums of rows with one linear predictor; `exposed` are trials and offset."""
+    from suffice.kernels.regression import regression_sums
+
+    q = len(theta)
+    gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
+    rows = (fixed(a) for a in (y, *exposed, w, theta))
+    regression_sums(X, *rows, response, shape, expected, gradient, hessian, totals)
+    return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
 
 
 def weighed(x: Array, w: Array | None) -> float:

@@ -39,24 +39,18 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
-from suffice.families.family import Array, Columns, Estimate
-from suffice.families.fitted import Fitted
+from suffice.families.design import CELLS, are_numbers, codes_of, fixed, shrunk, terms
+from suffice.families.family import Array, Columns
 from suffice.families.glm import (
-    MAX_PARAMETERS,
-    Blocks,
     OfStates,
     Regressors,
     Summary,
     Sums,
-    known,
-    needs_rows,
-    too_many,
+    one_predictor,
     uncentred,
 )
 from suffice.families.logistic_cpd import LogisticCpd, design, finite_child, softmax
-from suffice.families.regression import COLLINEAR, too_large
-from suffice.statistics import Request
+from suffice.families.regression import independent
 from suffice.variables import Variable
 
 SMALL = 256
@@ -78,7 +72,7 @@ class Working(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Logistic(OfStates, Blocks):
+class Logistic(OfStates):
     """The family of logistic regressions of a finite node: of two states, or multinomial. `ridge` shrinks the coefficients.
 
     >>> import suffice as sf
@@ -91,19 +85,13 @@ class Logistic(OfStates, Blocks):
 
     lost: ClassVar[str] = "its log-odds would be infinite"
 
-    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        """What statistics can say: of finite variables all, else how often each state of the child occurs."""
-        return known(finite_child(child), parents)
-
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return (finite_child(child).n_states - 1) * (1 + len(terms(parents)))
 
     def start(self, child: Variable, parents: Sequence[Variable]) -> LogisticCpd:
         """No effects: every state as probable as the others."""
+        self.check(child, parents)
         K, p = finite_child(child).n_states, len(terms(parents))
-        m = (K - 1) * (1 + p)
-        if m > MAX_PARAMETERS:
-            raise too_many(child, parents, m)
         return LogisticCpd(finite_child(child), tuple(parents), np.zeros(K - 1), np.zeros((K - 1, p)), ridge=self.ridge)
 
     def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator) -> LogisticCpd:
@@ -143,7 +131,7 @@ class Logistic(OfStates, Blocks):
 
     def independent(self, cpd: LogisticCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
-        return _independent(self._half(cpd, s), cpd)
+        return independent(self._half(cpd, s), cpd.child.name)
 
     def _bounded(self, cpd: LogisticCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """The step to the top of the bound, and what it gains at least."""
@@ -187,10 +175,6 @@ class Logistic(OfStates, Blocks):
         b = np.concatenate([np.zeros((len(cpd.intercept), 1)), cpd.coefficients], axis=1)
         return np.asarray(s.gradient - self._strength(cpd) * _contrasts(cpd.child.n_states) @ b @ shrunk(cpd.parent_variables))
 
-    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
-        """Refuse variables that this family is not for."""
-        self.start(child, parents)
-
     def places(self, at: Regressors) -> npt.NDArray[np.intp]:
         return np.tile(super().places(at), finite_child(at.child).n_states - 1)
 
@@ -200,27 +184,22 @@ class Logistic(OfStates, Blocks):
         theta[:, 0] = np.log(s.child[1:]) - np.log(s.child[0])
         return theta.reshape(-1)
 
-    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None) -> Sums:
-        """The sums of one pass over some rows at θ, the predictors of the states one after the other."""
-        child = finite_child(at.child)
-        y, q = codes_of(columns, child), 1 + len(at.centre)
-        total = Sums(0.0, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
-        size = max(1, CELLS // (q + child.n_states))
-        sums = _two_states if child.n_states == 2 else _states
-        for start in range(0, len(y), size):
-            own = {p.name: columns[p.name][start : start + size] for p in at.parents}
-            some = y[start : start + size]
-            w = np.ones(len(some)) if weights is None else np.ascontiguousarray(weights[start : start + size], dtype=np.float64)
-            total = added(total, sums(filled(at.parents, own, at.centre, len(some), child.name, complete=True), some, w, theta))
-        return total
+    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+        """The same, the predictors of the states one after the other."""
+        if len(theta) == len(X):
+            none = np.empty(0)
+            return one_predictor(X, y.astype(np.float64), w, theta, 1, (none, none), 1.0, False)
+        from suffice.kernels.regression import softmax_sums
+
+        theta = theta.reshape(-1, len(X))
+        gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)
+        softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
+        return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
         K = finite_child(at.child).n_states
         return np.asarray(self.ridge * np.kron(np.eye(1) if K == 2 else _contrasts(K), shrunk(at.parents)))
-
-    def unit(self, s: Sums) -> float:
-        return 1.0
 
     def finished(
         self, at: Regressors, parents: Sequence[Variable], theta: Array, s: Sums, summary: Summary, **found: Any
@@ -229,19 +208,9 @@ class Logistic(OfStates, Blocks):
         child = finite_child(at.child)
         theta = theta.reshape(child.n_states - 1, -1)
         covariance = uncentred(found["covariance"], at.centre, child.n_states - 1)
-        deviance = -2.0 * s.log_likelihood
-        fitted = Fitted(s.log_likelihood, deviance, s.pearson, 1.0, summary.weight, covariance, found["iterations"])
+        fitted = self.found(s, summary, covariance, found["iterations"])
         intercept = theta[:, 0] - theta[:, 1:] @ at.centre
         return LogisticCpd(child, tuple(parents), intercept, theta[:, 1:], at.centre, self.ridge, fitted)
-
-    def log_likelihood(self, child: Variable, seen: Any) -> float:
-        raise needs_rows(child)
-
-    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
-        raise needs_rows(child)
-
-    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Estimate) -> LogisticCpd:
-        raise needs_rows(child)
 
 
 def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: bool) -> Working:
@@ -257,25 +226,6 @@ def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: boo
         H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
-
-
-def _two_states(X: Array, y: npt.NDArray[np.intp], w: Array, theta: Array) -> Sums:
-    from suffice.kernels.regression import regression_sums
-
-    q, none = len(theta), fixed(np.empty(0))
-    gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
-    rows = (fixed(y.astype(np.float64)), none, none, fixed(w), fixed(theta))
-    regression_sums(X, *rows, 1, 1.0, False, gradient, hessian, totals)
-    return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
-
-
-def _states(X: Array, y: npt.NDArray[np.intp], w: Array, theta: Array) -> Sums:
-    from suffice.kernels.regression import softmax_sums
-
-    theta = theta.reshape(-1, len(X))
-    gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)
-    softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
-    return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
 
 def _curvature(log_p: Array) -> Array | float:
@@ -316,19 +266,6 @@ def _widest(cpd: LogisticCpd, s: Working, d: Array) -> float:
 def _contrasts(K: int) -> Array:
     """E = I − 11ᵀ/K over the states but the first."""
     return np.asarray(np.eye(K - 1) - 1.0 / K)
-
-
-def _independent(A: Array, cpd: LogisticCpd) -> npt.NDArray[np.intp]:
-    """The columns that are no combination of those before them."""
-    if not np.isfinite(A).all():
-        raise too_large(cpd.child.name)
-    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
-    R, kept = A / scale[:, None] / scale, []
-    for j in range(len(R)):
-        if R[j, j] > COLLINEAR:
-            kept.append(j)
-            R = R - np.outer(R[:, j], R[j]) / R[j, j]
-    return np.array(kept, dtype=np.intp)
 
 
 def _solved(A: Array, b: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-from suffice.families.design import CELLS, codes_of, filled
+from suffice.families.design import CELLS, filled
 from suffice.families.family import Array, Columns, Interval
 from suffice.families.fitted import Fitted, RegressedStates, coefficient_table
 from suffice.variables import Finite, Variable
@@ -73,10 +73,6 @@ class LogisticCpd(RegressedStates):
         """A row per state but the first: of its intercept, then of its coefficients."""
         return self._fitted().standard_errors.reshape(len(self.intercept), -1)
 
-    def log_prob(self, columns: Columns) -> Array:
-        child = codes_of(columns, self.child)
-        return np.asarray(self._log_probs(columns, len(child))[child, np.arange(len(child))])
-
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Codes of the child for n rows whose parents are in `columns`."""
         ends = np.cumsum(np.exp(self._log_probs(columns, n)), axis=0)
@@ -105,7 +101,6 @@ class LogisticCpd(RegressedStates):
         return replace(self, intercept=intercept).arranged([p for p in self.parents if p not in values])
 
     def _log_probs(self, columns: Columns, n: int) -> Array:
-        """ln p of each state (the first axis) in each row."""
         parts, done = [], 0
         size = max(1, CELLS // (1 + len(self.terms) + self.child.n_states))
         while done < n:

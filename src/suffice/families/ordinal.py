@@ -20,23 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.data import added
-from suffice.families.design import CELLS, are_numbers, codes_of, filled, shrunk, terms
-from suffice.families.family import Array, Columns, Estimate
-from suffice.families.fitted import Fitted
-from suffice.families.glm import (
-    DRAGGED,
-    MAX_PARAMETERS,
-    OfStates,
-    Regressors,
-    Summary,
-    Sums,
-    known,
-    needs_rows,
-    too_many,
-)
+from suffice.families.design import are_numbers, shrunk, terms
+from suffice.families.family import Array, Columns
+from suffice.families.glm import DRAGGED, OfStates, Regressors, Summary, Sums
 from suffice.families.ordinal_cpd import OrdinalCpd, log_gaps, ordered_child
-from suffice.statistics import Request
 from suffice.variables import Variable
 
 
@@ -58,16 +45,6 @@ class ProportionalOdds(OfStates):
     lost: ClassVar[str] = "its cut points would be infinite or equal"
     words: ClassVar[str] = "proportional odds regression"
 
-    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
-        """Refuse variables that this family is not for."""
-        m = self.n_parameters(child, parents)
-        if m > MAX_PARAMETERS:
-            raise too_many(child, parents, m)
-
-    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        """What statistics can say before the rows are passed over."""
-        return known(ordered_child(child), parents)
-
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return ordered_child(child).n_states - 1 + len(terms(parents))
 
@@ -76,21 +53,12 @@ class ProportionalOdds(OfStates):
         below = np.cumsum(s.child)[:-1]
         return np.concatenate([np.log(below) - np.log(s.weight - below), np.zeros(len(at.centre))])
 
-    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None) -> Sums:
-        """The sums of one pass over some rows at θ = (ζ, b)."""
-        child = ordered_child(at.child)
-        y, cuts = codes_of(columns, child), child.n_states - 1
-        total = Sums(0.0, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
+    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+        """The same at θ = (ζ, b)."""
+        cuts = len(theta) - len(X) + 1
         if not np.all(np.diff(theta[:cuts]) > 0):
-            return total._replace(log_likelihood=-np.inf)
-        size = max(1, CELLS // (1 + len(at.centre) + 4 * cuts))
-        for start in range(0, len(y), size):
-            own = {p.name: columns[p.name][start : start + size] for p in at.parents}
-            some = y[start : start + size]
-            w = np.ones(len(some)) if weights is None else np.asarray(weights[start : start + size], dtype=np.float64)
-            X = filled(at.parents, own, at.centre, len(some), child.name)
-            total = added(total, _sums(X, some, w, theta[:cuts], theta[cuts:]))
-        return total
+            return Sums(-np.inf, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
+        return _sums(X, y, w, theta[:cuts], theta[cuts:])
 
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
@@ -98,9 +66,6 @@ class ProportionalOdds(OfStates):
         whole = np.zeros((cuts + len(P), cuts + len(P)))
         whole[cuts:, cuts:] = self.ridge * P
         return whole
-
-    def unit(self, s: Sums) -> float:
-        return 1.0
 
     def places(self, at: Regressors) -> npt.NDArray[np.intp]:
         """The column that each parameter belongs to, from 1; 0 of a cut point."""
@@ -142,18 +107,8 @@ class ProportionalOdds(OfStates):
         b, J = theta[cuts:], np.eye(len(theta))
         J[:cuts, cuts:] = at.centre
         covariance = J @ found["covariance"] @ J.T
-        deviance = -2.0 * s.log_likelihood
-        fitted = Fitted(s.log_likelihood, deviance, s.pearson, 1.0, summary.weight, covariance, found["iterations"])
+        fitted = self.found(s, summary, covariance, found["iterations"])
         return OrdinalCpd(child, tuple(parents), theta[:cuts] + b @ at.centre, b, at.centre, self.ridge, fitted)
-
-    def log_likelihood(self, child: Variable, seen: Any) -> float:
-        raise needs_rows(child)
-
-    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
-        raise needs_rows(child)
-
-    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Estimate) -> OrdinalCpd:
-        raise needs_rows(child)
 
 
 def _sums(X: Array, y: npt.NDArray[np.intp], w: Array, zeta: Array, b: Array) -> Sums:

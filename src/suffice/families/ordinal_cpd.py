@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError
-from suffice.families.design import codes_of, predicted
+from suffice.families.design import predicted
 from suffice.families.family import Array, Columns, Interval
 from suffice.families.fitted import Fitted, RegressedStates, coefficient_table
 from suffice.variables import Finite, Variable
@@ -78,10 +78,6 @@ class OrdinalCpd(RegressedStates):
         """Wald intervals of the cut points, then of the coefficients."""
         return self._fitted().interval(np.concatenate([self.cut_points, self.coefficients]), level)
 
-    def log_prob(self, columns: Columns) -> Array:
-        child = codes_of(columns, self.child)
-        return np.asarray(self._log_probs(columns, len(child))[child, np.arange(len(child))])
-
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Codes of the child for n rows whose parents are in `columns`."""
         noise = rng.logistic(size=n)
@@ -113,7 +109,6 @@ class OrdinalCpd(RegressedStates):
         return np.asarray((self.cut_points - self.coefficients @ self.centre)[:, None] - shift)
 
     def _log_probs(self, columns: Columns, n: int) -> Array:
-        """ln p of each state (the first axis) in each row."""
         from scipy.special import log_expit
 
         levels = self._levels(columns, n)

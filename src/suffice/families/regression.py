@@ -80,6 +80,23 @@ def regressions(moments: Moments) -> Iterator[tuple[int, float, Regression]]:
         yield int(g), float(moments.count[g]), regress(moments.scatter[g])
 
 
+def independent(A: Array, name: str) -> npt.NDArray[np.intp]:
+    """The columns, of a matrix of their products, that are no combination of those before them.
+
+    >>> independent(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]), "y")
+    array([0, 2])
+    """
+    if not np.isfinite(A).all():
+        raise too_large(name)
+    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
+    R, kept = A / scale[:, None] / scale, []
+    for j in range(len(R)):
+        if R[j, j] > COLLINEAR:
+            kept.append(j)
+            R = R - np.outer(R[:, j], R[j]) / R[j, j]
+    return np.array(kept, dtype=np.intp)
+
+
 def too_large(name: str) -> FitError:
     return FitError(f"the squares of the numbers of {name!r} or its parents are beyond the largest double; rescale the columns")
 

@@ -131,7 +131,7 @@ class BinomialLogit(Glm):
     array([1.1051])
     """
 
-    trials: str | None = None  # type: ignore[misc]
+    trials: str | None = None
 
     kind: ClassVar[type] = Count
     response: ClassVar[int] = 1
@@ -197,8 +197,25 @@ class _LogLink(Glm):
             return np.exp(eta)
 
 
+class _Counts(_LogLink):
+    """Whole numbers from 0 up, not all of them 0."""
+
+    kind: ClassVar[type] = Count
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Count):
+            name = child.name
+            way = f": declare it, scan(data, variables={{{name!r}: Count({name!r})}})" if isinstance(child, Real) else ""
+            raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
+
+    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
+        super().refuse(child, parents, s)
+        if not s.child[0] > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: every count in the data is 0, and the log of its rate is infinite")
+
+
 @dataclass(frozen=True)
-class PoissonLog(_LogLink):
+class PoissonLog(_Counts):
     """Poisson regression of a count: y ~ Poisson(e^(a + b·x)). `offset` names a parent such as the logarithm of the exposure.
 
     >>> import suffice as sf
@@ -207,16 +224,8 @@ class PoissonLog(_LogLink):
     array([0.6574])
     """
 
-    kind: ClassVar[type] = Count
     response: ClassVar[int] = 3
     words: ClassVar[str] = "Poisson regression, log link"
-
-    def check_child(self, child: Variable) -> None:
-        counts_only(self, child)
-
-    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
-        super().refuse(child, parents, s)
-        some_events(child, s)
 
     def base(self, y: Array, n: Array) -> Array:
         return log_poisson_peak(y)
@@ -231,7 +240,7 @@ class PoissonLog(_LogLink):
 
 
 @dataclass(frozen=True)
-class NegativeBinomialLog(_LogLink):
+class NegativeBinomialLog(_Counts):
     """Negative binomial regression of a count: mean μ = e^(a + b·x), variance μ + d μ². A Poisson with more spread; the
     `dispersion` d of the fitted CPD is 1/θ of others.
 
@@ -242,7 +251,6 @@ class NegativeBinomialLog(_LogLink):
     (array([0.782]), 1.446)
     """
 
-    kind: ClassVar[type] = Count
     response: ClassVar[int] = 6
     canonical: ClassVar[bool] = False
     profiled: ClassVar[bool] = True
@@ -250,13 +258,6 @@ class NegativeBinomialLog(_LogLink):
 
     def spread_in_words(self, dispersion: float) -> str:
         return f", shape {1.0 / dispersion:.6g}"
-
-    def check_child(self, child: Variable) -> None:
-        counts_only(self, child)
-
-    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
-        super().refuse(child, parents, s)
-        some_events(child, s)
 
     def n_parameters(self, child: Variable, parents: Any) -> int:
         return super().n_parameters(child, parents) + 1
@@ -274,6 +275,9 @@ class NegativeBinomialLog(_LogLink):
         second = times @ (polygamma(1, counts + shape) - polygamma(1, shape))
         second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
         return np.array([shape * first, shape * first + shape**2 * second])
+
+    def log_likelihood_of(self, y: Array, eta: Array, w: Array, shape: float) -> float:
+        return weighed(self.log_prob(y, eta, 1.0 / shape, np.empty(0)), w)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         from scipy.special import expit
@@ -406,17 +410,6 @@ def log_gamma_peak(shape: float) -> float:
     -1.0
     """
     return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))
-
-
-def counts_only(family: Glm, child: Variable) -> None:
-    if not isinstance(child, Count):
-        hint = f": declare it, scan(data, variables={{{child.name!r}: Count({child.name!r})}})" if isinstance(child, Real) else ""
-        raise FitError(f"{type(family).__name__} is a family of counts, and {child.name!r} is {child!r}{hint}")
-
-
-def some_events(child: Variable, s: Summary) -> None:
-    if not s.child[0] > 0:
-        raise FitError(f"{child.name!r} cannot be fitted: every count in the data is 0, and the log of its rate is infinite")
 
 
 def drawable(mean: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -22,6 +23,8 @@ COMPILING, ASKING = 50.0, 0.3
 """Steps of looking for an order that each cell of its tables is worth: a compiled tree is used often, one for a question once."""
 MOST_STEPS, FEW_STEPS, HOPELESS = 1e9, 2e8, 2.0**34
 """No more steps than these, some seconds of them; few for a tree of more cells than anybody will run."""
+MOST_LOG = 690.0
+"""ln of the most cells that are counted: e^690 is beyond everything, and still a float when it is added up."""
 
 
 class Order(NamedTuple):
@@ -66,6 +69,9 @@ def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
     def weight(v: int) -> float:
         return float(sum(log_size[u] for u in around[v]))
 
+    def cells_of(v: int) -> float:
+        return math.exp(min(weight(v), MOST_LOG))
+
     def eliminate(v: int) -> set[int]:
         near = around[v] - {v}
         for u in near:
@@ -76,7 +82,7 @@ def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
         return near
 
     for v in first:
-        cells += float(np.exp(weight(int(v))))
+        cells += cells_of(int(v))
         eliminate(int(v))
     for kept in (False, True):
         heap = [(weight(v), v) for v in left if (v < part.n_kept) == kept]
@@ -85,7 +91,7 @@ def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
             stale, v = heappop(heap)
             if v not in left or weight(v) > stale:  # it is there again with the weight that it has now
                 continue
-            cells += float(np.exp(weight(v)))
+            cells += cells_of(v)
             for u in eliminate(v):
                 if (u < part.n_kept) == kept:
                     heappush(heap, (weight(u), u))

@@ -1,4 +1,4 @@
-"""Posteriors of a few variables in many rows at once, each row with other cells observed.
+"""Many rows at once, each with other cells observed: posteriors of finite variables, and the probability of what is observed.
 
 Row by row the part of the network is found on which the answer depends: no barren variables, nothing that observed ones cut
 off. Each different part is arranged once, and so many rows with the same cells observed cost little more than their tables.
@@ -6,15 +6,51 @@ off. Each different part is arranged once, and so many rows with the same cells 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
 from suffice.inference.posterior import answered, carefully, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 from suffice.inference.support import support
 from suffice.inference.tree import Tree
+
+
+class RowEvidence(NamedTuple):
+    """What some rows observe: a line per row and a column per finite variable (−1: not observed) or real one (NaN)."""
+
+    codes: npt.NDArray[Any]
+    reals: Array
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: npt.NDArray[Any]) -> RowEvidence:
+        """Some of the rows."""
+        return RowEvidence(self.codes[rows], self.reals[rows])
+
+
+def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
+    """The numbers of the lines that are equal, group by group.
+
+    >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]
+    [[1], [0, 2]]
+    """
+    if not len(lines) or not lines.shape[1]:
+        yield from [np.arange(len(lines))] if len(lines) else []
+        return
+    _, inverse, counts = np.unique(keys_of(lines), return_inverse=True, return_counts=True)
+    yield from np.split(np.argsort(inverse, kind="stable"), np.cumsum(counts)[:-1])
+
+
+def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Lines as single values that can be sorted."""
+    packed = np.packbits(lines, axis=1) if lines.dtype == bool else np.ascontiguousarray(lines)
+    return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
 
 
 def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:
@@ -31,12 +67,25 @@ def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
     seen[:, target] = NONE
     known = support(network, seen)
     if known.doubtful.all():
-        return _answered(network, [target], network.with_zeros, seen, network.tables[None])
-    out = _answered(network, [target], network.all_factors[:0], seen, network.tables[None])
+        return _answered(network, [target], network.with_zeros, seen, network.tables[None])[0]
+    out = _answered(network, [target], network.all_factors[:0], seen, network.tables[None])[0]
     if known.doubtful.any():
-        out[known.doubtful] = _answered(network, [target], network.with_zeros, seen[known.doubtful], network.tables[None])
+        out[known.doubtful] = _answered(network, [target], network.with_zeros, seen[known.doubtful], network.tables[None])[0]
     out[known.impossible] = np.nan
     return out
+
+
+def log_probs(network: Network, codes: Codes) -> Array:
+    """ln p(observed codes) of each row of a finite network, −1 where a cell is not observed; −inf for impossible rows.
+
+    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
+    >>> np.exp(log_probs(net, np.array([[-1, 0], [0, 1], [-1, -1]]))).round(6)
+    array([0.75, 0.  , 1.  ])
+    """
+    seen = np.ascontiguousarray(codes, np.int32)
+    if not len(seen) or not network.n_variables:
+        return np.zeros(len(seen))
+    return _answered(network, (), network.all_factors, seen, network.tables[None])[1]
 
 
 def marginals_in_rows(network: Network, codes: Ints) -> Array:
@@ -64,17 +113,17 @@ def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints
     Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
     """
     seen = np.ascontiguousarray(codes, np.int32)[None]
-    return _answered(network, targets, network.all_factors, seen, tables)
+    return _answered(network, targets, network.all_factors, seen, tables)[0]
 
 
-def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> Array:
+def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> tuple[Array, Array]:
     """All rows by the kernel, and those that it could not answer one by one, with a tree for each set of observed variables."""
-    out, _, status = in_rows(network, targets, seeds, seen, tables)
+    out, log_prob, status = in_rows(network, targets, seeds, seen, tables)
     trees: dict[bytes, Tree] = {}
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         codes = seen[r if len(seen) > 1 else 0].astype(np.int64)
         key = np.minimum(codes, 0).tobytes()
         if key not in trees:
             trees = {key: tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
-        out[r] = answered(trees[key], targets, codes, tables[r if len(tables) > 1 else 0])[0]
-    return out
+        out[r], log_prob[r] = answered(trees[key], targets, codes, tables[r if len(tables) > 1 else 0])
+    return out, log_prob

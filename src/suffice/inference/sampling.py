@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.inference.network import Array, Ints
 
@@ -117,6 +118,7 @@ class Weighted:
         self.weights: Array = weights / weights.sum()
         self.effective_sample_size = float(1.0 / (self.weights @ self.weights))
 
+    @one_blas_thread
     def mean(self, values: Array, among: Array | None = None) -> Average:
         """The mean of all values, or of those `among` which is 1 and not 0."""
         w = self.weights if among is None else self.weights * among / (self.weights @ among)
@@ -157,6 +159,7 @@ class Chained:
     def weights(self) -> Array:
         return np.full(self.n, 1.0 / self.n)
 
+    @one_blas_thread
     def mean(self, values: Array, among: Array | None = None) -> Average:
         """The mean of all values, or of those `among` which is 1 and not 0."""
         among = np.ones(self.n) if among is None else among

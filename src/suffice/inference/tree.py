@@ -83,15 +83,15 @@ class Tree:
 
     def cells(self, codes: Ints) -> float:
         """Cells of all products, given what is observed: what time is proportional to."""
-        return float(np.exp(self._weights(codes, kept=False)[self.n_leaves :]).sum())
+        return float(_exp(self._weights(codes, kept=False)[self.n_leaves :]).sum())
 
     def largest(self) -> float:
         """Cells of the largest product when nothing is observed."""
-        return float(np.exp(self._weights(self.network.unobserved(), kept=False).max(initial=0.0)))
+        return float(_exp(self._weights(self.network.unobserved(), kept=False).max(initial=0.0)))
 
     def n_numbers(self, codes: Ints, *, down: bool = False) -> float:
         """How long a buffer the tables need, given what is observed; at most, if messages go down, too."""
-        cells = float(np.exp(self._weights(codes, kept=True)).sum())
+        cells = float(_exp(self._weights(codes, kept=True)).sum())
         return (2.0 if down else 1.0) * cells + 2.0 + float(self.network.sizes.max(initial=1))
 
     @property
@@ -111,6 +111,12 @@ class Tree:
     def lone(self) -> list[int]:
         """The tables of which only a number is left, but the root: where nothing was asked for their product is p(observed)."""
         return [t for t in range(self.n_tables) if not self.kept(t) and t != self.root]
+
+
+def _exp(logs: Array) -> Array:
+    """Cells by their logarithms, infinitely many where floats end: such trees are not run, but their sizes are told."""
+    with np.errstate(over="ignore"):
+        return np.exp(logs)
 
 
 def arranged(network: Network, part: Part, order: Ints) -> Tree:

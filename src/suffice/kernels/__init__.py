@@ -41,13 +41,24 @@ def kernel(signature: Any, *, reorder: bool = False) -> Callable[[Callable[..., 
         _listen()
         fast = {"reassoc", "contract"} if reorder else False
         try:
-            compiled = numba.njit(nogil=True, cache=True, fastmath=fast)(function)
+            compiled = numba.njit(nogil=True, cache=_cacheable(), fastmath=fast)(function)
         except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
             compiled = numba.njit(nogil=True, fastmath=fast)(function)
         _kernels.append((compiled, signature))
         return compiled
 
     return decorate
+
+
+def _cacheable() -> bool:
+    """Whether compiled code may be kept on disk.
+
+    The cache does not tell code that checks its bounds (NUMBA_BOUNDSCHECK=1) from code that does not, so it needs a directory of
+    its own (NUMBA_CACHE_DIR): or checks are asked for and not made, or made ever after.
+    """
+    from numba.core import config
+
+    return not config.BOUNDSCHECK or bool(config.CACHE_DIR)
 
 
 def announce(say: Callable[[str], None]) -> None:

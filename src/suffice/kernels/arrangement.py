@@ -183,6 +183,8 @@ def arrange_parts(
                     summed = np.int64(p if last_pair else -1)
                     weight[n] = join(a, b, summed, n, room, dim_start, dim_place, dim_flag, log_size)
                     fits = weight[n] >= 0.0 and (weight[n] < LARGE or not bounded)
+                    if not fits:  # its dims were not written to the end, so nothing may be read of them
+                        break
                     weight[n] -= log_size[p] if last_pair else 0.0
                     left[n], right[n] = a, b
                     t = n

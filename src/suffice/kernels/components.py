@@ -20,6 +20,74 @@ from suffice.kernels import kernel
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 
 
+BASIS, PRIME = np.uint64(1469598103934665603), np.uint64(1099511628211)
+"""Those of the hash of Fowler, Noll and Vo."""
+
+
+@kernel(nb.int64(nb.int64, nb.int64, _ints, _ints, _places, _ints, _ints))
+def _shape_of(m: int, k: int, variables: Any, families: Any, shapes: Any, shape_at: Any, shape_slots: Any) -> int:
+    """The number of the shape of m variables and k families, which is a new one if it is not there yet."""
+    key = BASIS
+    for i in range(m):
+        key = (key ^ np.uint64(variables[i])) * PRIME
+    slot = np.int64((key >> np.uint64(17)) % np.uint64(len(shape_slots)))
+    while shape_slots[slot] >= 0:
+        there = shape_at[1 + shape_slots[slot]]
+        same = shapes[there] == m
+        for i in range(m if same else 0):
+            if shapes[there + 2 + i] != variables[i]:
+                same = False
+                break
+        if same:
+            return int(shape_slots[slot])
+        slot = (slot + 1) % len(shape_slots)
+    shape = shape_at[0]
+    shape_slots[slot] = shape
+    at = shape_at[1 + shape]
+    shapes[at], shapes[at + 1] = m, k
+    for i in range(m):
+        shapes[at + 2 + i] = variables[i]
+    for i in range(k):
+        shapes[at + 2 + m + i] = families[i]
+    shape_at[0] += 1
+    shape_at[2 + shape] = at + 2 + m + k
+    return int(shape)
+
+
+@kernel(nb.void(nb.int64, nb.int64, nb.uint64, nb.float64, _places, _ints, _ints, _floats, _keys, _ints))
+def _weigh(
+    shape: int,
+    k: int,
+    key: Any,
+    w: float,
+    records: Any,
+    record_at: Any,
+    record_shape: Any,
+    multiplicity: Any,
+    record_key: Any,
+    record_slots: Any,
+) -> None:
+    """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new."""
+    at = record_at[1 + record_at[0]]
+    slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
+    while record_slots[slot] >= 0:
+        other = record_slots[slot]
+        same = record_key[other] == key and record_shape[other] == shape
+        for i in range(k if same else 0):
+            if records[record_at[1 + other] + i] != records[at + i]:
+                same = False
+                break
+        if same:
+            multiplicity[other] += w
+            return
+        slot = (slot + 1) % len(record_slots)
+    record = record_at[0]
+    record_slots[slot] = record
+    record_key[record], record_shape[record], multiplicity[record] = key, shape, w
+    record_at[0] += 1
+    record_at[2 + record] = at + k
+
+
 @kernel(
     nb.int64(
         nb.int64,
@@ -34,6 +102,7 @@ _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], 
         _floats,
         _ints,
         _floats,
+        _ints,
         _places,
         _ints,
         _ints,
@@ -42,7 +111,6 @@ _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], 
         _ints,
         _floats,
         _keys,
-        _ints,
         _ints,
     )
 )
@@ -59,6 +127,7 @@ def reduce_rows(
     counts: Any,
     state_start: Any,
     states: Any,
+    work: Any,
     shapes: Any,
     shape_at: Any,
     shape_slots: Any,
@@ -68,16 +137,16 @@ def reduce_rows(
     multiplicity: Any,
     record_key: Any,
     record_slots: Any,
-    work: Any,
 ) -> int:
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1.
 
     `shape_at[0]` is the number of shapes and `shape_at[1 + i]` where the i-th begins (one more: where the next would);
     `record_at` likewise. Slots find them by a hash (−1: empty). `states` counts the observed states of each variable, from
-    `state_start` on. `work` has room for 2 numbers a variable and 2 a family.
+    `state_start` on. `work` has room for 2 numbers a variable and 3 a family.
     """
     n, n_families = len(touch_start) - 1, len(table_start) - 1
-    mark, queue, done, place = work[:n], work[n : 2 * n], work[2 * n :], work[2 * n + n_families :]
+    mark, queue, done = work[:n], work[n : 2 * n], work[2 * n :]
+    place, families = work[2 * n + n_families :], work[2 * n + 2 * n_families :]
     for r in range(first, len(codes)):
         if (
             shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
@@ -118,18 +187,15 @@ def reduce_rows(
             m, k, head = 1, 0, 0
             queue[0] = v
             mark[v] = 0
-            to = shape_at[1 + shape_at[0]] + 2 + n
-            key = np.uint64(1469598103934665603)
             while head < m:
                 u = queue[head]
-                key = (key ^ np.uint64(u)) * np.uint64(1099511628211)
                 head += 1
                 for t in range(touch_start[u], touch_start[u + 1]):
                     f = touches[t]
                     if done[f] == 1:
                         continue
                     done[f] = 1
-                    shapes[to + k] = f
+                    families[k] = f
                     k += 1
                     for i in range(scope_start[f], scope_start[f + 1]):
                         if mark[scopes[i]] == 1:
@@ -137,59 +203,93 @@ def reduce_rows(
                             queue[m] = scopes[i]
                             m += 1
             missing -= m
-            slot = np.int64((key >> np.uint64(17)) % np.uint64(len(shape_slots)))
-            shape = np.int64(-1)
-            while shape_slots[slot] >= 0:
-                there = shape_at[1 + shape_slots[slot]]
-                same = shapes[there] == m
-                for i in range(m if same else 0):
-                    if shapes[there + 2 + i] != queue[i]:
-                        same = False
-                        break
-                if same:
-                    shape = shape_slots[slot]
-                    break
-                slot = (slot + 1) % len(shape_slots)
-            if shape < 0:
-                shape = shape_at[0]
-                shape_slots[slot] = shape
-                at = shape_at[1 + shape]
-                for i in range(k):
-                    shapes[at + 2 + m + i] = shapes[to + i]
-                for i in range(m):
-                    shapes[at + 2 + i] = queue[i]
-                shapes[at], shapes[at + 1] = m, k
-                shape_at[0] += 1
-                shape_at[2 + shape] = at + 2 + m + k
-            families = shape_at[1 + shape] + 2 + m
+            shape = _shape_of(m, k, queue, families, shapes, shape_at, shape_slots)
             at = record_at[1 + record_at[0]]
-            key = np.uint64(1469598103934665603) ^ np.uint64(shape)
+            key = BASIS ^ np.uint64(shape)
             for i in range(k):
-                p = place[shapes[families + i]]
-                records[at + i] = p
-                key = (key ^ np.uint64(p)) * np.uint64(1099511628211)
-            slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
-            record = np.int64(-1)
-            while record_slots[slot] >= 0:
-                other = record_slots[slot]
-                same = record_key[other] == key and record_shape[other] == shape
-                for i in range(k if same else 0):
-                    if records[record_at[1 + other] + i] != records[at + i]:
-                        same = False
-                        break
-                if same:
-                    record = other
-                    break
-                slot = (slot + 1) % len(record_slots)
-            if record < 0:
-                record = record_at[0]
-                record_slots[slot] = record
-                record_key[record], record_shape[record] = key, shape
-                multiplicity[record] = 0.0
-                record_at[0] += 1
-                record_at[2 + record] = at + k
-            multiplicity[record] += w
+                records[at + i] = place[families[i]]
+                key = (key ^ np.uint64(place[families[i]])) * PRIME
+            _weigh(shape, k, key, w, records, record_at, record_shape, multiplicity, record_key, record_slots)
     return len(codes)
+
+
+@kernel(
+    nb.int64(
+        nb.int64,
+        nb.int64,
+        nb.int64,
+        _places,
+        _ints,
+        _places,
+        _ints,
+        _ints,
+        _floats,
+        _ints,
+        _ints,
+        _places,
+        _ints,
+        _ints,
+        _places,
+        _ints,
+        _ints,
+        _floats,
+        _keys,
+        _ints,
+    )
+)
+def take_records(
+    first: int,
+    n: int,
+    n_families: int,
+    their_shapes: Any,
+    their_shape_at: Any,
+    their_records: Any,
+    their_record_at: Any,
+    their_record_shape: Any,
+    their_multiplicity: Any,
+    moved: Any,
+    work: Any,
+    shapes: Any,
+    shape_at: Any,
+    shape_slots: Any,
+    records: Any,
+    record_at: Any,
+    record_shape: Any,
+    multiplicity: Any,
+    record_key: Any,
+    record_slots: Any,
+) -> int:
+    """Take the records of other rows from `first` on; the one before which room ran out. `moved` has for each of their shapes its
+    number here, −1 where that is not known yet."""
+    variables, families = work[:n], work[n:]
+    for r in range(first, their_record_at[0]):
+        if (
+            shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
+            or shape_at[0] + n + 3 > len(shape_at)
+            or 2 * (shape_at[0] + n) > len(shape_slots)
+            or record_at[1 + record_at[0]] + n_families > len(records)
+            or record_at[0] + n + 3 > len(record_at)
+            or 2 * (record_at[0] + n) > len(record_slots)
+        ):
+            return r
+        theirs = their_record_shape[r]
+        at = their_shape_at[1 + theirs]
+        m, k = np.int64(their_shapes[at]), np.int64(their_shapes[at + 1])
+        if moved[theirs] < 0:
+            for i in range(m):
+                variables[i] = their_shapes[at + 2 + i]
+            for i in range(k):
+                families[i] = their_shapes[at + 2 + m + i]
+            moved[theirs] = _shape_of(m, k, variables, families, shapes, shape_at, shape_slots)
+        at = record_at[1 + record_at[0]]
+        key = BASIS ^ np.uint64(moved[theirs])
+        for i in range(k):
+            records[at + i] = their_records[their_record_at[1 + r] + i]
+            key = (key ^ np.uint64(records[at + i])) * PRIME
+        _weigh(
+            moved[theirs], k, key, their_multiplicity[r], records, record_at, record_shape, multiplicity, record_key, record_slots
+        )
+    return int(their_record_at[0])
 
 
 @kernel(nb.void(nb.int64, _keys, _ints))

@@ -16,6 +16,8 @@ from suffice.kernels import kernel
 FILL, WEIGHTED_FILL, WEIGHT = 0, 1, 2
 FEW_CELLS = 2000.0
 """An order with no more cells is good enough for a question; otherwise the best of three rules is taken."""
+BEYOND = 1e300
+"""More cells are counted as so many: a number that is less than infinity, so that even a hopeless part has an order."""
 
 _ints, _floats, _bytes = nb.int64[::1], nb.float64[::1], nb.uint8[::1]
 
@@ -113,6 +115,7 @@ def order_parts(
                             degree[b] += 1
             for v in range(m):
                 cost[v] = cost_of(np.int64(v), m, rule, linked, neighbours, degree, log_size) if v >= n_kept else np.inf
+                steps += degree[v] if rule == WEIGHT else degree[v] * degree[v]
             total = 0.0
             for n in range(m - n_kept):
                 best, x = np.inf, -1
@@ -147,7 +150,7 @@ def order_parts(
                             neighbours[b * m + degree[b]] = a
                             degree[a] += 1
                             degree[b] += 1
-                total += np.exp(weight)
+                total = min(total + np.exp(weight), BEYOND)
                 if total >= cells[part]:
                     break
                 # A new link also changes the fill-in of whoever is linked to both its ends: those are neighbours of neighbours.

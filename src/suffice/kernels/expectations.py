@@ -72,8 +72,8 @@ def fingerprints(start: Any, variables: Any, rows: Any, codes: Any, near_first: 
 
 @kernel(
     nb.int64(
-        *(_ints, _small, _ints, _codes, _ints, _ints, _small, _ints, _floats),
-        *(_ints, _small, _ints, _small, _floats),
+        *(_ints, _small, _ints, _codes, _ints, _ints, _ints, _ints, _floats),
+        *(_ints, _ints, _ints, _small, _floats),
     )
 )
 def completed(
@@ -86,8 +86,8 @@ def completed(
     family: Any,
     table_at: Any,
     logs: Any,
-    child_first: Any,
-    children: Any,
+    touch_first: Any,
+    touching: Any,
     count: Any,
     digits: Any,
     p: Any,
@@ -95,6 +95,7 @@ def completed(
     """List the completions of each component with their probabilities; −1, or the first component that has none.
 
     Family f is family[family_first[f]:family_first[f+1]], the child last; ln of its table, child fastest, lies at table_at[f].
+    Variable v is in the families touching[touch_first[v]:touch_first[v+1]].
     Depth first: a family is multiplied in where its last missing member is set, and what has become 0 is not followed.
     """
     n = len(sizes)
@@ -114,8 +115,8 @@ def completed(
         factors, links = 0, 0
         for j in range(k):
             v = variables[low + j]
-            for c in range(child_first[v] - 1, child_first[v + 1]):
-                f = v if c < child_first[v] else children[c]
+            for c in range(touch_first[v], touch_first[v + 1]):
+                f = touching[c]
                 deepest = 0
                 for m in range(family_first[f], family_first[f + 1]):
                     deepest = max(deepest, depth[family[m]])
@@ -176,23 +177,39 @@ def completed(
     return -1
 
 
-@kernel(nb.void(_ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _floats))
-def pair_tables(at: Any, digit_at: Any, size: Any, p: Any, digits: Any, begin: Any, span: Any, pair_at: Any, out: Any) -> None:
-    """The marginals of all pairs of cells of the components with pair_at[d] >= 0: a matrix over all states of all cells.
+@kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _ints, _floats, _floats))
+def marginals(
+    low: int,
+    high: int,
+    at: Any,
+    digit_at: Any,
+    size: Any,
+    p: Any,
+    digits: Any,
+    start: Any,
+    begin: Any,
+    span: Any,
+    pair_at: Any,
+    one: Any,
+    two: Any,
+) -> None:
+    """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells.
 
-    begin[digit] is where the states of the cell of that digit begin in it, span[d] its width.
+    The cells of component d are numbered from start[d] on; the states of cell c lie at begin[c] in `one`. Those of pairs are a
+    matrix over all states of all cells, span[d] wide.
     """
-    for d in range(len(size)):
-        if pair_at[d] < 0:
-            continue
-        k, width = size[d], span[d]
-        table = out[pair_at[d] : pair_at[d] + width * width]
+    for d in range(low, high):
+        k, origin = size[d], begin[start[d]]
         for t in range(at[d], at[d + 1]):
-            low = digit_at[d] + (t - at[d]) * k
+            first = digit_at[d] + (t - at[d]) * k
             for a in range(k):
-                row = (begin[low + a] + digits[low + a]) * width
+                place = begin[start[d] + a] + digits[first + a]
+                one[place] += p[t]
+                if pair_at[d] < 0:
+                    continue
+                row = pair_at[d] + (place - origin) * span[d]
                 for b in range(k):
-                    table[row + begin[low + b] + digits[low + b]] += p[t]
+                    two[row + begin[start[d] + b] - origin + digits[first + b]] += p[t]
 
 
 _lists = (_small, _small, _ints, _floats, _ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _floats)

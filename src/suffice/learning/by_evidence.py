@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.empirical_bayes import EmpiricalBayes, chosen
@@ -20,6 +21,7 @@ from suffice.models.sharing import agreeing, check_families, shared_in, shared_o
 from suffice.statistics import Statistics
 
 
+@one_blas_thread
 def by_evidence(dag: Any, data: Any, prior: Any, *, shared: Any = None, families: Mapping[str, Any] | None = None) -> Any:
     """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.iteration import Iteration
-from suffice.learning.problem import Problem
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -25,6 +25,26 @@ class Point(NamedTuple):
     objective: float
     log_likelihood: float
     plain: bool = True
+
+
+class Problem(Protocol):
+    """What can be climbed on. Parameters and statistics are in the problem's own form."""
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows together."""
+
+    def expected(self, parameters: Any) -> Any:
+        """The E-step: a statistic, and ln p(observed), as `Expected`."""
+
+    def maximised(self, statistic: Any) -> Any:
+        """The M-step: parameters."""
+
+    def log_prior(self, parameters: Any) -> float:
+        """What the objective is besides ln p(observed)."""
+
+    def rounding(self, parameters: Any) -> float:
+        """By how much ln p may be off since digits are lost at these parameters."""
 
 
 class FellError(SufficeError):
@@ -54,6 +74,12 @@ class Climb:
     converged: bool = False
     stopped: str = ""
 
+    @classmethod
+    def at(cls, problem: Any, parameters: Any) -> Climb:
+        """A climb that begins at these parameters; its clock runs from now."""
+        start = time.perf_counter()
+        return cls(problem, evaluated(problem, parameters), lambda: time.perf_counter() - start)
+
     def run(self, steps: Iterator[Point], tol: float, max_iter: int, watch: Callable[[Climb], None]) -> None:
         """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
         for point in islice(steps, max_iter):
@@ -76,10 +102,10 @@ class Climb:
         self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, self.clock()))
 
 
-def slack_of(problem: Any, point: Point) -> float:
+def slack_of(problem: Problem, point: Point) -> float:
     """By how much the objective may fall by rounding: it is a sum of as many terms as there are rows, of either sign; and a
     problem may know that digits are lost elsewhere."""
-    lost = problem.rounding(point.parameters) if hasattr(problem, "rounding") else 0.0
+    lost = problem.rounding(point.parameters)
     return float(ROUNDING * (1.0 + abs(point.objective)) + 1e-13 * problem.weight + lost)
 
 
@@ -90,7 +116,7 @@ def evaluated(problem: Problem, parameters: Any, plain: bool = True) -> Point:
     return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
 
 
-def steps_of(problem: Problem, begin: Point, accelerate: Squarem | None = None, batches: int | None = None) -> Iterator[Point]:
+def steps_of(problem: Any, begin: Point, accelerate: Squarem | None = None, batches: int | None = None) -> Iterator[Point]:
     """The points that follow a beginning, without end."""
     if batches is not None:
         return incremental(problem, begin, batches)
@@ -104,7 +130,7 @@ def plain(problem: Problem, point: Point) -> Iterator[Point]:
         yield point
 
 
-def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
+def accelerated(problem: Any, point: Point) -> Iterator[Point]:
     """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
     after: Point | None = None  # the step of EM from an extrapolated point, which was taken to try it
     while True:
@@ -120,7 +146,7 @@ def accelerated(problem: Problem, point: Point) -> Iterator[Point]:
             yield point
 
 
-def _further(problem: Problem, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
+def _further(problem: Any, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
     """An extrapolated point that is better, with the step of EM from it; None if there is none.
 
     Where a distribution is about to collapse, a likelihood may be no more than rounding: EM must not fall from there.
@@ -159,8 +185,6 @@ def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
     What never falls is the free energy, Σ over parts of ln L + N·(ln θ − ln θ'), θ' the parameters of the part's last E-step;
     it is at most the objective, and the same at the end. One point is one pass over all parts.
     """
-    if not hasattr(problem, "parts"):
-        raise FitError("batches= cannot be used with fixed=: leave one of them out")
     parts = problem.parts(batches)
     parameters = begin.parameters
     known: list[Any] = [part.expected(parameters) for part in parts]

@@ -26,7 +26,7 @@ from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
-from suffice.learning.problem import Problem
+from suffice.learning.problem import ParameterProblem
 from suffice.statistics import Counts, Moments
 
 Array = npt.NDArray[np.float64]
@@ -259,15 +259,14 @@ class Atlas:
     [0.25, 0.75]
     """
 
-    problem: Problem
+    problem: ParameterProblem
     charts: Mapping[str, Any]
 
     @classmethod
-    def around(cls, problem: Problem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
+    def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
         """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
         cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
-        known: Any = problem
-        mode = isinstance(known.task.estimate, Mode)
+        mode = isinstance(problem.task.estimate, Mode)
         charts = {}
         for name, cpd in cpds.items():
             if name not in fixed:

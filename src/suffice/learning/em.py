@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
-from suffice.errors import FitError, ModelError, listed, note, whole
+from suffice.errors import FitError, ModelError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
-from suffice.families.family import Estimate, Mean
+from suffice.families.family import Estimate
 from suffice.families.logistic_cpd import LogisticCpd
 from suffice.iteration import OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
-from suffice.learning.held import held
 from suffice.learning.incomplete import problem_of
-from suffice.learning.problem import Problem
-from suffice.learning.sharing import check_fixed
-from suffice.learning.symmetry import alike, broken, collapsed, relabelled
+from suffice.learning.problem import ParameterProblem
+from suffice.learning.starts import beginnings
+from suffice.learning.symmetry import collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import shared_in_words
 from suffice.statistics import Statistics
@@ -70,6 +70,7 @@ class EmRun(Run[BayesNet]):
         statistics: Statistics = self.problem.statistics(self.point.statistic)
         return statistics
 
+    @one_blas_thread
     def information(self) -> Information:
         """Standard errors, intervals and the fraction of missing information, from the observed information.
 
@@ -80,7 +81,7 @@ class EmRun(Run[BayesNet]):
         from suffice.learning.information import observed_information
 
         self._require_rows()
-        if getattr(self.problem, "ties", ()):
+        if self.problem.ties:
             raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
         return observed_information(self.problem, self.point.parameters)
 
@@ -124,6 +125,7 @@ def spread(optima: tuple[Optimum, ...]) -> str:
     )
 
 
+@one_blas_thread
 def em(
     dag: Any,
     data: Any,
@@ -179,8 +181,7 @@ def em(
     threads = None if threads is None else whole(threads, "threads", 1)
     options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
     problem = problem_of(dag, data, shared=shared, **options)
-    check_fixed(getattr(problem, "ties", ()), [fixed] if isinstance(fixed, str) else fixed)
-    problem = held(problem, fixed, start)
+    problem = _holding(problem, [fixed] if isinstance(fixed, str) else list(fixed), start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     climbs: list[Climb] = []
     stopped = False
@@ -213,6 +214,20 @@ def _since(start: float) -> float:
     return time.perf_counter() - start
 
 
+def _holding(problem: ParameterProblem, fixed: list[str], start: BayesNet | None) -> ParameterProblem:
+    """The problem in which the distributions of some nodes are those of the start."""
+    tied = {node for tie in problem.ties for node in tie.nodes}
+    for name in fixed:
+        if name in tied:
+            raise FitError(f"{name!r} is in fixed= and in shared=: hold it as it is, or tie it to others, not both")
+    if fixed and start is None:
+        raise FitError("fixed= keeps distributions as they are at the start: give it, start=bn")
+    for name in fixed:
+        if name not in problem.variables:
+            raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
+    return problem.holding(start, fixed) if fixed and start is not None else problem
+
+
 def checked_numbers(
     tol: Any, max_iter: Any, seed: Any, starts: Any, batches: Any
 ) -> tuple[float, int, int, int | None, int | None]:
@@ -241,37 +256,6 @@ def hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:
     return [v for n, v in start.variables.items() if n in graph and n not in columns and isinstance(v, Finite)]
 
 
-def beginnings(problem: Problem, start: BayesNet | None, n: int, seed: int) -> Iterator[Any]:
-    """Where to start from: the network given, or what the data suggests, or at random; states that are alike are moved apart."""
-    generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(n)]
-    for i, rng in enumerate(generators):
-        if i == 0 and start is not None:
-            parameters = problem.parameters({name: start[name] for name in start})
-        elif i == 0 and not problem.hidden:
-            parameters = problem.first()
-        else:
-            parameters = problem.random(rng)
-        yield _told_apart(problem, parameters, rng)
-
-
-def _told_apart(problem: Problem, parameters: Any, rng: np.random.Generator) -> Any:
-    """The same parameters, unless states of a hidden variable are alike there: EM would never tell them apart."""
-    if not problem.hidden:
-        return parameters
-    cpds = problem.cpds(parameters)
-    moved = cpds
-    for name in problem.hidden:
-        pairs = alike(problem.dag, problem.variables, name, cpds)
-        if pairs:
-            states = list(dict.fromkeys(s for pair in pairs for s in pair))
-            note(
-                f"at the start the states {listed(states)} of the hidden variable {name!r} say the same about its children, and "
-                "EM would never tell them apart: the start was moved a little, at random"
-            )
-            moved = broken(problem.dag, name, moved, rng)
-    return parameters if moved is cpds else problem.parameters(moved)
-
-
 def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: int, climb: Climb) -> None:
     """Show where the climb is, and look at the clock."""
     text = "" if n == 1 else f"start {start + 1} of {n}, "
@@ -292,7 +276,7 @@ def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
     return left * climb.trace[-1].seconds / len(climb.trace)
 
 
-def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
+def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
     """The best climb as a run; what the user should know of it is noted."""
     ended = [c for c in climbs if c.trace and not c.stopped]
     if not ended:
@@ -323,7 +307,7 @@ def _finished(problem: Problem, climbs: list[Climb], n: int, stopped: bool, tol:
     return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point)
 
 
-def _optimum(problem: Problem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:
+def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:
     moved = False
     if climb is not best and not climb.stopped and problem.hidden:
         other = problem.cpds(climb.point.parameters)
@@ -334,21 +318,18 @@ def _optimum(problem: Problem, number: int, climb: Climb, best: Climb, cpds: Map
     return Optimum(number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, climb.stopped)
 
 
-def _info(problem: Problem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
-    task: Any = getattr(problem, "task", None)
-    by = "maximum likelihood"
-    if getattr(problem, "prior", None) is not None:
-        by = f"posterior {type(task.estimate if task else Mean()).__name__.lower()}"
-    rows = f"{problem.weight:,.10g} incomplete rows" if task is None else _rows_in_words(problem, task.rows)
+def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
+    by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.task.estimate).__name__.lower()}"
+    rows = _rows_in_words(problem, problem.task.rows)
     end = "converged" if climb.converged else "did not converge"
     several = f", best of {len(optima)} starts" if len(optima) > 1 else ""
     return (
         f"fitted from {rows}, {by}, by EM: {end} in {len(climb.trace):,} iterations{several}, "
-        f"log-likelihood {climb.point.log_likelihood:,.3f}{shared_in_words(getattr(problem, 'ties', ()))}"
+        f"log-likelihood {climb.point.log_likelihood:,.3f}{shared_in_words(problem.ties)}"
     )
 
 
-def _rows_in_words(problem: Problem, rows: Any) -> str:
+def _rows_in_words(problem: ParameterProblem, rows: Any) -> str:
     """How many rows there are, the share of their cells that is missing, and what is hidden."""
     share = sum(rows.missing.values()) / max(1, rows.n_rows * len(rows.columns))
     parts = [f"{problem.weight:,.10g} rows"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, overload
 
+from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
@@ -25,6 +26,7 @@ from suffice.statistics import Statistics
 from suffice.variables import Finite
 
 
+@one_blas_thread
 def fit(
     dag: Any,
     data: Any,
@@ -178,6 +180,7 @@ def score(
 def score(
     dag: Any, data: Any, score: Any = ..., *, by_node: Literal[True], families: Any = ..., shared: Any = ...
 ) -> dict[str, float]: ...
+@one_blas_thread
 def score(
     dag: Any,
     data: Any,
@@ -224,10 +227,29 @@ def score(
 def _beside_regressions(
     dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], shared: Any
 ) -> dict[str, float]:
-    """The parts of all nodes; those that are no regressions are scored as if these had no parents."""
-    from suffice.learning.regression_scores import regression_scores
-
-    rows, own = regression_scores(dag, data, chosen, families)
+    """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price of
+    its parameters; no evidence, for the flat prior of its intercept has no normalising constant. The other nodes are scored as
+    if regressions had no parents."""
+    if isinstance(data, Statistics):
+        raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
+    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data)
+    for node in graph.nodes:
+        if node not in rows.columns:
+            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+    rows = rows.take(graph.nodes)
+    rows.require_complete(graph.nodes)
+    variables, own = rows.schema, {}
+    checked_families(families, graph, variables)
+    iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
+    if iterative and (isinstance(chosen, Evidence) or not hasattr(chosen, "price")):
+        raise FitError(
+            f"{next(iter(iterative))!r} is a regression, and the flat prior of its intercept gives it no evidence: score it with "
+            "BIC(), which approximates that"
+        )
+    for name, family in iterative.items():
+        child, parents = variables[name], [variables[p] for p in graph.parents(name)]
+        found = fitted(child, parents, rows, family).fitted
+        own[name] = float(found.log_likelihood - chosen.price(rows.weight) * family.n_parameters(child, parents))
     cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
     return {**score(cut, rows, chosen, by_node=True, shared=shared), **own}
 

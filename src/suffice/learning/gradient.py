@@ -13,16 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.coordinates import Atlas
-from suffice.learning.em import beginnings, checked_numbers, hidden_in
+from suffice.learning.em import checked_numbers, hidden_in
 from suffice.learning.incomplete import problem_of
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import Expected, Problem
+from suffice.learning.problem import Expected, ParameterProblem
+from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import described
 
@@ -162,7 +164,7 @@ class _Enough(Exception):
 class Ascent:
     """One way up from one start: where it is, its record, and when it ends."""
 
-    problem: Problem
+    problem: ParameterProblem
     parameters: Any
     expected: Expected
     progress: Progress[Any]
@@ -207,6 +209,7 @@ class Ascent:
             self.trace.append(Iteration(self.objective, self.expected.log_likelihood, self.progress.seconds))
 
 
+@one_blas_thread
 def gradient(
     dag: Any,
     data: Any,
@@ -240,7 +243,6 @@ def gradient(
     if start is not None and hidden == ():
         hidden = hidden_in(dag, data, start)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
-    climbed: Any = getattr(problem, "scaled", problem)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
     ascents: list[Ascent] = []
@@ -249,7 +251,7 @@ def gradient(
         for i, parameters in enumerate(beginnings(problem, start, n, seed)):
             expected = problem.expected(parameters)
             ascents.append(
-                Ascent(climbed, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
+                Ascent(problem.scaled, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
             )
             try:
                 with suppress(_Enough):

@@ -13,8 +13,7 @@ from suffice.families import family_of
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
-from suffice.learning.problem import Problem
-from suffice.learning.sharing import tied
+from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
@@ -49,7 +48,7 @@ def problem_of(
     families: Mapping[str, Any] | None = None,
     threads: int | None = None,
     shared: Any = (),
-) -> Problem:
+) -> ParameterProblem:
     """The problem of fitting this graph to this data; what is wrong with them is said here."""
     if getattr(dag, "pools", ()):
         raise FitError(
@@ -58,24 +57,13 @@ def problem_of(
         )
     options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
     task = task_of(dag, data, shared=shared, **options)
-    return tied(solvable(task), task.ties)
-
-
-def solvable(task: Task) -> Problem:
-    """The kind of problem that a task is: all finite, or with numbers in it."""
     for name, family in task.families.items():
         if getattr(family, "iterative", False) and not hasattr(family, "advance"):
             raise FitError(
                 f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
                 "does); fit fits it by itself where its own columns are complete"
             )
-    if all(isinstance(v, Finite) for v in task.variables.values()) and not task.families:
-        from suffice.learning.finite import FiniteProblem
-
-        return FiniteProblem.of(task)
-    from suffice.learning.hybrid import HybridProblem
-
-    return HybridProblem.of(task)
+    return ParameterProblem.of(task)
 
 
 def task_of(

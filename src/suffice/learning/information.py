@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd, Interval, checked_level, frame
 from suffice.iteration import Progress
 from suffice.learning.coordinates import Array, Atlas, Chart, Natural
-from suffice.learning.problem import Problem
+from suffice.learning.problem import ParameterProblem
 from suffice.statistics.configurations import described, sizes
 
 MOST = 5_000
@@ -103,6 +104,7 @@ class Information:
         """By node, 1 − (variance with complete rows) / (variance): 0 if nothing is missing, 1 where nothing is known."""
         return {n: self.atlas.charts[n].shaped(np.clip(1.0 - c / v, 0.0, 1.0)) for n, (v, c) in self._variances.items()}
 
+    @one_blas_thread
     def interval(self, name: str, level: float = 0.95) -> Any:
         """The equal-tailed normal interval of each parameter of a node: an `Interval`, or one for each kind of a Gaussian's.
 
@@ -212,7 +214,8 @@ class Information:
         return text_table(header[1:], [row[1:] for row in rows[:limit]]) + more
 
 
-def observed_information(problem: Problem, parameters: Any, *, progress: bool | None = None) -> Information:
+@one_blas_thread
+def observed_information(problem: ParameterProblem, parameters: Any, *, progress: bool | None = None) -> Information:
     """The observed information at these parameters, which should be a maximum of the objective: the end of `em`.
 
     What the data does not identify, and an estimate that is no maximum, are noted.
@@ -228,10 +231,9 @@ def observed_information(problem: Problem, parameters: Any, *, progress: bool | 
     >>> information.interval("x").lower.round(3)
     array([0.133, 0.71 ])
     """
-    points, fixed = problem.cpds(parameters), getattr(problem, "fixed", ())
-    problem = getattr(problem, "scaled", problem)
+    points, problem = problem.cpds(parameters), problem.scaled
     expected = problem.expected(parameters)
-    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, fixed)
+    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.fixed)
     _check_size(atlas.size)
     cpds = problem.cpds(parameters)
     watch: Progress[Any] = Progress("observed information", None, progress)
@@ -250,10 +252,9 @@ def observed_information(problem: Problem, parameters: Any, *, progress: bool | 
     covariance, lost = inverse.copy(), np.zeros((atlas.size, int((~known).sum())))
     covariance[own] = (directions[:, known] / shares[known]) @ directions[:, known].T
     lost[moved] = directions[:, ~known]
-    posterior = problem.network(parameters, expected.statistic, "").prior is not None
-    leading = getattr(problem, "outward_map", lambda _: None)
-    outward = {name: leading(cpds[name]) for name in atlas.charts}
-    result = Information(atlas, cpds, points, outward, complete - missing, complete, covariance, inverse, shares, lost, posterior)
+    outward = {name: problem.outward_map(cpds[name]) for name in atlas.charts}
+    sums, has_prior = (complete - missing, complete, covariance, inverse, shares, lost), problem.prior is not None
+    result = Information(atlas, cpds, points, outward, *sums, has_prior)
     _say(result, atlas.scores(cpds, expected.statistic))
     return result
 

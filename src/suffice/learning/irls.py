@@ -12,20 +12,20 @@ An estimate need not exist: columns that the rows do not tell apart (collinear),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import are_numbers, expanded, predicted
 from suffice.families.family import Array
-from suffice.families.glm import Regressors, Sums
-from suffice.families.regression import COLLINEAR, too_large
+from suffice.families.glm import Regressors, Summary, Sums
+from suffice.families.regression import independent
+from suffice.families.responses import Linear
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -45,29 +45,90 @@ FAR, LASTING = 0.1, 3
 LOOK = 8
 """After so many iterations it is looked whether the columns are still centred."""
 
-SAMPLE, PIECES = 2**14, 64
+SAMPLE = 2**14
 MANY = 2**17
 """From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
 
 
-class Held:
-    """Rows that are in memory, in one piece."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.batch, self.n_rows = batch, batch.n_rows
-
-    def fold(self, step: Callable[[Batch], Any], *, threads: int | None = None, what: str | None = None) -> Any:
-        return step(self.batch)
-
-
-class Distinct(Held):
+class Distinct:
     """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
 
     def __init__(self, counts: Counts) -> None:
         keys, weight = counts.listed()
         codes = np.unravel_index(keys, sizes(counts.variables)) if counts.variables else ()
         columns = {v.name: c.astype(np.intp) for v, c in zip(counts.variables, codes, strict=True)}
-        super().__init__(Batch(columns, np.asarray(weight, dtype=np.float64), 0))
+        self.block = Block(columns, np.asarray(weight, dtype=np.float64))
+        self.n_rows = self.block.n_rows
+
+    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        return step.of(self.block)
+
+
+@dataclass(frozen=True, eq=False)
+class Summing(Step[Summary]):
+    """The first pass over the rows."""
+
+    family: Any
+    child: Variable
+    parents: tuple[Variable, ...]
+
+    def of(self, block: Block) -> Summary:
+        summary: Summary = self.family.summary(self.child, self.parents, block.columns, block.weight)
+        return summary
+
+
+@dataclass(frozen=True, eq=False)
+class Measuring(Step[Sums]):
+    """A pass over the rows at some θ."""
+
+    family: Any
+    at: Regressors
+    theta: Array
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, block: Block) -> Sums:
+        sums: Sums = self.family.measure(self.at, self.theta, block.columns, block.weight, **self.options)
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Reaching(Step["_Largest"]):
+    """The largest change of a predictor in a row that has weight."""
+
+    at: Regressors
+    changes: Array
+
+    def of(self, block: Block) -> _Largest:
+        at = self.at
+        changed = np.abs(predicted(self.changes, at.parents, block.columns, at.centre, block.n_rows, at.child.name)).max(axis=0)
+        return _Largest(float(np.max(changed if block.weight is None else changed[block.weight > 0], initial=0.0)))
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """A number that adds to another as the larger of the two."""
+
+    value: float
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return self if self.value >= other.value else other
+
+
+@dataclass(frozen=True, eq=False)
+class Shaping(Step[Any]):
+    """What `of_shape`, a method of a family with a shape, sums over rows at some θ."""
+
+    of_shape: Callable[..., Any]
+    family: Any
+    at: Regressors
+    theta: Array
+    shape: float
+
+    def of(self, block: Block) -> Any:
+        at, y = self.at, self.family.values(self.at.child, block.columns)
+        eta = predicted(self.theta[None], at.parents, block.columns, at.centre, len(y), at.child.name)[0]
+        offset = self.family.exposed(block.columns)[1]
+        return self.of_shape(y, eta + offset if offset.size else eta, block.weights, self.shape)
 
 
 class Nowhere(FitError):
@@ -93,16 +154,33 @@ class Climb(NamedTuple):
 
 @dataclass(frozen=True)
 class Ascent:
-    """A family, its columns, and a way to pass over some rows at a θ."""
+    """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
+    told besides θ."""
 
     family: Any
     at: Regressors
-    measure: Callable[..., Sums]
-    reach: Callable[[Array], float]
+    rows: Any
     max_iter: int
-    count: float = 1.0
+    count: float
+    threads: int | None = None
+    what: str | None = None
     movable: bool = True
-    eager: bool = False
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    def measure(self, theta: Array, **more: bool) -> Sums:
+        """The sums of all rows at θ."""
+        step = Measuring(self.family, self.at, theta, {**self.options, **more})
+        sums: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
+        return sums
+
+    def reach(self, step: Array) -> float:
+        """The largest change of a predictor that a step makes."""
+        return float(self.rows.fold(Reaching(self.at, self.family.predictors(self.at, step)), threads=self.threads).value)
+
+    @property
+    def eager(self) -> bool:
+        """Whether a pass over the rows is worth saving."""
+        return bool(self.rows.n_rows >= MANY)
 
     def expected(self, climb: Climb) -> Climb:
         """The same with the sums and the covariance by the expected curvature."""
@@ -128,8 +206,8 @@ class Ascent:
             moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
             unit, error = self._units(s)
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
-            # of steps that end quadratically the next one is known: each is shorter by the square of what the last one was
-            ahead = (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
+            # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
+            ahead = 1e3 * (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
             before = errors
             done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
             if not done and error > 0.0 and errors <= VANISHED * error:
@@ -248,146 +326,80 @@ def maximised(
 ) -> Any:
     """The same from rows that are known to be complete, or from `Distinct` rows."""
     what = f"the regression of {child.name!r}"
-    summary = chosen.fold(lambda b: family.summary(child, parents, b.columns, b.weight), threads=threads, what=what)
+    summary = chosen.fold(Summing(family, child, tuple(parents)), threads=threads, what=what)
     family.refuse(child, parents, summary)
     own = family.regressors(parents)
     numbers = are_numbers(own)
     at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
-    ascent = partial(_ascent, family, max_iter=max_iter, count=count)
-    first = family.first(at, summary)
-    theta = _sampled(partial(ascent, at), chosen, first)
-    whole = partial(ascent, rows=chosen, threads=threads, what=what)
-    at, climb = _centred(family, at, theta, first, whole)
+    first, ascent = family.first(at, summary), Ascent(family, at, chosen, max_iter, count, threads, what)
+    theta = first if isinstance(family, Linear) else _sampled(ascent, first)  # a parabola needs no start
+    ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
-        return _profiled(family, at, parents, chosen, summary, climb.theta, partial(whole, at, movable=False))
-    climb = whole(at).expected(climb)
+        return _profiled(ascent, parents, summary, climb.theta)
+    climb = ascent.expected(climb)
     found = {"covariance": climb.covariance, "iterations": climb.iterations}
-    return family.finished(at, parents, climb.theta, climb.sums, summary, **found)
+    return family.finished(ascent.at, parents, climb.theta, climb.sums, summary, **found)
 
 
-def _centred(
-    family: Any, at: Regressors, theta: Array, first: Array, ascent: Callable[[Regressors], Ascent]
-) -> tuple[Regressors, Climb]:
+def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Climb]:
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
-            climb = ascent(at).climbed(theta, CONVERGED)
-            ascent(at).look(climb.theta, climb.sums)
-            return at, climb
+            climb = ascent.climbed(theta, CONVERGED)
+            ascent.look(climb.theta, climb.sums)
+            return ascent, climb
         except Nowhere:
             if theta is first:
                 raise
             theta = first
         except OffCentre as there:
-            at, theta = at._replace(centre=at.centre + there.off), family.shifted(at, there.theta, there.off)
-    return at, ascent(at).climbed(theta, CONVERGED)
+            at = ascent.at._replace(centre=ascent.at.centre + there.off)
+            ascent, theta = replace(ascent, at=at), ascent.family.shifted(at, there.theta, there.off)
+    return ascent, ascent.climbed(theta, CONVERGED)
 
 
-def _ascent(
-    family: Any,
-    at: Regressors,
-    rows: Any,
-    *,
-    max_iter: int,
-    count: float,
-    threads: int | None = None,
-    what: str | None = None,
-    movable: bool = True,
-    **options: float,
-) -> Ascent:
-    def measure(theta: Array, **more: bool) -> Any:
-        given = {**options, **more}
-        return rows.fold(lambda b: family.measure(at, theta, b.columns, b.weight, **given), threads=threads, what=what)
-
-    def reach(step: Array) -> float:
-        changes = family.predictors(at, step)
-        return float(rows.fold(lambda b: _Largest(_reach(at, changes, b)), threads=threads).value)
-
-    return Ascent(family, at, measure, reach, max_iter, count, movable, rows.n_rows >= MANY)
-
-
-@dataclass(frozen=True)
-class _Largest:
-    """A number that adds to another as the larger of the two."""
-
-    value: float
-
-    def __add__(self, other: _Largest) -> _Largest:
-        return self if self.value >= other.value else other
-
-
-def _reach(at: Regressors, changes: Array, batch: Batch) -> float:
-    """The largest change of a predictor in a row that has weight."""
-    changed = np.abs(predicted(changes, at.parents, batch.columns, at.centre, batch.n_rows, at.child.name)).max(axis=0)
-    return float(np.max(changed if batch.weight is None else changed[batch.weight > 0], initial=0.0))
-
-
-def _profiled(
-    family: Any, at: Regressors, parents: Sequence[Variable], rows: Any, summary: Any, theta: Array, ascent: Callable[..., Ascent]
-) -> Any:
+def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
     """Coefficients and a shape in turn, each the best given the other, until neither moves."""
-    shape, iterations = 1.0, 0
+    family, shape, iterations = ascent.family, 1.0, 0
     for _ in range(200):
-        climb = ascent(dispersion=1.0 / shape).climbed(theta, CONVERGED)
+        climb = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climbed(theta, CONVERGED)
         theta, before = climb.theta, shape
-        shape = _better_shape(family, at, rows, theta, shape)
+        shape = _better_shape(ascent, theta, shape)
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
-    climb = ascent(dispersion=1.0 / shape).expected(climb)
-    total = _over_rows(family, at, rows, theta, lambda y, eta, w: w @ family.log_prob(y, eta, 1.0 / shape, np.empty(0)))
+    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)
+    total = ascent.rows.fold(Shaping(family.log_likelihood_of, family, ascent.at, theta, shape))
     found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
-    cpd = family.finished(at, parents, theta, climb.sums, summary, **found)
+    cpd = family.finished(ascent.at, parents, theta, climb.sums, summary, **found)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 
-def _over_rows(family: Any, at: Regressors, rows: Any, theta: Array, function: Callable[..., Any]) -> Any:
-    """The sum of function(y, η, w) over the rows."""
-
-    def step(batch: Any) -> Any:
-        y = family.values(at.child, batch.columns)
-        w = np.ones(len(y)) if batch.weight is None else batch.weight
-        eta = predicted(theta[None], at.parents, batch.columns, at.centre, len(y), at.child.name)[0]
-        offset = family.exposed(batch.columns)[1]
-        return function(y, eta + offset if offset.size else eta, w)
-
-    return rows.fold(step)
-
-
-def _better_shape(family: Any, at: Regressors, rows: Any, theta: Array, shape: float) -> float:
+def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
     """The shape after a Newton step in its logarithm, given θ."""
-    slope, curve = _over_rows(family, at, rows, theta, partial(family.spread, shape=shape))
+    slope, curve = ascent.rows.fold(Shaping(ascent.family.spread, ascent.family, ascent.at, theta, shape))
     step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
     if shape * np.exp(step) > 1e7:
         raise FitError(
-            f"{at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape grows "
-            "without end: use PoissonLog()"
+            f"{ascent.at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape "
+            "grows without end: use PoissonLog()"
         )
     return shape * float(np.exp(step))
 
 
-def _sampled(ascent: Callable[..., Ascent], rows: Data | Distinct, theta: Array) -> Array:
+def _sampled(ascent: Ascent, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
+    rows = ascent.rows
     if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
-    some = sampled(rows, min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
-    if some.weight is not None and not some.weight.sum() > 0:
+    some = rows.sample(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
+    if not some.weights.sum() > 0:
         return theta
     try:
-        return ascent(Held(some), max_iter=30).climbed(theta, 1e-3).theta
+        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climbed(theta, 1e-3).theta
     except (FitError, OffCentre):
         return theta
-
-
-def sampled(rows: Data, n: int) -> Batch:
-    """About n rows of a table from all over it, by pieces of it: files are read where they are."""
-    size = max(1, n // PIECES)
-    blocks = np.unique(np.linspace(0, (rows.n_rows - 1) // size, PIECES).astype(np.intp))
-    parts = list(rows.batches(size, order=blocks))
-    weights = [b.weight for b in parts if b.weight is not None]
-    columns = {name: np.concatenate([b.columns[name] for b in parts]) for name in rows.columns}
-    return Batch(columns, np.concatenate(weights) if weights else None, 0)
 
 
 def _objective(theta: Array, s: Sums, penalty: Array) -> float:
@@ -397,15 +409,8 @@ def _objective(theta: Array, s: Sums, penalty: Array) -> float:
 
 def collinear(A: Array, name: str) -> int | None:
     """The first column that is a combination of those before it."""
-    if not np.isfinite(A).all():
-        raise too_large(name)
-    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
-    R = A / scale[:, None] / scale
-    for j in range(len(R)):
-        if not R[j, j] > COLLINEAR:
-            return j
-        R = R - np.outer(R[:, j], R[j]) / R[j, j]
-    return None
+    lost = np.setdiff1d(np.arange(len(A)), independent(A, name))
+    return int(lost[0]) if len(lost) else None
 
 
 def solved(A: Array, b: Array) -> tuple[Array, Array]:

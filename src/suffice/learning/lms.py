@@ -9,36 +9,33 @@ can go on with new rows as they come. Columns are centred and scaled by a first 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.design import are_numbers, filled, fixed
 from suffice.families.family import Array
-from suffice.families.glm import Glm, Regressors, Sums
+from suffice.families.glm import Glm, Regressors
 from suffice.families.logistic import Logistic
 from suffice.families.logistic_cpd import LogisticCpd, finite_child
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
-from suffice.learning.irls import sampled, solved
+from suffice.learning.irls import Measuring, Summing, solved
 from suffice.variables import Variable
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
 SOFTMAX = 7
 
 GLANCE = 1000
-"""Rows that give the centre and the scale of the columns."""
-
-BLOCK, MIXED = 1024, 16
-"""Where rows are taken at random: blocks of so many rows, so many of them at a time, whose rows are shuffled together."""
+"""First rows, which give the centre and the scale of the columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +64,7 @@ class LmsRun(Run[Any]):
     state: State
 
 
+@one_blas_thread
 def lms(
     child: str,
     data: Any,
@@ -101,15 +99,25 @@ def lms(
     variables = [rows.schema[p] for p in parents]
     own.check(rows.schema[child], variables)
     rows.require_complete(rows.columns)
-    at, state = _started(own, rows, rows.schema[child], variables, rate, seed, start)
-    random = None if seed is None else np.random.default_rng(seed)
+    before, known = _started(start, own, rows.schema[child], variables, rate)
+    walk = Walk(own, rows.schema[child], own.regressors(variables), rate, known)
     trace: list[Iteration] = []
     began = time.perf_counter()
-    for _ in range(passes):
-        state = _pass(own, at, rows, state, random)
-        model, away, log_likelihood = _model(own, at, variables, rows, state)
+    for i in range(passes):
+        before = state = _pass(rows, walk, before, None if seed is None else [seed, i])
+        model, away, log_likelihood = _model(own, walk.at(state), variables, rows, state)
         trace.append(Iteration(log_likelihood, log_likelihood, time.perf_counter() - began))
     return LmsRun(model, tuple(trace), away <= 1.0, state)
+
+
+def _pass(rows: Data, walk: Walk, state: State | None, seed: list[int] | None) -> State:
+    after = rows.walk(walk, state, seed=seed)
+    if after is None:
+        raise DataError("there are no rows")
+    if not np.isfinite(after.average).all():
+        name = walk.child.name
+        raise FitError(f"the steps of lms for {name!r} went beyond the doubles: give a smaller rate than {after.rate:g}")
+    return after
 
 
 def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:
@@ -139,28 +147,15 @@ def _chosen(data: Data, child: str, parents: Sequence[str]) -> Data:
     return data.take(names)
 
 
-def _started(
-    family: Any, rows: Data, child: Variable, parents: list[Variable], rate: float | None, seed: int | None, start: Any
-) -> tuple[Regressors, State]:
-    """Where a run begins, and the columns from the centre that it keeps."""
-    own = family.regressors(parents)
-    if isinstance(start, LmsRun):
-        _check_start(start.model, family, child, parents)
-        s = start.state
-        again = State(s.theta.copy(), s.average.copy(), s.centre, s.scale, s.seen, s.rate if rate is None else float(rate))
-        return Regressors(child, own, again.centre), again
-    seen = 0.0
-    centre, scale, first = _glance(family, rows, child, own, seed)
-    states = finite_child(child).n_states - 1 if isinstance(family, Logistic) else 1
-    theta = np.zeros((states, 1 + len(centre)))
-    if start is not None:
-        _check_start(start, family, child, parents)
-        cpd = start.arranged([p.name for p in parents])
-        b = np.atleast_2d(cpd.coefficients)
-        theta = np.concatenate([(np.ravel(cpd.intercept) + b @ centre)[:, None], b * scale], axis=1)
-        seen = cpd.fitted.weight if cpd.fitted is not None else 0.0
-    chosen = first if rate is None else float(rate)
-    return Regressors(child, own, centre), State(theta, theta.copy(), centre, scale, seen, chosen)
+def _started(start: Any, family: Any, child: Variable, parents: list[Variable], rate: float | None) -> tuple[State | None, Any]:
+    """The state of a run to go on from, or a regression; where there is neither, the first rows will tell."""
+    if start is None:
+        return None, None
+    cpd = start.model if isinstance(start, LmsRun) else start
+    _check_start(cpd, family, child, parents)
+    if not isinstance(start, LmsRun):
+        return None, cpd.arranged([p.name for p in parents])
+    return start.state if rate is None else replace(start.state, rate=float(rate)), None
 
 
 def _check_start(cpd: Any, family: Any, child: Variable, parents: list[Variable]) -> None:
@@ -171,60 +166,58 @@ def _check_start(cpd: Any, family: Any, child: Variable, parents: list[Variable]
         raise FitError(f"start is a {what}, which is not what is to be learned")
 
 
-def _glance(family: Any, rows: Data, child: Variable, own: tuple[Variable, ...], seed: int | None) -> tuple[Array, Array, float]:
-    """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
-    if rows.n_rows == 0:
-        raise DataError("there are no rows")
-    some = next(rows.batches(GLANCE)) if seed is None else sampled(rows, GLANCE)
-    columns, numbers = some.columns, are_numbers(own)
-    X = filled(own, columns, np.zeros(len(numbers)), some.n_rows, child.name)[1:]
-    centre = np.where(numbers, X.mean(axis=1), 0.0)
-    spread = np.where(numbers, X.std(axis=1), 1.0)
-    scale = np.where(spread > 0, spread, 1.0)
-    y = np.zeros(1) if isinstance(family, Logistic) else family.values(child, columns)
-    trials = float(np.mean(columns[family.trials])) if family.trials else 1.0
-    curve = {Linear: 1.0, PoissonLog: max(float(y.mean()), 0.1)}.get(type(family), 0.25 * max(trials, 1.0))
-    return centre, scale, 0.3 / (curve * (1.0 + float((((X - centre[:, None]) / scale[:, None]) ** 2).mean(axis=1).sum())))
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The steps over the rows of a block, from the θ of the rows before it. The first rows give centre, scale and rate."""
 
+    family: Any
+    child: Variable
+    parents: tuple[Variable, ...]
+    rate: float | None = None
+    start: Any = None
 
-def _pass(family: Any, at: Regressors, rows: Data, state: State, random: np.random.Generator | None) -> State:
-    """θ and its average after all rows."""
-    from suffice.kernels.lms import lms_rows
+    def __call__(self, state: State | None, block: Block) -> State:
+        from suffice.kernels.lms import lms_rows
 
-    theta, average, seen = state.theta.copy(), state.average.copy(), state.seen
-    response = SOFTMAX if len(theta) > 1 else 1 if isinstance(family, Logistic) else family.response
-    half, none = 10.0 * theta.shape[1], np.empty(0)
-    for columns, weight in _parts(rows, random):
-        n = len(columns[at.child.name])
-        X = np.ascontiguousarray((filled(at.parents, columns, at.centre, n, at.child.name) / _with_one(state.scale)).T)
-        y = columns[at.child.name] if isinstance(family, Logistic) else family.values(at.child, columns)
-        trials, offset = family.exposed(columns) if isinstance(family, Glm) else (none, none)
-        w = np.ones(n) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        own_rows = (fixed(np.ascontiguousarray(a, dtype=np.float64)) for a in (y, trials, offset, w))
-        seen = lms_rows(X, *own_rows, theta, average, response, state.rate, half, seen)
-    if not np.isfinite(average).all():
-        raise FitError(f"the steps of lms for {at.child.name!r} went beyond the doubles: give a smaller rate than {state.rate:g}")
-    return State(theta, average, state.centre, state.scale, seen, state.rate)
+        s = self._first(block) if state is None else state
+        theta, average, columns, none = s.theta.copy(), s.average.copy(), block.columns, np.empty(0)
+        X = filled(self.parents, columns, s.centre, block.n_rows, self.child.name) / _with_one(s.scale)
+        y = columns[self.child.name] if isinstance(self.family, Logistic) else self.family.values(self.child, columns)
+        trials, offset = self.family.exposed(columns) if isinstance(self.family, Glm) else (none, none)
+        own = (fixed(np.ascontiguousarray(a, dtype=np.float64)) for a in (y, trials, offset, block.weights))
+        response = SOFTMAX if len(theta) > 1 else 1 if isinstance(self.family, Logistic) else self.family.response
+        seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
+        return replace(s, theta=theta, average=average, seen=seen)
+
+    def at(self, state: State) -> Regressors:
+        return Regressors(self.child, self.parents, state.centre)
+
+    def _first(self, block: Block) -> State:
+        """Where a run begins: without effects, or at a regression that is known."""
+        centre, scale, rate = self._glance(block.take(slice(GLANCE)))
+        states = finite_child(self.child).n_states - 1 if isinstance(self.family, Logistic) else 1
+        theta, seen = np.zeros((states, 1 + len(centre))), 0.0
+        if self.start is not None:
+            b = np.atleast_2d(self.start.coefficients)
+            theta = np.concatenate([(np.ravel(self.start.intercept) + b @ centre)[:, None], b * scale], axis=1)
+            seen = self.start.fitted.weight if self.start.fitted is not None else 0.0
+        return State(theta, theta, centre, scale, seen, rate if self.rate is None else float(self.rate))
+
+    def _glance(self, some: Block) -> tuple[Array, Array, float]:
+        """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
+        columns, numbers = some.columns, are_numbers(self.parents)
+        X = filled(self.parents, columns, np.zeros(len(numbers)), some.n_rows, self.child.name)[1:]
+        centre = np.where(numbers, X.mean(axis=1), 0.0)
+        spread = np.where(numbers, X.std(axis=1), 1.0)
+        scale = np.where(spread > 0, spread, 1.0)
+        y = np.zeros(1) if isinstance(self.family, Logistic) else self.family.values(self.child, columns)
+        trials = float(np.mean(columns[self.family.trials])) if self.family.trials else 1.0
+        curve = {Linear: 1.0, PoissonLog: max(float(y.mean()), 0.1)}.get(type(self.family), 0.25 * max(trials, 1.0))
+        return centre, scale, 0.3 / (curve * (1.0 + float((((X - centre[:, None]) / scale[:, None]) ** 2).mean(axis=1).sum())))
 
 
 def _with_one(scale: Array) -> Array:
     return np.concatenate([[1.0], scale])[:, None]
-
-
-def _parts(
-    rows: Data, random: np.random.Generator | None
-) -> Iterator[tuple[dict[str, npt.NDArray[Any]], npt.NDArray[Any] | None]]:
-    """The rows in their order; or some blocks of them at a time, shuffled."""
-    if random is None:
-        yield from ((dict(b.columns), b.weight) for b in rows.batches())
-        return
-    blocks = random.permutation(-(-rows.n_rows // BLOCK))
-    for start in range(0, len(blocks), MIXED):
-        some: list[Batch] = list(rows.batches(BLOCK, order=blocks[start : start + MIXED]))
-        order = random.permutation(sum(b.n_rows for b in some))
-        columns = {n: np.concatenate([b.columns[n] for b in some])[order] for n in rows.columns}
-        weights = [b.weight for b in some if b.weight is not None]
-        yield columns, np.concatenate(weights)[order] if weights else None
 
 
 def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
@@ -232,8 +225,8 @@ def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, sta
     theta = state.average / _with_one(state.scale).T
     b = theta[:, 1:]
     intercept = theta[:, 0] - b @ at.centre
-    summary = rows.fold(lambda batch: family.summary(at.child, parents, batch.columns, batch.weight))
-    s: Sums = rows.fold(lambda batch: family.measure(at, theta.reshape(-1), batch.columns, batch.weight))
+    summary = rows.fold(Summing(family, at.child, tuple(parents)))
+    s = rows.fold(Measuring(family, at, theta.reshape(-1)))
     spread = s.pearson / s.weight if isinstance(family, Linear) else 1.0
     away = np.inf
     if np.isfinite(s.log_likelihood) and spread > 0:

@@ -1,25 +1,32 @@
 """Finite columns with a table, and counts with a Poisson rate, in each class; given the class they are independent.
 
-Both are products of matrices: with h the rows as indicators of states, ln p = ln θ · h and the statistic is r · hᵀ; for counts
-ln p = ln λ · x − λ − ln x!, of which ln x! is the same in every class. A missing cell is a row of zeros.
+Both are products of matrices, ln p = c(θ) · h with the statistic r · hᵀ: for tables h are indicators of states and c = ln θ, for
+counts h = (x, 1) and c = (ln λ, −λ), less ln x!, which is the same in every class. A missing cell is a column of zeros in h.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block
 from suffice.errors import FitError
 from suffice.families.categorical import Table
 from suffice.families.family import Array, Cpd, Estimate, Mode
-from suffice.learning.mixture_part import CELLS, LOG_ZERO, Moved
+from suffice.families.poisson import PoissonRates
+from suffice.learning.mixture_part import CELLS, LOG_ZERO
 from suffice.statistics import Counts
 from suffice.variables import Finite, Variable
+
+
+class Entries(NamedTuple):
+    """Class × state, or class × count."""
+
+    table: Array
 
 
 def logs(p: Array) -> Array:
@@ -27,7 +34,7 @@ def logs(p: Array) -> Array:
     return np.log(p, out=np.full_like(p, LOG_ZERO), where=p > 0.0)
 
 
-def shares(counts: Array, alpha: Array | float | None, how: Estimate, name: str) -> Array:
+def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Array:
     """The table, child on the last axis, that counts and imagined counts give; a row without either is uniform."""
     weights = counts if alpha is None else counts + alpha
     if alpha is not None and isinstance(how, Mode):
@@ -41,14 +48,32 @@ def shares(counts: Array, alpha: Array | float | None, how: Estimate, name: str)
 
 def log_shares(p: Array, alpha: Array | None, how: Estimate) -> float:
     """Σ α ln p for posterior means, Σ (α − 1) ln p for modes."""
-    if alpha is None:
-        return 0.0
-    power = alpha - 1.0 if isinstance(how, Mode) else alpha
+    return 0.0 if alpha is None else _log_powers(p, alpha - 1.0 if isinstance(how, Mode) else alpha)
+
+
+def _log_powers(p: Array, power: Array) -> float:
     return float((power * np.log(p, out=np.zeros_like(p), where=power != 0.0)).sum())
 
 
+def log_factorials(x: Array) -> Array:
+    """ln x!, 0 where x is missing."""
+    from scipy.special import gammaln
+
+    return np.asarray(np.nan_to_num(gammaln(x + 1.0), nan=0.0))
+
+
+class _Linear:
+    """ln p = c · h."""
+
+    def gathered(self, memory: Array, responsibilities: Array) -> Array:
+        return np.asarray(responsibilities @ memory.T)
+
+    def narrowness(self, theta: Entries) -> float:
+        return 0.0
+
+
 @dataclass(frozen=True, eq=False)
-class Tables:
+class Tables(_Linear):
     """Finite columns. θ: one array, class × state, the states of all columns one after the other."""
 
     variables: tuple[Finite, ...]
@@ -73,21 +98,20 @@ class Tables:
     def block_rows(self) -> int:
         return CELLS // max(self.n_classes, self.ends[-1])
 
-    def _split(self, theta: Array) -> list[Array]:
-        ends = self.ends
-        return [theta[:, a:b] for a, b in pairwise(ends)]
+    def _split(self, table: Array) -> list[Array]:
+        return [table[:, a:b] for a, b in pairwise(self.ends)]
 
-    def blank(self) -> Array:
-        return np.concatenate([np.full((self.n_classes, v.n_states), 1.0 / v.n_states) for v in self.variables], axis=1)
+    def blank(self) -> Entries:
+        return Entries(np.concatenate([np.full((self.n_classes, v.n_states), 1.0 / v.n_states) for v in self.variables], axis=1))
 
-    def prepared(self, theta: Array) -> Array:
-        return logs(theta)
+    def prepared(self, theta: Entries) -> Array:
+        return logs(theta.table)
 
-    def scored(self, prepared: Array, batch: Batch, rows: slice, log_probs: Array) -> Array:
+    def scored(self, prepared: Array, block: Block, rows: slice, log_probs: Array) -> Array:
         n = log_probs.shape[1]
         h, each = np.zeros((prepared.shape[1], n)), np.arange(n)
         for v, offset in zip(self.variables, self.ends, strict=False):
-            codes = batch.columns[v.name][rows].astype(np.intp)
+            codes = block.columns[v.name][rows].astype(np.intp)
             if self.incomplete:
                 seen = np.flatnonzero(codes < v.n_states)
                 h[codes[seen] + offset, seen] = 1.0
@@ -96,35 +120,23 @@ class Tables:
         log_probs += prepared @ h
         return h
 
-    def gathered(self, memory: Array, responsibilities: Array) -> tuple[Array]:
-        return (responsibilities @ memory.T,)
+    def maximised(self, theta: Entries, statistic: Array) -> Entries:
+        parts = zip(self._split(statistic), self.alpha, self.names, strict=True)
+        return Entries(np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
 
-    def maximised(self, theta: Array, statistic: tuple[Array, ...]) -> Array:
-        parts = zip(self._split(statistic[0]), self.alpha, self.names, strict=True)
-        return np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1)
+    def log_prior(self, theta: Entries) -> float:
+        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self._split(theta.table), self.alpha, strict=True))
 
-    def log_prior(self, theta: Array) -> float:
-        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self._split(theta), self.alpha, strict=True))
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Entries:
+        return Entries(np.concatenate([tables[n] for n in self.names], axis=1))
 
-    def permuted(self, theta: Array, order: Sequence[int]) -> Array:
-        return theta[list(order)]
-
-    def named(self, theta: Array) -> Moved:
-        return Moved(probs=dict(zip(self.names, self._split(theta), strict=True)))
-
-    def taken(self, given: Moved) -> Array:
-        assert given.probs is not None
-        return np.concatenate([given.probs[n] for n in self.names], axis=1)
-
-    def cpds(self, theta: Array, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        result: dict[str, Cpd] = {}
-        for v, p in zip(self.variables, self._split(theta), strict=True):
-            result[v.name] = Table(v, (hidden,), p, Counts((hidden, v), counts[:, None] * p))
-        return result
+    def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        pairs = zip(self.variables, self._split(theta.table), strict=True)
+        return {v.name: Table(v, (hidden,), p, Counts((hidden, v), counts[:, None] * p)) for v, p in pairs}
 
 
 @dataclass(frozen=True, eq=False)
-class Rates:
+class Rates(_Linear):
     """Counts. θ: the rates, class × column. `imagined` are the events and the rows of a Gamma prior, by column."""
 
     names: tuple[str, ...]
@@ -142,57 +154,43 @@ class Rates:
     def block_rows(self) -> int:
         return CELLS // (self.n_classes + len(self.names))
 
-    def blank(self) -> Array:
-        return np.tile(self.overall, (self.n_classes, 1))
+    def blank(self) -> Entries:
+        return Entries(np.tile(self.overall, (self.n_classes, 1)))
 
-    def prepared(self, theta: Array) -> tuple[Array, Array]:
-        return logs(theta), theta
+    def prepared(self, theta: Entries) -> Array:
+        return np.concatenate([logs(theta.table), -theta.table], axis=1)
 
-    def scored(self, prepared: tuple[Array, Array], batch: Batch, rows: slice, log_probs: Array) -> tuple[Array, Array | None]:
-        x, seen = np.stack([batch.columns[n][rows] for n in self.names]).astype(np.float64), None
+    def scored(self, prepared: Array, block: Block, rows: slice, log_probs: Array) -> Array:
+        h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
+        for j, name in enumerate(self.names):
+            h[j] = block.columns[name][rows]
         if self.incomplete:
-            seen = (~np.isnan(x)).astype(np.float64)
-            np.nan_to_num(x, copy=False, nan=0.0)
-            log_probs -= prepared[1] @ seen
-        else:
-            log_probs -= prepared[1].sum(axis=1)[:, None]
-        log_probs += prepared[0] @ x
-        return x, seen
+            np.copyto(h[d:], 0.0, where=np.isnan(h[:d]))
+            np.nan_to_num(h[:d], copy=False, nan=0.0)
+        log_probs += prepared @ h
+        return h
 
-    def gathered(self, memory: tuple[Array, Array | None], responsibilities: Array) -> tuple[Array, Array]:
-        x, seen = memory
-        N = responsibilities.sum(axis=1)[:, None] if seen is None else responsibilities @ seen.T
-        return responsibilities @ x.T, np.array(np.broadcast_to(N, (self.n_classes, len(self.names))))
-
-    def maximised(self, theta: Array, statistic: tuple[Array, ...]) -> Array:
-        events, N = statistic[0] + self._power(), statistic[1] + self.imagined[1]
+    def maximised(self, theta: Entries, statistic: Array) -> Entries:
+        d = len(self.names)
+        events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
             name = self.names[int(np.argmin(events.min(axis=0)))]
             raise FitError(f"the posterior of the rate of {name!r} has no mode: use estimate=Mean() or a Gamma of a larger shape")
-        return np.divide(events, N, out=self.blank(), where=N > 0.0)
+        return Entries(np.divide(events, N, out=self.blank().table, where=N > 0.0))
 
     def _power(self) -> Array:
         """a − 1 for modes, a for means, 0 without a prior."""
         shape, rows = self.imagined
         return np.where(rows > 0.0, shape - (1.0 if isinstance(self.how, Mode) else 0.0), 0.0)
 
-    def log_prior(self, theta: Array) -> float:
+    def log_prior(self, theta: Entries) -> float:
         """Σ a ln λ − b λ for posterior means, Σ (a − 1) ln λ − b λ for modes."""
-        power = np.broadcast_to(self._power(), theta.shape)
-        return float((power * np.log(theta, out=np.zeros_like(theta), where=power != 0.0) - self.imagined[1] * theta).sum())
+        return _log_powers(theta.table, np.broadcast_to(self._power(), theta.table.shape)) - float(
+            (self.imagined[1] * theta.table).sum()
+        )
 
-    def permuted(self, theta: Array, order: Sequence[int]) -> Array:
-        return theta[list(order)]
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Entries:
+        return Entries(np.stack([tables[n] for n in self.names], axis=1))
 
-    def named(self, theta: Array) -> Moved:
-        return Moved(rates={n: theta[:, j] for j, n in enumerate(self.names)})
-
-    def taken(self, given: Moved) -> Array:
-        assert given.rates is not None
-        return np.stack([given.rates[n] for n in self.names], axis=1)
-
-    def cpds(self, theta: Array, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        from suffice.families.poisson import PoissonRates
-
-        made: Any = PoissonRates
-        return {n: made(variables[n], (hidden,), theta[:, j]) for j, n in enumerate(self.names)}
+    def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        return {n: PoissonRates(variables[n], (hidden,), theta.table[:, j]) for j, n in enumerate(self.names)}

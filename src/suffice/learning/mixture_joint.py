@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block
 from suffice.errors import listed
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Array, Cpd
 from suffice.learning.mixture_belief import Belief
-from suffice.learning.mixture_part import CELLS, Collapsed, Moved
+from suffice.learning.mixture_part import CELLS, Collapsed
 from suffice.statistics import Moments
 from suffice.variables import Finite, Variable
 
@@ -35,16 +35,56 @@ NARROW = 1e-10
 SINGULAR = 1e-12
 """The same for what the columns before it leave of the variance of a column."""
 
-
 SMALL = 2**19
 """Multiplications of a product that the BLAS makes in one thread; threads of its own would wait for each other, and for ours."""
 
 
 class Normals(NamedTuple):
-    """Means (class × column, less the shift) and the lower triangular roots of the covariances (class × column × column)."""
+    """Means (class × column, less the shift) and the lower triangular roots of the covariances (class × column × column), or
+    the standard deviations where columns are independent (class × column)."""
 
     mean: Array
     root: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Real columns. `shift` and `variance` are their overall mean and variance; `shared`: something of the covariance is one
+    for all classes, or for all columns."""
+
+    names: tuple[str, ...]
+    n_classes: int
+    shared: bool
+    shift: Array
+    variance: Array
+    incomplete: bool
+    belief: Belief | None
+
+    def narrowness(self, theta: Normals) -> float:
+        left = theta.root if theta.root.ndim == 2 else np.diagonal(theta.root, axis1=1, axis2=2)
+        return float((np.sqrt(self.variance) / left).max())
+
+    def moments(self, theta: Normals) -> tuple[Array, Array]:
+        """The means and covariances of the classes."""
+        root = theta.root[:, :, None] * np.eye(len(self.names)) if theta.root.ndim == 2 else theta.root
+        return theta.mean + self.shift, root @ root.transpose(0, 2, 1)
+
+    def _filled(self, x: Array, block: Block, rows: slice) -> Array:
+        """The columns less their shift, in the first lines of x."""
+        for j, name in enumerate(self.names):
+            np.subtract(block.columns[name][rows], self.shift[j], out=x[j])
+        return x
+
+    def _weight(self, N: Array) -> Array:
+        """What sums are divided by."""
+        if self.belief is None and np.any(N <= 0.0):
+            raise Collapsed("a class has no rows left")
+        return np.where(N > 0.0, N, 1.0)
+
+    def _refuse_narrow(self, variance: Array, overall: Any) -> None:
+        if np.any(variance < NARROW * overall):
+            name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
+            raise Collapsed(f"the variance of {name!r} has shrunk to nothing in a class")
 
 
 class _Pattern(NamedTuple):
@@ -67,22 +107,13 @@ class _Memory(NamedTuple):
     left: tuple[tuple[Array, Any], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """See the top of the module. `shift` and `variance` are the columns' overall mean and variance."""
-
-    names: tuple[str, ...]
-    n_classes: int
-    tied: bool
-    shift: Array
-    variance: Array
-    incomplete: bool
-    belief: Belief | None
+class Joint(Normal):
+    """See the top of the module. `shared`: one covariance for all classes."""
 
     @property
     def n_parameters(self) -> int:
         d, k = len(self.names), self.n_classes
-        return k * d + (1 if self.tied else k) * d * (d + 1) // 2
+        return k * d + (1 if self.shared else k) * d * (d + 1) // 2
 
     @property
     def block_rows(self) -> int:
@@ -90,17 +121,15 @@ class Joint:
         return min(CELLS // (self.n_classes * d), SMALL // d**2)
 
     def blank(self) -> Normals:
-        d = len(self.names)
-        return Normals(np.zeros((self.n_classes, d)), np.tile(np.diag(np.sqrt(self.variance)), (self.n_classes, 1, 1)))
+        k = self.n_classes
+        return Normals(np.zeros((k, len(self.names))), np.tile(np.diag(np.sqrt(self.variance)), (k, 1, 1)))
 
     def prepared(self, theta: Normals) -> _Prepared:
         return _Prepared(theta, _pattern(theta, np.ones(len(self.names), dtype=bool)))
 
-    def scored(self, prepared: _Prepared, batch: Batch, rows: slice, log_probs: Array) -> _Memory:
+    def scored(self, prepared: _Prepared, block: Block, rows: slice, log_probs: Array) -> _Memory:
         d = len(self.names)
-        x = np.ones((d + 1, log_probs.shape[1]))
-        for j, name in enumerate(self.names):
-            np.subtract(batch.columns[name][rows], self.shift[j], out=x[j])
+        x = self._filled(np.ones((d + 1, log_probs.shape[1])), block, rows)
         lost = np.isnan(x) if self.incomplete else None
         if lost is None or not lost.any():
             z = prepared.complete.matrix @ x
@@ -116,8 +145,7 @@ class Joint:
 
     def _by_pattern(self, prepared: _Prepared, x: Array, seen: Any, log_probs: Array) -> tuple[Array, Any]:
         """Rows that miss the same cells go together."""
-        k, d = self.n_classes, len(self.names)
-        z, left = np.empty((k, d + 1, x.shape[1])), []
+        z, left = np.empty((self.n_classes, *x.shape)), []
         packed = np.ascontiguousarray(np.packbits(seen, axis=0).T)
         keys, which = np.unique(packed.view(np.dtype((np.void, packed.shape[1]))).ravel(), return_inverse=True)
         groups = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
@@ -136,29 +164,32 @@ class Joint:
             prepared.others[key] = _pattern(prepared.theta, seen)
         return prepared.others[key]
 
-    def gathered(self, memory: _Memory, responsibilities: Array) -> tuple[Array]:
+    def gathered(self, memory: _Memory, responsibilities: Array) -> Array:
         weighted = memory.z * responsibilities[:, None, :]
-        total = weighted @ memory.z.transpose(0, 2, 1)
+        total: Array = weighted @ memory.z.transpose(0, 2, 1)
         d = len(self.names)
         for left, rows in memory.left:
             total[:, :d, :d] += left * responsibilities[:, rows].sum(axis=1)[:, None, None]
-        return (total,)
+        return total
 
-    def maximised(self, theta: Normals, statistic: tuple[Array, ...]) -> Normals:
+    def maximised(self, theta: Normals, statistic: Array) -> Normals:
         d = len(self.names)
-        N = statistic[0][:, d, d]
-        if self.belief is None and np.any(N <= 0.0):
-            raise Collapsed("a class has no rows left")
-        divisor = np.where(N > 0.0, N, 1.0)
-        m = statistic[0][:, :d, d] / divisor[:, None]
-        V = statistic[0][:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
+        N = statistic[:, d, d]
+        divisor = self._weight(N)
+        m = statistic[:, :d, d] / divisor[:, None]
+        V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
         mean = theta.mean + np.einsum("kij,kj->ki", theta.root, m)
         if self.belief is not None:
             scatter = N[:, None, None] * (theta.root @ V @ theta.root.transpose(0, 2, 1))
-            return Normals(*self.belief.joint(N, mean, scatter, self.shift, tied=self.tied))
-        if self.tied:
+            return Normals(*self.belief.joint(N, mean, scatter, self.shift, tied=self.shared))
+        if self.shared:
             V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
-        return self._checked(Normals(mean, theta.root @ self._root(V)))
+        root = theta.root @ self._root(V)
+        variance = np.einsum("kij,kij->ki", root, root)
+        self._refuse_narrow(variance, self.variance)
+        if not np.all(np.diagonal(root, axis1=1, axis2=2) ** 2 > SINGULAR * variance):
+            raise self._singular()
+        return Normals(mean, root)
 
     def _root(self, V: Array) -> Array:
         try:
@@ -169,45 +200,29 @@ class Joint:
     def _singular(self) -> Collapsed:
         return Collapsed(f"the covariance of {listed(self.names)} is singular in a class")
 
-    def _checked(self, theta: Normals) -> Normals:
-        variance = np.einsum("kij,kij->ki", theta.root, theta.root)
-        if np.any(variance < NARROW * self.variance):
-            name = self.names[int(np.argmin((variance / self.variance).min(axis=0)))]
-            raise Collapsed(f"the variance of {name!r} has shrunk to nothing in a class")
-        if not np.all(np.diagonal(theta.root, axis1=1, axis2=2) ** 2 > SINGULAR * variance):
-            raise self._singular()
-        return theta
-
     def log_prior(self, theta: Normals) -> float:
-        return 0.0 if self.belief is None else self.belief.log_joint(theta.mean, theta.root, self.shift, tied=self.tied)
+        return 0.0 if self.belief is None else self.belief.log_joint(theta.mean, theta.root, self.shift, tied=self.shared)
 
-    def permuted(self, theta: Normals, order: Sequence[int]) -> Normals:
-        return Normals(theta.mean[list(order)], theta.root[list(order)])
-
-    def named(self, theta: Normals) -> Moved:
-        return Moved(theta.mean + self.shift, theta.root @ theta.root.transpose(0, 2, 1))
-
-    def taken(self, given: Moved) -> Normals:
-        assert given.means is not None
-        assert given.covariances is not None
-        covariances = given.covariances
-        if self.tied:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Normals:
+        if self.shared:
             covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
-        return Normals(given.means - self.shift, self._root(covariances))
+        return Normals(means - self.shift, self._root(covariances))
 
     def cpds(self, theta: Normals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        """x_j | class, x_<j: with L the root, the coefficients are L_j,<j L_<j⁻¹ and the variance is L_jj²."""
-        mean, covariances = theta.mean + self.shift, theta.root @ theta.root.transpose(0, 2, 1)
-        keys, scatter = np.arange(self.n_classes), counts[:, None, None] * covariances
-        result: dict[str, Cpd] = {}
-        for j, name in enumerate(self.names):
-            L = theta.root[:, :j, :j]
-            b = np.einsum("ki,kij->kj", theta.root[:, j, :j], inverse(L))
-            a = self.shift[j] + theta.mean[:, j] - np.einsum("kj,kj->k", b, mean[:, :j])
-            seen = Moments((hidden,), self.names[: j + 1], keys, counts, mean[:, : j + 1], scatter[:, : j + 1, : j + 1])
-            parents = (hidden, *(variables[n] for n in self.names[:j]))
-            result[name] = ConditionalGaussian(variables[name], parents, a, b, theta.root[:, j, j] ** 2, seen)
-        return result
+        return chain([variables[n] for n in self.names], hidden, theta.mean + self.shift, theta.root, counts)
+
+
+def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
+    """x_j | class, x_<j: with L the root, the coefficients are L_j,<j L_<j⁻¹ and the variance is L_jj²."""
+    names, keys = tuple(v.name for v in columns), np.arange(len(mean))
+    scatter = counts[:, None, None] * (root @ root.transpose(0, 2, 1))
+    result: dict[str, Cpd] = {}
+    for j, child in enumerate(columns):
+        b = np.einsum("ki,kij->kj", root[:, j, :j], inverse(root[:, :j, :j]))
+        a = mean[:, j] - np.einsum("kj,kj->k", b, mean[:, :j])
+        seen = Moments((hidden,), names[: j + 1], keys, counts, mean[:, : j + 1], scatter[:, : j + 1, : j + 1])
+        result[child.name] = ConditionalGaussian(child, (hidden, *columns[:j]), a, b, root[:, j, j] ** 2, seen)
+    return result
 
 
 def _pattern(theta: Normals, seen: Any) -> _Pattern:

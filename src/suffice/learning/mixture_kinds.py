@@ -58,19 +58,19 @@ def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple
     {Tied(): ('x',), Full(): ('y',)}
     """
     reals = [n for n, v in variables.items() if not isinstance(v, (Finite, Count))]
-    said = dict(families) if isinstance(families, Mapping) else dict.fromkeys(reals, Full() if families is None else families)
-    for name, kind in said.items():
+    overall = Full() if families is None or isinstance(families, Mapping) else families
+    said = dict(families) if isinstance(families, Mapping) else {}
+    for kind in (overall, *said.values()):
         if not isinstance(kind, KINDS):
             raise FitError(f"a covariance is Full(), Tied(), Diagonal() or Spherical(), not {kind!r}")
+    for name, kind in said.items():
         if name not in variables:
             raise FitError(f"families speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
         if name not in reals:
             what = type(variables[name]).__name__
             raise FitError(f"families gives {name!r} the covariance {kind!r}, but it is {what}: only Real columns have one")
-    if families is not None and not isinstance(families, Mapping) and not isinstance(families, KINDS):
-        raise FitError(f"a covariance is Full(), Tied(), Diagonal() or Spherical(), not {families!r}")
     result: dict[Kind, tuple[str, ...]] = {}
     for name in reals:
-        kind = said.get(name, Full())
+        kind = said.get(name, overall)
         result[kind] = (*result.get(kind, ()), name)
     return result

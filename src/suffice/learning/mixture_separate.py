@@ -5,27 +5,18 @@ The statistic is kept in z = (x − μ) / σ, as in `mixture_joint`. A missing c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from suffice.engines.engine import Block as Batch
-from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
+from suffice.engines.engine import Block
+from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.family import Array, Cpd
-from suffice.learning.mixture_belief import Belief, positive
-from suffice.learning.mixture_joint import NARROW
-from suffice.learning.mixture_part import CELLS, Collapsed, Moved
-from suffice.statistics import Moments
+from suffice.learning.mixture_belief import positive
+from suffice.learning.mixture_joint import Normal, Normals, chain
+from suffice.learning.mixture_part import CELLS, Collapsed
 from suffice.variables import Finite, Variable
-
-
-class Scales(NamedTuple):
-    """Means (less the shift) and standard deviations, class × column."""
-
-    mean: Array
-    sd: Array
 
 
 class _Memory(NamedTuple):
@@ -33,47 +24,36 @@ class _Memory(NamedTuple):
     seen: Array | None
 
 
-@dataclass(frozen=True, eq=False)
-class Separate:
-    """See the top of the module. `shift` and `variance` are the columns' overall mean and variance."""
-
-    names: tuple[str, ...]
-    n_classes: int
-    spherical: bool
-    shift: Array
-    variance: Array
-    incomplete: bool
-    belief: Belief | None
+class Separate(Normal):
+    """See the top of the module. `shared`: one variance for all columns."""
 
     @property
     def n_parameters(self) -> int:
         d = len(self.names)
-        return self.n_classes * (d + (1 if self.spherical else d))
+        return self.n_classes * (d + (1 if self.shared else d))
 
     @property
     def block_rows(self) -> int:
         return CELLS // (self.n_classes * len(self.names))
 
-    def blank(self) -> Scales:
-        return Scales(np.zeros((self.n_classes, len(self.names))), np.tile(np.sqrt(self.variance), (self.n_classes, 1)))
+    def blank(self) -> Normals:
+        return Normals(np.zeros((self.n_classes, len(self.names))), np.tile(np.sqrt(self.variance), (self.n_classes, 1)))
 
-    def prepared(self, theta: Scales) -> tuple[Array, Array, Array]:
-        return theta.mean[:, :, None], 1.0 / theta.sd[:, :, None], -np.log(theta.sd) - 0.5 * LOG_2PI
+    def prepared(self, theta: Normals) -> tuple[Array, Array, Array]:
+        return theta.mean[:, :, None], 1.0 / theta.root[:, :, None], -np.log(theta.root) - 0.5 * LOG_2PI
 
-    def scored(self, prepared: tuple[Array, Array, Array], batch: Batch, rows: slice, log_probs: Array) -> _Memory:
+    def scored(self, prepared: tuple[Array, Array, Array], block: Block, rows: slice, log_probs: Array) -> _Memory:
         mean, scale, constant = prepared
-        x = np.empty((len(self.names), log_probs.shape[1]))
-        for j, name in enumerate(self.names):
-            np.subtract(batch.columns[name][rows], self.shift[j], out=x[j])
+        x = self._filled(np.empty((len(self.names), log_probs.shape[1])), block, rows)
         z = x - mean
         z *= scale
-        seen = None
-        if self.incomplete:
-            seen = (~np.isnan(x)).astype(np.float64)
-            np.nan_to_num(z, copy=False, nan=0.0)
-            log_probs += constant @ seen
-        else:
+        lost, seen = np.isnan(x) if self.incomplete else None, None
+        if lost is None or not lost.any():
             log_probs += constant.sum(axis=1)[:, None]
+        else:
+            seen = (~lost).astype(np.float64)
+            z[:, lost] = 0.0
+            log_probs += constant @ seen
         log_probs -= 0.5 * np.einsum("kdb,kdb->kb", z, z)
         return _Memory(z, seen)
 
@@ -85,64 +65,42 @@ class Separate:
         r = responsibilities[:, :, None]
         return N, (memory.z @ r)[:, :, 0], (memory.z**2 @ r)[:, :, 0]
 
-    def maximised(self, theta: Scales, statistic: tuple[Array, ...]) -> Scales:
+    def maximised(self, theta: Normals, statistic: tuple[Array, ...]) -> Normals:
         N, first, second = statistic
-        if self.belief is None and np.any(N <= 0.0):
-            raise Collapsed("a class has no rows left")
-        divisor = np.where(N > 0.0, N, 1.0)
-        m = first / divisor
-        mean, scatter = theta.mean + theta.sd * m, theta.sd**2 * (second - N * m**2)
+        m = first / self._weight(N)
+        mean, scatter = theta.mean + theta.root * m, theta.root**2 * (second - N * m**2)
         if self.belief is not None:
-            return self._believed(N, mean, scatter)
-        return self._checked(Scales(mean, np.sqrt(np.maximum(self._shared(scatter, N), 0.0))))
+            kappa, m0, S0, df = self.belief.single(self.shift)
+            scatter += S0 + kappa * N / (kappa + N) * (mean - m0) ** 2
+            mean, N = (N * mean + kappa * m0) / (kappa + N), positive(df + N, self.names[0])
+        variance = np.maximum(self._pooled(scatter, N), 0.0)
+        if self.belief is None:
+            self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
+        return Normals(mean, np.sqrt(variance))
 
-    def _shared(self, scatter: Array, N: Array) -> Array:
+    def _pooled(self, scatter: Array, N: Array) -> Array:
         """The variances: scatter over count, of each column or of all of them together."""
-        if self.spherical:
+        if self.shared:
             return np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
         return np.asarray(scatter / N)
 
-    def _believed(self, N: Array, mean: Array, scatter: Array) -> Scales:
-        assert self.belief is not None
-        kappa, m0, S0, df = self.belief.single(self.shift)
-        S = scatter + S0 + kappa * N / (kappa + N) * (mean - m0) ** 2
-        variance = self._shared(S, positive(df + N, self.names[0]))
-        return Scales((N * mean + kappa * m0) / (kappa + N), np.sqrt(variance))
-
-    def _checked(self, theta: Scales) -> Scales:
-        narrow = theta.sd**2 < NARROW * (self.variance.mean() if self.spherical else self.variance)
-        if narrow.any():
-            name = self.names[int(np.argmax(narrow.any(axis=0)))]
-            raise Collapsed(f"the variance of {name!r} has shrunk to nothing in a class")
-        return theta
-
-    def log_prior(self, theta: Scales) -> float:
+    def log_prior(self, theta: Normals) -> float:
         if self.belief is None:
             return 0.0
         kappa, m0, S0, df = self.belief.single(self.shift)
-        v = theta.sd**2
+        v = theta.root**2
         return float(-0.5 * (df * np.log(v) + (S0 + kappa * (theta.mean - m0) ** 2) / v).sum())
 
-    def permuted(self, theta: Scales, order: Sequence[int]) -> Scales:
-        return Scales(theta.mean[list(order)], theta.sd[list(order)])
-
-    def named(self, theta: Scales) -> Moved:
-        return Moved(theta.mean + self.shift, theta.sd[:, :, None] ** 2 * np.eye(len(self.names)))
-
-    def taken(self, given: Moved) -> Scales:
-        assert given.means is not None
-        assert given.covariances is not None
-        variance = np.diagonal(given.covariances, axis1=1, axis2=2)
-        if self.spherical:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Normals:
+        variance = np.diagonal(covariances, axis1=1, axis2=2)
+        if self.shared:
             variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)
-        return Scales(given.means - self.shift, np.sqrt(variance))
+        if not np.all(variance > 0.0):
+            raise Collapsed("a variance is not positive")
+        return Normals(means - self.shift, np.sqrt(variance))
 
-    def cpds(self, theta: Scales, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        mean, variance, keys = theta.mean + self.shift, theta.sd**2, np.arange(self.n_classes)
-        result: dict[str, Cpd] = {}
+    def cpds(self, theta: Normals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        mean, result = theta.mean + self.shift, dict[str, Cpd]()
         for j, name in enumerate(self.names):
-            scatter = (counts * variance[:, j])[:, None, None]
-            seen = Moments((hidden,), (name,), keys, counts, mean[:, j, None], scatter)
-            none: Any = np.zeros((self.n_classes, 0))
-            result[name] = ConditionalGaussian(variables[name], (hidden,), mean[:, j], none, variance[:, j], seen)
+            result |= chain([variables[name]], hidden, mean[:, [j]], theta.root[:, [j], None], counts)
         return result

@@ -1,18 +1,19 @@
 """Where EM of a mixture starts: classes around rows that lie far apart.
 
 Rows become points: real columns in units of their standard deviation, square roots of counts likewise, states as indicators with
-a total variance of 1; a missing cell lies in the middle. The first centre is a row drawn at random, each further one a row drawn
-with probability in proportion to its squared distance from the nearest centre (Arthur & Vassilvitskii 2007, SODA, p. 1027). Every
-other start then moves the centres to the means of their rows a few times (Lloyd's algorithm).
+a total variance of 1; a missing cell lies in the middle. Centres are rows that lie far apart (`far_apart`). Every other start
+then moves the centres to the means of their rows a few times (Lloyd's algorithm).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step
 from suffice.families.family import Array
 from suffice.learning.mixture_em import Mixture, Parameters
 from suffice.variables import Count, Finite, Variable
@@ -26,41 +27,95 @@ SOFT = 0.1
 N_MOVES = 10
 
 
+@dataclass(frozen=True, eq=False)
 class Points:
-    """A sample of the rows, as points, from which starts are drawn."""
+    """Rows as points: the middle of each column's coordinates, and what they are divided by."""
 
-    def __init__(self, data: Data, variables: Mapping[str, Variable], rng: np.random.Generator) -> None:
-        few = data.n_rows <= SAMPLE
-        self.rows = data if few else data.pick(np.sort(rng.choice(data.n_rows, SAMPLE, replace=False)))
-        self.weight = np.concatenate([np.ones(b.n_rows) if b.weight is None else b.weight for b in self.rows.batches()])
-        if not self.weight.sum() > 0.0:
-            self.weight = np.ones_like(self.weight)
-        self.points = np.concatenate([_coordinates(self.rows.column(n), v) for n, v in variables.items()], axis=1)
+    variables: Mapping[str, Variable]
+    middle: Mapping[str, Array]
+    scale: Mapping[str, float]
 
-    def start(self, mixture: Mixture, rng: np.random.Generator, moving: bool, threads: int | None) -> Parameters:
+    @classmethod
+    def of(cls, block: Block, variables: Mapping[str, Variable]) -> Points:
+        middle, scale = dict[str, Array](), dict[str, float]()
+        for name, variable in variables.items():
+            x = _coordinates(block.columns[name], variable)
+            x = x[~np.isnan(x[:, 0])]
+            middle[name] = x.mean(axis=0) if len(x) else np.zeros(x.shape[1])
+            spread = float(np.sqrt(x.var(axis=0).sum())) if len(x) else 0.0
+            scale[name] = spread if spread > 0.0 else 1.0
+        return cls(variables, middle, scale)
+
+    def __call__(self, block: Block) -> Array:
+        """The points of rows, row by row; missing cells are in the middle."""
+        each = [(_coordinates(block.columns[n], v) - self.middle[n]) / self.scale[n] for n, v in self.variables.items()]
+        return np.asarray(np.nan_to_num(np.concatenate(each, axis=1), copy=False, nan=0.0))
+
+
+def _coordinates(column: np.ndarray, variable: Variable) -> Array:
+    if isinstance(variable, Finite):
+        h: Array = (column[:, None] == np.arange(variable.n_states)).astype(np.float64)
+        h[column >= variable.n_states] = np.nan
+        return h
+    x: Array = np.asarray(np.sqrt(column) if isinstance(variable, Count) else column, dtype=np.float64)
+    return x[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """Responsibilities: most of a row belongs to the class whose centre is nearest."""
+
+    points: Points
+    centres: Array
+
+    def __call__(self, block: Block) -> Array:
+        which, k = nearest(self.points(block), self.centres), len(self.centres)
+        return np.asarray(SOFT / k + (1.0 - SOFT) * (which == np.arange(k)[:, None]))
+
+
+@dataclass(frozen=True)
+class _Sizes(Step[dict[int, int]]):
+    """How many rows each block has."""
+
+    def of(self, block: Block) -> dict[int, int]:
+        return {block.number: block.n_rows}
+
+
+@dataclass(frozen=True, eq=False)
+class Responsibilities:
+    """Responsibilities that are there for each row, row × class; `starts` is where the rows of each block begin."""
+
+    values: Array
+    starts: Mapping[int, int]
+
+    @classmethod
+    def of(cls, values: Array, data: Data) -> Responsibilities:
+        sizes = data.fold(_Sizes())
+        numbers = sorted(sizes)
+        ends = np.cumsum([sizes[i] for i in numbers]).tolist()
+        return cls(values, {i: end - sizes[i] for i, end in zip(numbers, ends, strict=True)})
+
+    def __call__(self, block: Block) -> Array:
+        start = self.starts[block.number]
+        return self.values[start : start + block.n_rows].T
+
+
+class Starts:
+    """A sample of the rows, from which starts are drawn."""
+
+    def __init__(self, mixture: Mixture, variables: Mapping[str, Variable], seed: int) -> None:
+        sample = mixture.data.sample(SAMPLE, seed)
+        self.mixture, self.rows = mixture, mixture.data.of_rows(sample)
+        self.scale = Points.of(sample.block, variables)
+        self.points = self.scale(sample.block)
+        self.weight = sample.weights if sample.weights.sum() > 0.0 else np.ones(sample.n_rows)
+
+    def draw(self, rng: np.random.Generator, moving: bool) -> Parameters:
         """Parameters of a start."""
-        which = self._nearest(self._centres(mixture.n_classes, rng))
+        centres = self.points[far_apart(self.points, self.weight, self.mixture.n_classes, rng)]
         for _ in range(N_MOVES if moving else 0):
-            which = self._nearest(self._means(which, mixture.n_classes))
-        r = np.full((mixture.n_classes, len(which)), SOFT / mixture.n_classes)
-        r[which, np.arange(len(which))] += 1.0 - SOFT
-        return mixture.started(self.rows, lambda b: r[:, b.start : b.start + b.n_rows], threads)
-
-    def _centres(self, k: int, rng: np.random.Generator) -> Array:
-        chosen = [int(rng.choice(len(self.points), p=self.weight / self.weight.sum()))]
-        distance = self._distances(self.points[chosen])[:, 0]
-        for _ in range(k - 1):
-            odds = self.weight * distance
-            odds = odds if odds.sum() > 0.0 else self.weight  # fewer distinct rows than classes
-            chosen.append(int(rng.choice(len(self.points), p=odds / odds.sum())))
-            distance = np.minimum(distance, self._distances(self.points[chosen[-1:]])[:, 0])
-        return self.points[chosen]
-
-    def _distances(self, centres: Array) -> Array:
-        return np.stack([((self.points - c) ** 2).sum(axis=1) for c in centres], axis=1)
-
-    def _nearest(self, centres: Array) -> np.ndarray:
-        return np.asarray(self._distances(centres).argmin(axis=1))
+            centres = self._means(nearest(self.points, centres), len(centres))
+        return self.mixture.started(Nearest(self.scale, centres), self.rows)
 
     def _means(self, which: np.ndarray, k: int) -> Array:
         """The means of the rows of each centre; one that has lost its rows goes to the middle of all."""
@@ -69,16 +124,23 @@ class Points:
         return np.asarray(np.where(total > 0.0, member.T @ self.points / np.where(total > 0.0, total, 1.0), middle))
 
 
-def _coordinates(column: np.ndarray, variable: Variable) -> Array:
-    if isinstance(variable, Finite):
-        h = (column[:, None] == np.arange(variable.n_states)).astype(np.float64)
-        seen = h.sum(axis=1) > 0.0
-        middle = h[seen].mean(axis=0) if seen.any() else np.zeros(variable.n_states)
-        h = np.where(seen[:, None], h - middle, 0.0)
-        spread = float((middle * (1.0 - middle)).sum())
-        return h / np.sqrt(spread) if spread > 0.0 else h
-    x = np.sqrt(column) if isinstance(variable, Count) else np.array(column)
-    seen = ~np.isnan(x)
-    x = np.where(seen, x - (x[seen].mean() if seen.any() else 0.0), 0.0)
-    spread = float(x[seen].std()) if seen.any() else 0.0
-    return (x / spread if spread > 0.0 else x)[:, None]
+def nearest(points: Array, centres: Array) -> np.ndarray:
+    """The centre that is nearest to each point."""
+    return np.asarray(np.stack([((points - c) ** 2).sum(axis=1) for c in centres], axis=1).argmin(axis=1))
+
+
+def far_apart(points: Array, weight: Array, n: int, rng: np.random.Generator) -> list[int]:
+    """Numbers of n points: the first drawn at random, each next with a probability in proportion to its squared distance from
+    the nearest one before (Arthur & Vassilvitskii 2007, SODA, p. 1029), both times its weight.
+
+    >>> sorted(far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, np.random.default_rng(0)))
+    [0, 2]
+    """
+    chosen = [int(rng.choice(len(points), p=weight / weight.sum()))]
+    nearest = np.full(len(points), np.inf)
+    while len(chosen) < n:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        odds = weight * nearest
+        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
+        chosen.append(int(rng.choice(len(points), p=odds / odds.sum())))
+    return chosen

@@ -1,12 +1,10 @@
-"""What EM climbs besides ln p(observed), and the estimates that are its exact maximisers: the M-step node by node.
+"""What EM climbs besides ln p(observed), and the estimates that are its exact maximisers: the M-step of nodes that are no tables.
 
-    tables     Mean  Σ α ln θ                          θ = (N + α) / Σ (N + α)
-               Mode  Σ (α − 1) ln θ                    θ = (N + α − 1) / Σ (N + α − 1)
     rates      Mean  a ln λ − b λ,  Mode  (a − 1) ln λ − b λ     (a imagined events in b imagined rows)
     Gaussians  Mean  −(ν − 2)/2 ln v − R/2v            v = s / (N + ν − 2)
                Mode  −(ν + 2 + d)/2 ln v − R/2v        v = s / (N + ν + 2 + d),  d = 1 + |x|
 
-with imagined counts α, or imagined moments (κ rows with mean m and scatter S, ν of variance) of the child and its real parents,
+with imagined moments (κ rows with mean m and scatter S, ν of variance) of the child and its real parents,
 of which the line a, b leaves  R = cᵀSc + κ (c·m − a)²,  c = (−b, 1). s is the residual of seen and imagined moments together.
 """
 
@@ -18,16 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.grouping import Groups
 from suffice.errors import FitError, listed
-from suffice.families.categorical import Categorical, Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate, Mean
 from suffice.families.gaussian import LinearGaussian
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
-from suffice.learning.normal_parts import Line
-from suffice.learning.patterns import Node
-from suffice.learning.weighted import Groups, no_groups
-from suffice.statistics import Counts, Moments
+from suffice.incomplete.components import Line
+from suffice.incomplete.mixed import scaled_moments
+from suffice.incomplete.moments import no_groups
+from suffice.incomplete.patterns import NodeFamily
+from suffice.statistics import Moments
 from suffice.statistics.configurations import described, sizes
 
 Array = npt.NDArray[np.float64]
@@ -58,14 +57,8 @@ class Collapsed(FitError):
         return Collapsed, (self.node, self.configuration, self.why)
 
 
-def table_of(node: Node, counts: Array, imagined: Counts | None, how: Estimate) -> Table:
-    """The table that expected counts and a prior give."""
-    seen = Counts(node.finite, counts.reshape(sizes(node.finite)))
-    return Categorical().estimate(node.child, node.parents, seen, imagined, how)
-
-
 def normal_of(
-    node: Node, groups: Groups | None, old: ConditionalGaussian, imagined: Moments | None, how: Estimate, variance: float
+    node: NodeFamily, groups: Groups | None, old: ConditionalGaussian, imagined: Moments | None, how: Estimate, variance: float
 ) -> ConditionalGaussian:
     """The conditional Gaussian that expected moments and a prior give; `variance` is that of the child's observed cells.
 
@@ -75,8 +68,7 @@ def normal_of(
     if groups is None:
         groups = no_groups(k)
     if imagined is not None:
-        seen = moments_of(node, groups)
-        return LinearGaussian().estimate(node.child, node.parents, seen, imagined, how)
+        return LinearGaussian().estimate(node.child, node.parents, scaled_moments(node, groups), imagined, how)
     q = old.variance.size
     intercept, coefficients, v = (
         np.array(old.intercept).reshape(q),
@@ -98,7 +90,7 @@ def normal_of(
     )
 
 
-def _regression(node: Node, key: int, scatter: Array) -> Regression:
+def _regression(node: NodeFamily, key: int, scatter: Array) -> Regression:
     if not np.isfinite(scatter).all():
         raise too_large(node.name)
     r = regress(scatter)
@@ -107,19 +99,6 @@ def _regression(node: Node, key: int, scatter: Array) -> Regression:
         of = f"a linear combination of {listed(before)} or constant" if before else "constant"
         raise Collapsed(node.name, described(key, node.finite), f"its parent {column!r} is {of} there")
     return r
-
-
-def moments_of(node: Node, groups: Groups) -> Moments:
-    weight, mean, rest, scatter = groups.spread
-    return Moments(node.finite, node.reals, groups.keys, weight, mean, scatter, rest=rest)
-
-
-def log_prior_of_table(cpd: Table, imagined: Counts, how: Estimate) -> float:
-    """Σ α ln θ for means, Σ (α − 1) ln θ for modes."""
-    alpha = imagined.dense() - (0.0 if isinstance(how, Mean) else 1.0)
-    said = alpha != 0.0
-    with np.errstate(divide="ignore"):
-        return float(alpha[said] @ np.log(cpd.probs[said]))
 
 
 def log_prior_of_line(line: Line, imagined: Moments, how: Estimate, log_scale: float) -> float:

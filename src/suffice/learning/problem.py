@@ -1,80 +1,484 @@
-"""Incomplete data of one graph, reduced once to what iterations need: the common face of all kinds of networks.
+"""Incomplete data of one graph, reduced once to what iterations need: what `em`, `gradient` and the observed information work on.
 
 E-step   expected(θ)     the statistics that the data is expected to have under θ, and ln p(observed | θ)
-M-step   maximised(s)    the parameters that statistics and prior give: as in `fit`
-objective                ln p(observed | θ) + log_prior(θ), which no iteration lowers (DESIGN: conventions)
+M-step   maximised(s)    the parameters that statistics and prior give: as in `fit`; of tables
+                         θ = (N + α − m) / Σ (N + α − m),  α imagined counts, m = 1 for modes and else 0
+objective                ln p(observed | θ) + log_prior(θ), which no iteration lowers
+
+Parameters are a `Theta`: all tables in one array, and the distributions of other nodes, of columns that are centred and scaled
+(`suffice.incomplete.units`). Nodes that share parameters add what is expected of them before the M-step; fixed ones stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.families.family import Cpd
+from suffice.engines.engine import added
+from suffice.engines.grouping import Groups
+from suffice.errors import FitError, ModelError, listed, note
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Cpd, Mode
+from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.incomplete.components import Components, Line, Theta
+from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.mixed import MixedComponents, scaled_moments
+from suffice.incomplete.moments import no_groups
+from suffice.incomplete.patterns import NodeFamily, nodes_of, refuse_unanswerable
+from suffice.incomplete.tables import Array, FlatTables, log_likelihood
+from suffice.incomplete.units import Units, moments_by_column, observed_cells
+from suffice.learning.objective import kept, log_prior_of_line, log_prior_of_rates, normal_of
+from suffice.learning.vectors import free_parts, like, with_parts
 from suffice.models.bayes_net import BayesNet
-from suffice.statistics import Statistics
-from suffice.variables import Variable
+from suffice.models.sharing import Tie, linked
+from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.learning.incomplete import Task
+    from suffice.learning.starts import Starts
+
+
+class Statistic(NamedTuple):
+    """What the data is expected to count, as in `Expectation`, and the parameters under which it was expected."""
+
+    theta: Theta
+    cells: Array
+    moments: dict[str, Groups]
+    steps: dict[str, Any]
 
 
 class Expected(NamedTuple):
-    """The result of an E-step: a statistic in the problem's own form, and ln p(observed | θ)."""
+    """The result of an E-step: what is expected, in the form of the problem, and ln p(observed | θ)."""
 
     statistic: Any
     log_likelihood: float
 
 
-class Problem(Protocol):
-    """What `em`, `gradient` and the observed information work on. Parameters θ are in the problem's own form."""
+@dataclass(frozen=True, eq=False)
+class ParameterProblem:
+    """The parameters of a graph from incomplete rows.
+
+    >>> from suffice.learning.incomplete import task_of
+    >>> problem = ParameterProblem.of(task_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]}))
+    >>> theta = problem.first()
+    >>> for _ in range(50):
+    ...     theta = problem.maximised(problem.expected(theta).statistic)
+    >>> problem.cpds(theta)["y"].coefficients.round(6)
+    array([1.5])
+    """
+
+    task: Task
+    nodes: Mapping[str, NodeFamily]
+    tables: FlatTables
+    units: Units
+    components: Components
+    prior: Prior | None
+    said: Mapping[str, Any]
+    """What the prior imagines of each node; None where it says nothing."""
+    shown: Units
+    """The units in which distributions and statistics are shown: those of the columns, unless they stay scaled."""
+    fixed: tuple[str, ...] = ()
+    start: Theta | None = None
+    """Where fixed nodes have their parameters from."""
+
+    @classmethod
+    def of(cls, task: Task) -> ParameterProblem:
+        """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
+        nodes = nodes_of(task.dag, task.variables, task.families)
+        finite = [v for v in task.variables.values() if isinstance(v, Finite)]
+        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
+        seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
+        reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
+        spread = observed_cells(task.rows, reals, task.threads)
+        units = Units.of(spread, seen).alike(linked(task.ties))
+        components: Components
+        if len(tables.families) == len(nodes):
+            components = FiniteComponents.of(task.rows, tables, task.threads)
+        else:
+            refuse_unanswerable(task.rows.missing, task.dag, nodes)
+            components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
+        counts = [Counts((v,), components.states[v.name]) for v in finite if v.name in components.states]
+        shown = Statistics([*counts, *moments_by_column(spread, seen)], components.weight)
+        prior = None if task.prior is None else task.prior.bind(task.variables, shown)
+        said = _said(nodes, prior)
+        _refuse_constants(nodes, units, spread, said, task.ties)
+        if components.n_empty:
+            note(f"{components.n_empty:,} rows have no observed cell: they say nothing, and are kept")
+        return cls(task, nodes, tables, units, components, prior, said, units)
 
     @property
-    def dag(self) -> Dag: ...
+    def dag(self) -> Dag:
+        return self.task.dag
+
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The variables of the graph, hidden ones included, in the order of its nodes."""
+        return self.task.variables
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """The variables that no row shows."""
+        return self.task.hidden
+
+    @property
+    def ties(self) -> tuple[Tie, ...]:
+        """The nodes that share their parameters."""
+        return self.task.ties
 
     @property
     def weight(self) -> float:
         """The weight of all rows together."""
+        return self.components.weight
 
-    def first(self) -> Any:
-        """Where to start without hidden variables: what the cells that are there say, smoothed."""
+    @cached_property
+    def scaled(self) -> ParameterProblem:
+        """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
+        return replace(self, shown=self.units.plain)
 
-    def random(self, rng: np.random.Generator) -> Any:
-        """A random start: families with hidden variables, or cells that are often missing, are drawn."""
+    def holding(self, start: BayesNet, fixed: Sequence[str]) -> ParameterProblem:
+        """The same problem, but that some nodes keep the distributions that they have in a network."""
+        return replace(self, start=self.parameters({name: start[name] for name in start}), fixed=tuple(fixed))
 
-    def expected(self, parameters: Any) -> Expected: ...
-    def maximised(self, statistic: Any) -> Any: ...
-    def log_prior(self, parameters: Any) -> float:
+    def expected(self, theta: Theta) -> Expected:
+        """One E-step."""
+        e = self.components.expected(theta)
+        return Expected(Statistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
+
+    def maximised(self, statistic: Statistic) -> Theta:
+        """One M-step."""
+        s = self._pooled(statistic)
+        weights = s.cells + self._more
+        if isinstance(self.task.estimate, Mode) and weights.min(initial=0.0) < 0.0:
+            cell = int(np.argmin(weights))
+            raise FitError(
+                f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
+                "below 1; use estimate=Mean() or a stronger prior"
+            )
+        others = {node.name: self._estimate(node, s) for node in self._others}
+        return self._held(Theta(self.tables, self.tables.normalised(weights), others))
+
+    def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
-        Gaussian the logarithm that its estimate maximises (see `suffice.learning.objective`)."""
+        Gaussian the logarithm that its estimate maximises (see `suffice.learning.objective`). A tie counts once."""
+        more, said = self._more_once
+        with np.errstate(divide="ignore"):
+            total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
+        again = {node for tie in self.ties for node in tie.nodes[1:]}
+        return total + sum(self._log_prior(node, theta.others[node.name]) for node in self._others if node.name not in again)
 
-    def vector(self, parameters: Any) -> Any:
-        """The parameters as one vector of coordinates in which they may be extrapolated."""
+    def first(self) -> Theta:
+        """Where to start without hidden variables: what the cells that are there say, smoothed."""
+        return self._held(self._tied(self._starts.first()))
 
-    def from_vector(self, vector: Any) -> Any:
-        """Back from such coordinates."""
+    def random(self, rng: np.random.Generator) -> Theta:
+        """A random start: families with hidden variables, or cells that are often missing, are drawn."""
+        return self._held(self._tied(self._starts.random(rng)))
 
-    def cpds(self, parameters: Any) -> dict[str, Cpd]:
+    @cached_property
+    def _starts(self) -> Starts:
+        from suffice.learning.starts import Starts
+
+        return Starts(self)
+
+    def parts(self, n: int) -> list[ParameterProblem]:
+        """The same rows in n parts, for incremental EM."""
+        if self.fixed:
+            raise FitError("batches= cannot be used with fixed=: leave one of them out")
+        if any(node.iterative for node in self._others):
+            raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
+        return [replace(self, components=part) for part in self.components.parts(n)]
+
+    def joined(self, statistics: Sequence[Statistic]) -> Statistic:
+        """The statistics of all parts together."""
+        cells, moments, steps = reduce(added, [(s.cells, s.moments, s.steps) for s in statistics])
+        return Statistic(statistics[-1].theta, cells, moments, steps)
+
+    def free_energy(self, statistic: Statistic, theta: Theta) -> float:
+        """What ln p of the completed rows is expected to be, up to what does not change."""
+        total = log_likelihood(statistic.cells, theta.cells)
+        for node in self._others:
+            if groups := statistic.moments.get(node.name):
+                seen = scaled_moments(node, groups) if node.normal else self._named(node, statistic)
+                total += theta.others[node.name].log_likelihood(seen)
+        return total
+
+    def rounding(self, theta: Theta) -> float:
+        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15.
+
+        So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
+        """
+        variances = (cpd.variance for cpd in theta.others.values() if isinstance(cpd, ConditionalGaussian))
+        least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
+        return 1e-15 * self.weight * sum(1.0 / v for v in least)
+
+    def vector(self, theta: Theta) -> Array:
+        """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
+        return np.concatenate([np.sqrt(theta.cells), *(p.reshape(-1) for c in theta.others.values() for p in free_parts(c))])
+
+    def from_vector(self, vector: Array) -> Theta:
+        """Back from them; roots may have been led below 0, and rows are divided by their sums."""
+        cells, vector = np.split(vector, [self.tables.n_cells])
+        others: dict[str, Cpd] = {}
+        for name, cpd in self._shapes.items():
+            shapes = [part.shape for part in free_parts(cpd)]
+            *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
+            others[name] = with_parts(cpd, [p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
+        return self._held(Theta(self.tables, self.tables.normalised(cells**2), others))
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, Cpd]:
+        return self._starts.first().others if self._others else {}
+
+    def cpds(self, theta: Theta) -> dict[str, Cpd]:
         """The parameters as distributions by node."""
+        tables = self.tables.cut(theta.cells)
+        return {
+            n: self._table(node, tables[n]) if node.by_table else self._outward(theta.others[n]) for n, node in self.nodes.items()
+        }
 
-    def parameters(self, cpds: Mapping[str, Cpd]) -> Any:
-        """The parameters of these distributions."""
+    def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
+        """The parameters of these distributions; where tied nodes differ, one step on from them."""
+        cells, others = np.empty(self.tables.n_cells), {}
+        for name, node in self.nodes.items():
+            cpd = _arranged(node, cpds.get(name))
+            if node.by_table:
+                cells[self.tables.cells(name)] = cpd.probs.reshape(-1)
+            else:
+                others[name] = self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
+        theta = Theta(self.tables, cells, others)
+        return theta if self._shares(theta) else self._tied(theta)
 
-    def with_nodes(self, parameters: Any, other: Any, names: Any) -> Any:
+    def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
         """The parameters, those of some nodes taken from others."""
+        cells, others = theta.cells.copy(), dict(theta.others)
+        for name in names:
+            if name in others:
+                others[name] = other.others[name]
+            else:
+                cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
+        return Theta(self.tables, cells, others)
 
     def imagined_of(self, name: str) -> Any:
         """What the prior imagines of a node; None if it says nothing."""
+        return self.said[name] if self.shown is self.units else self.imagined[name]
 
-    def statistics(self, statistic: Any) -> Statistics:
-        """An expected statistic under its names."""
+    @cached_property
+    def imagined(self) -> dict[str, Any]:
+        """What the prior imagines of scaled columns."""
+        normal = {n: s for n, s in self.said.items() if self.nodes[n].normal and isinstance(s, Moments)}
+        return {**self.said, **{n: self.units.inward_moments(s) for n, s in normal.items()}}
 
-    def network(self, parameters: Any, statistic: Any, info: str) -> BayesNet:
+    def outward_map(self, cpd: Cpd) -> Array | None:
+        """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
+        scaled = isinstance(cpd, ConditionalGaussian) and self.shown is not self.units
+        return self.units.outward_map(cpd) if scaled else None  # type: ignore[arg-type]
+
+    def statistics(self, statistic: Statistic) -> Statistics:
+        """Expected counts and moments by name; of regressions the counts of the child."""
+        plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
+        steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
+        return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
+
+    def network(self, theta: Theta, statistic: Statistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
+        seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
+        return BayesNet.of(
+            self.dag,
+            self.variables,
+            {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()},
+            prior=self.prior,
+            estimate=self.task.estimate,
+            fit_info=info,
+            incomplete=True,
+            hidden=self.hidden,
+            ties=self.ties,
+        )
+
+    def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
+        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters."""
+        if node.by_table:
+            return replace(cpd, seen=self._named(node, statistic))  # type: ignore[no-any-return]
+        if not node.normal:
+            # expected statistics make no posterior: its intervals would be too narrow
+            return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[no-any-return]
+        seen = self._named(node, statistic, self.units)
+        assert isinstance(seen, Moments)
+        lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
+        if self.said[node.name] is not None or not lost.any():
+            return replace(cpd, seen=seen)  # type: ignore[no-any-return]
+        a, b, v = np.where(lost, np.nan, cpd.intercept), np.where(lost[..., None], np.nan, cpd.coefficients), cpd.variance
+        return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _others(self) -> list[NodeFamily]:
+        """The nodes that are no tables."""
+        return [node for node in self.nodes.values() if not node.by_table]
+
+    def _outward(self, cpd: Cpd) -> Cpd:
+        return self.shown.outward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
+
+    @staticmethod
+    def _table(node: NodeFamily, probs: Array) -> Table:
+        *parents, child = node.finite
+        return Table(child, tuple(parents), probs)
+
+    def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
+        if node.by_table:
+            return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
+        groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.counted))
+        return (units or self.shown).outward_moments(node.finite, node.reals, groups)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """What the prior imagines of the cells of all tables."""
+        result = np.zeros(self.tables.n_cells)
+        for name, imagined in self._said_of_tables.items():
+            result[self.tables.cells(name)] = imagined.dense().reshape(-1)
+        return result
+
+    @property
+    def _said_of_tables(self) -> dict[str, Counts]:
+        return {n: s for n, s in self.said.items() if s is not None and self.nodes[n].by_table}
+
+    @cached_property
+    def _more(self) -> Array:
+        """What is added to counts: imagined ones, less 1 for modes."""
+        more = self.alpha.copy()
+        for name in self._said_of_tables if isinstance(self.task.estimate, Mode) else ():
+            more[self.tables.cells(name)] -= 1.0
+        return more
+
+    @cached_property
+    def _more_once(self) -> tuple[Array, Any]:
+        """The same, but that of tied nodes only the first has it, and the cells where there is any."""
+        more = self._more.copy()
+        for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
+            more[self.tables.cells(node)] = 0.0
+        return more, np.flatnonzero(more)
+
+    def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
+        old, imagined, how = s.theta.others[node.name], self.imagined[node.name], self.task.estimate
+        groups = s.moments.get(node.name)
+        if node.iterative:
+            cpd: Cpd = node.family.advance(old, s.steps[node.name]) if node.name in s.steps else old
+            return cpd
+        if node.normal:
+            assert isinstance(old, ConditionalGaussian)
+            return normal_of(node, groups, old, imagined, how, self.units.variance[node.name])
+        new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
+        result: Cpd = kept(new, old, groups)
+        return result
+
+    def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
+        imagined, how = self.imagined[node.name], self.task.estimate
+        if hasattr(node.family, "log_prior"):
+            return float(node.family.log_prior(cpd))
+        if imagined is None:
+            return 0.0
+        if isinstance(cpd, ConditionalGaussian):
+            return log_prior_of_line(Line.of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
+        return log_prior_of_rates(cpd.rates, imagined, how)  # type: ignore[attr-defined]
+
+    def _pooled(self, s: Statistic) -> Statistic:
+        """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
+        if not self.ties:
+            return s
+        cells, moments, old = s.cells.copy(), dict(s.moments), dict(s.theta.others)
+        for tie in self.ties:
+            if self.nodes[tie.nodes[0]].by_table:
+                total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
+                for node in tie.nodes:
+                    cells[self.tables.cells(node)] = total
+                continue
+            # what has no weight keeps its parameters: they must be shared, too
+            old |= {node: like(old[node], old[tie.nodes[0]]) for node in tie.nodes[1:]}
+            own = [moments[node] for node in tie.nodes if node in moments]
+            moments |= dict.fromkeys(tie.nodes, reduce(added, own)) if own else {}
+        return s._replace(theta=replace(s.theta, others=old), cells=cells, moments=moments)
+
+    def _shares(self, theta: Theta) -> bool:
+        """Whether tied nodes have the same parameters."""
+        for a, b in ((tie.nodes[0], node) for tie in self.ties for node in tie.nodes[1:]):
+            pairs = (
+                [(theta.cells[self.tables.cells(a)], theta.cells[self.tables.cells(b)])]
+                if self.nodes[a].by_table
+                else zip(free_parts(theta.others[a]), free_parts(theta.others[b]), strict=True)
+            )
+            if not all(np.array_equal(x, y, equal_nan=True) for x, y in pairs):
+                return False
+        return True
+
+    def _tied(self, theta: Theta) -> Theta:
+        """A step of EM leads from any parameters to shared ones; nodes that share none stay where they are."""
+        if not self.ties:
+            return theta
+        shared = self.maximised(self.expected(theta).statistic)
+        return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
+
+    def _held(self, theta: Theta) -> Theta:
+        return theta if self.start is None else self.with_nodes(theta, self.start, self.fixed)
+
+
+def _said(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
+    """What the prior imagines of each node; None where it says nothing, which is noted."""
+    answers = {
+        n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
+    }
+    unspoken = [n for n, answer in answers.items() if answer is None]
+    if prior is not None and unspoken:
+        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+    return answers
+
+
+def _refuse_constants(
+    nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
+) -> None:
+    """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
+    tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
+    for i, name in enumerate(units.centre):
+        if name in tied:
+            continue
+        square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
+        same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
+        if same and nodes[name].normal and imagined[name] is None:
+            raise FitError(
+                f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
+                "such as NormalInverseGamma()"
+            )
+
+
+def _arranged(node: NodeFamily, cpd: Any) -> Any:
+    """A distribution with the axes of its parents in the order of the node; one that is not of this node is refused."""
+    wanted = tuple(p.name for p in node.parents)
+    if cpd is None or set(cpd.parents) != set(wanted):
+        what = "table" if node.by_table else "distribution"
+        raise ModelError(f"the start has no {what} of {node.name!r} given {listed(wanted) or 'nothing'}")
+    theirs = {v.name: v for v in (*cpd.parent_variables, cpd.child)}
+    for v in node.members:
+        other = theirs[v.name]
+        if isinstance(v, Finite) and v.states != getattr(other, "states", ()):
+            states = listed(getattr(other, "states", ()))
+            raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
+    kind = Table if node.by_table else ConditionalGaussian
+    if not node.by_rows and not isinstance(cpd, kind):
+        raise ModelError(f"the start has a {type(cpd).__name__} of {node.name!r}, which needs a {kind.__name__}")
+    if node.by_table:
+        axes = [cpd.parents.index(p) for p in wanted]
+        return Table(cpd.child, node.parents, np.transpose(cpd.probs, [*axes, len(axes)]))  # type: ignore[arg-type]
+    if node.normal:
+        before = [p.name for p in cpd.finite_parents]
+        axes = [before.index(v.name) for v in node.parents if isinstance(v, Finite)]
+        columns = [cpd.real_parents.index(v.name) for v in node.parents if not isinstance(v, Finite)]
+        b = np.transpose(cpd.coefficients, [*axes, len(axes)])[..., columns]
+        intercept, variance = (np.transpose(part, axes) for part in (cpd.intercept, cpd.variance))
+        return ConditionalGaussian(node.child, node.parents, intercept, b, variance)
+    return cpd

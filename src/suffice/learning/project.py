@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.distinct import entropy_of_rows, entropy_of_weights
 from suffice.engines.scan import scan
@@ -71,6 +72,7 @@ class Projection:
         )
 
 
+@one_blas_thread
 def project(p: Any, dag: Any) -> Projection:
     """The network of the graph `dag` with the least KL(p‖network), and that divergence.
 

@@ -1,4 +1,4 @@
-"""Distributions as numbers without bounds: logarithms of probabilities, rates and variances, the others as they are."""
+"""Distributions that are no tables as numbers without bounds: logarithms of rates and variances, the others as they are."""
 
 from __future__ import annotations
 
@@ -13,18 +13,12 @@ from suffice.errors import FitError
 
 Array = npt.NDArray[np.float64]
 
-LOGARITHMS = ("probs", "rates", "variance")
-PARTS = ("probs", "rates", "intercept", "coefficients", "variance")
+LOGARITHMS = ("rates", "variance")
+PARTS = ("rates", "intercept", "coefficients", "variance")
 
 
 def free_parts(cpd: Any) -> list[Array]:
-    """The parameters of a distribution, free of bounds; what is zero is not finite there.
-
-    >>> from suffice.families.categorical import Table
-    >>> from suffice.variables import Finite
-    >>> free_parts(Table(Finite("x", ["a", "b"]), (), [0.0, 1.0]))
-    [array([-inf,   0.])]
-    """
+    """The parameters of a distribution, free of bounds; what is zero is not finite there."""
     with np.errstate(divide="ignore"):
         return [np.log(getattr(cpd, n)) if n in LOGARITHMS else np.asarray(getattr(cpd, n)) for n in _names(cpd)]
 
@@ -37,10 +31,6 @@ def like(cpd: Any, other: Any) -> Any:
 def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
     """A distribution like this one with other parameters."""
     given = {n: np.exp(p) if n in LOGARITHMS else p for n, p in zip(_names(cpd), parts, strict=True)}
-    if "probs" in given:
-        highest = parts[0].max(axis=-1, keepdims=True)
-        rows = np.exp(parts[0] - np.where(np.isfinite(highest), highest, 0.0))
-        given["probs"] = rows / rows.sum(axis=-1, keepdims=True)
     if any(not np.isfinite(p).all() for p in given.values()) or np.any(given.get("variance", 1.0) <= 0.0):
         raise FitError(f"the parameters of {cpd.child.name!r} are beyond what a double holds")
     return replace(cpd, **given)

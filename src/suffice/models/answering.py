@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from suffice.blas import one_blas_thread
+
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
@@ -76,6 +78,7 @@ class Answering:
 
         return most_probable(_network(self), given, targets)
 
+    @one_blas_thread
     def predict_proba(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
         """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
 
@@ -86,10 +89,11 @@ class Answering:
         >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
         array([0.488711, 0.055   ])
         """
-        from suffice.models.predict import predict_proba
+        from suffice.models.rows.predict import predict_proba
 
         return predict_proba(_network(self), rows, target, method=method, seed=seed)
 
+    @one_blas_thread
     def predict(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
         """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
 
@@ -99,10 +103,11 @@ class Answering:
         >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
         ['yes', 'no']
         """
-        from suffice.models.predict import predict
+        from suffice.models.rows.predict import predict
 
         return predict(_network(self), rows, target, method=method, seed=seed)
 
+    @one_blas_thread
     def impute(self, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
         """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
 
@@ -115,7 +120,7 @@ class Answering:
         >>> [frame["bronc"] for frame in sf.load("asia").impute({"dysp": ["yes"], "bronc": [None]}, draws=3)]
         [['no'], ['yes'], ['yes']]
         """
-        from suffice.models.predict import impute
+        from suffice.models.rows.impute import impute
 
         return impute(_network(self), rows, joint=joint, draws=draws, seed=seed)
 

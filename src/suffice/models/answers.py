@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import exp
@@ -101,7 +102,7 @@ class Distribution:
         0.693147
         """
         p = self.probs[self.probs > 0]
-        return max(0.0, -float(p @ np.log(p)))
+        return max(0.0, -math.fsum((p * np.log(p)).tolist()))
 
     def to_frame(self) -> Any:
         """One row per cell: a state of each target, the probability, and the ends of its interval or its error."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
 from suffice.inference.collapse import Collapsed, Rest, collapse
 from suffice.inference.gibbs import State, Trace, Walker
@@ -38,6 +39,7 @@ TRIES = 100
 """… and gives up when so many times as many have not brought one."""
 
 
+@one_blas_thread
 def query(
     bn: BayesNet, targets: Sequence[str], evidence: Observed, method: LikelihoodWeighting | Gibbs, seed: int = 0
 ) -> Distribution | Samples:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
@@ -175,6 +176,7 @@ class BayesNet(Answering):
 
         return Compiled(self)
 
+    @one_blas_thread
     def log_prob(self, rows: Any) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
 
@@ -182,26 +184,18 @@ class BayesNet(Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        hides = self._hides_columns(rows)
-        data = scan(rows) if hides else self.rows(rows)
-        if hides or any(data.missing.values()):
-            from suffice.models.observed import observed_log_prob
+        from suffice.models.rows.log_prob import log_prob_in_rows, observed_log_prob
 
-            return observed_log_prob(self, data)
-        result = np.zeros(data.n_rows)
-        for batch in data.batches():
-            part = result[batch.start : batch.start + batch.n_rows]
-            for cpd in self._cpds.values():
-                part += cpd.log_prob(batch.columns)
-        return result
+        return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
 
+    @one_blas_thread
     def log_likelihood(self, data: Any = None) -> float:
         """Σ ln p(row) over the data, from its statistics alone; without data, over what the network was fitted from.
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
         if data is not None and self._hides_columns(data):
-            from suffice.models.observed import observed_log_likelihood
+            from suffice.models.rows.log_prob import observed_log_likelihood
 
             return observed_log_likelihood(self, data)
         if self._regressions and not isinstance(data, Statistics):
@@ -209,7 +203,7 @@ class BayesNet(Answering):
         try:
             statistics = self.summary(data)
         except MissingCells:
-            from suffice.models.observed import observed_log_likelihood
+            from suffice.models.rows.log_prob import observed_log_likelihood
 
             return observed_log_likelihood(self, data)
         return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
@@ -221,19 +215,10 @@ class BayesNet(Answering):
 
     def _log_likelihood_of_rows(self, rows: Any) -> float:
         """Σ ln p(row), row by row."""
-        if any(rows.missing.values()):
-            from suffice.models.observed import observed_log_likelihood
+        from suffice.models.rows.log_prob import LogLikelihood
 
-            return observed_log_likelihood(self, rows)
-
-        def step(batch: Any) -> float:
-            each = sum(cpd.log_prob(batch.columns) for cpd in self._cpds.values())
-            if batch.weight is None:
-                return float(np.sum(each))
-            with np.errstate(invalid="ignore"):  # an impossible row of weight 0 is no row
-                return float(np.where(batch.weight > 0, each * batch.weight, 0.0).sum())
-
-        return float(rows.fold(step))
+        threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
+        return float(rows.fold(LogLikelihood(self), threads=threads))
 
     def _log_likelihood_of_fit(self) -> float:
         """Σ ln p(row) over the rows that the network was fitted from, which regressions remember."""
@@ -262,6 +247,7 @@ class BayesNet(Answering):
         rows = self.rows(data) if self._regressions and not isinstance(data, (Statistics, type(None))) else self.summary(data)
         return -self.log_likelihood(None if data is None else rows) / float(rows.weight)
 
+    @one_blas_thread
     def entropy(self) -> float:
         """H(p) in nats, exactly, through the joint of each node's finite parents.
 
@@ -273,6 +259,7 @@ class BayesNet(Answering):
 
         return entropy(self)
 
+    @one_blas_thread
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """n rows drawn from the network as an Arrow table, finite columns dictionary-encoded.
 
@@ -284,6 +271,7 @@ class BayesNet(Answering):
 
         return sample(self, n, seed)
 
+    @one_blas_thread
     def update(self, more: Any) -> BayesNet:
         """The network that all rows together give, old and new, with the same prior.
 

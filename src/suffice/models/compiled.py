@@ -56,6 +56,8 @@ class Compiled:
     @cached_property
     def around_regressions(self) -> Hybrid:
         """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
+        if not self.open:
+            return self.hybrid
         return _hybrid(self._network(stand_ins=True), tuple(self._node(name, stand_ins=True) for name in self.reals))
 
     def _network(self, *, stand_ins: bool) -> Network:

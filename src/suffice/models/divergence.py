@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.distinct import entropy_of_rows
 from suffice.errors import ModelError, listed
 from suffice.families.family import Cpd
@@ -22,6 +23,7 @@ from suffice.models.marginal_entropy import entropy_given_parents
 from suffice.variables import Finite
 
 
+@one_blas_thread
 def entropy(x: Any) -> float:
     """H in nats: of a network, exactly; of data, that of the distribution of its rows (no real columns).
 
@@ -33,6 +35,7 @@ def entropy(x: Any) -> float:
     return float(sum(entropy_given_parents(x, name) for name in x))
 
 
+@one_blas_thread
 def kl(p: Any, q: BayesNet) -> float:
     """KL(p‖q) in nats, `p` a network or data; infinite where p can be what q rules out.
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
-from suffice.inference import hybrid, hybrid_rows
+from suffice.inference import hybrid
 from suffice.inference.blocks import ManyConfigurations, Trouble
 from suffice.inference.counts import HiddenCount
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW
 from suffice.inference.hybrid import Mixed
 from suffice.inference.hybrid_modes import MixtureMode
 from suffice.inference.hybrid_modes import most_probable as mode_of
-from suffice.inference.network import Array, Ints
 from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
+@one_blas_thread
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
@@ -51,7 +52,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     count = next((n for n in targets if n in compiled.counts), None)
     if count is not None and len(targets) > 1:
         raise ModelError(f"{count!r} is a count, which is asked for alone: {targets[targets[0] == count]!r} is another question")
-    with _named(bn):
+    with named(bn):
         if not reals:
             answer = hybrid.finite_posterior(compiled.hybrid, finite, evidence)
             _check_possible(answer.log_prob, evidence)
@@ -69,10 +70,11 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     return _mixture(reals, found, evidence, states, Distribution(variables, probs, given=evidence.given))
 
 
+@one_blas_thread
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
     compiled = bn.compiled
-    with _named(bn):
+    with named(bn):
         finite = hybrid.finite_marginals(compiled.hybrid, evidence, lambda: compiled.tree)
         _check_possible(finite.log_prob, evidence)
         found = hybrid.real_marginals(compiled.hybrid, evidence)
@@ -88,12 +90,14 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     )
 
 
+@one_blas_thread
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
     """ln p(evidence), a density where it gives reals."""
-    with _named(bn):
+    with named(bn):
         return hybrid.finite_posterior(bn.compiled.hybrid, (), evidence).log_prob
 
 
+@one_blas_thread
 def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
     """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
     compiled = bn.compiled
@@ -103,27 +107,13 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
             f"distribution with query({count!r})"
         )
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
-    with _named(bn):
+    with named(bn):
         numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
         mode = mode_of(compiled.hybrid, *numbers, evidence)
     _check_possible(mode.log_prob, evidence)
     found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
     values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
-
-
-def row_posteriors(bn: BayesNet, target: str, codes: Ints, reals: Array) -> Array:
-    """p(target | the other observed cells of a row) for each row.
-
-    `codes` has a column per finite variable (−1: missing), `reals` one per real variable (NaN: missing), in the order of
-    `bn.compiled`. A finite target gives [rows, states], a real one [rows, 2], its mean and its variance; a row whose cells
-    are impossible together gives NaN. The target's own cells are not looked at.
-    """
-    compiled = bn.compiled
-    with _named(bn):
-        if target in compiled.index:
-            return hybrid_rows.finite_rows(compiled.hybrid, compiled.index[target], codes, reals)
-        return hybrid_rows.real_rows(compiled.hybrid, compiled.real_index[target], codes, reals)
 
 
 def _mixture(
@@ -148,7 +138,7 @@ def _check_possible(log_prob: float, evidence: Observed) -> None:
 
 
 @contextmanager
-def _named(bn: BayesNet) -> Iterator[None]:
+def named(bn: BayesNet) -> Iterator[None]:
     """Refusals in words: what inference knows by number has a name here."""
     try:
         yield

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge
 from suffice.families.family import Interval, Mean, checked_level
 from suffice.inference.network import Array
@@ -34,6 +35,7 @@ MAX_NUMBERS = 2**25
 """Answers times draws: 256 MiB."""
 
 
+@one_blas_thread
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 

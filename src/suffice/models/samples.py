@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.errors import ModelError, listed
 from suffice.families.family import checked_level, frame
@@ -43,6 +44,7 @@ class Samples:
     asked: tuple[str, ...] = ()
 
     @cached_property
+    @one_blas_thread
     def weights(self) -> Array:
         w = self.drawn.weights
         return w if self.among is None else np.asarray(w * self.among / (w @ self.among))
@@ -67,6 +69,7 @@ class Samples:
         return min(a.effective_sample_size for a in self._averages)
 
     @property
+    @one_blas_thread
     def covariance(self) -> Array:
         """That of the targets."""
         off = self.values - np.array([a.mean for a in self._averages])
@@ -95,6 +98,7 @@ class Samples:
         known = {n: v.states[c] for n, v, c in zip(names, variables, codes, strict=True)}
         return replace(self, finite=None, cells=None, among=among, given={**self.given, **known}, asked=())
 
+    @one_blas_thread
     def cdf(self, x: float) -> float:
         """P(target ≤ x) of a single target."""
         if len(self.names) > 1:

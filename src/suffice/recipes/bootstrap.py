@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -38,6 +39,7 @@ class Strength(NamedTuple):
     direction: float
 
 
+@one_blas_thread
 def bootstrap(
     data: Any,
     method: Any = None,

@@ -9,19 +9,21 @@ p(xⱼ | class) from all rows that show xⱼ is exact, and nothing need be itera
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.encode import missing_code
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block, Step
+from suffice.engines.views import is_missing
 from suffice.errors import MissingCells
 from suffice.families import family_of
 from suffice.families.family import Estimate
 from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
+from suffice.incomplete.moments import weighted_moments
 from suffice.learning.fit import fit
-from suffice.learning.weighted import weighted_moments
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
@@ -33,6 +35,7 @@ PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
 
 
+@one_blas_thread
 def naive_bayes(
     data: Any,
     target: str,
@@ -88,23 +91,31 @@ def _statistics(known: Labelled) -> Statistics:
         missing = known.rows.missing
     complete = known.rows.gather([own, *(request for n, request in needs.items() if not missing[n])])
     gaps = [v for v in known.features if missing[v.name]]
-    found = known.rows.fold(lambda batch: tuple(_shown(batch, known.target, v) for v in gaps))
+    found = known.rows.fold(_Shown(known.target, tuple(gaps)))
     return Statistics([*complete, *found], complete.weight)
 
 
-def _shown(batch: Batch, target: Finite, feature: Variable) -> Counts | Moments:
-    """The statistic of a feature from the rows of a batch that show it."""
-    cells = batch.columns[feature.name]
-    shown = np.flatnonzero(cells != missing_code(cells.dtype) if isinstance(feature, Finite) else ~np.isnan(cells))
-    if batch.weight is not None:
-        shown = shown[batch.weight[shown] > 0]
-    classes, cells = batch.columns[target.name][shown].astype(np.int64), cells[shown]
-    weight = np.ones(len(shown)) if batch.weight is None else batch.weight[shown]
+@dataclass(frozen=True)
+class _Shown(Step[tuple[Counts | Moments, ...]]):
+    """The statistic of each feature from the rows that show it."""
+
+    target: Finite
+    features: tuple[Variable, ...]
+
+    def of(self, block: Block) -> tuple[Counts | Moments, ...]:
+        return tuple(_shown(block, self.target, feature) for feature in self.features)
+
+
+def _shown(block: Block, target: Finite, feature: Variable) -> Counts | Moments:
+    cells, weight = block.columns[feature.name], block.weights
+    shown = np.flatnonzero(~is_missing(cells) & (weight > 0))
+    classes, cells, weight = block.columns[target.name][shown].astype(np.int64), cells[shown], weight[shown]
     if isinstance(feature, Finite):
         shape = (target.n_states, feature.n_states)
         size = checked_cells((target, feature), f"the table of {feature.name!r}")
         return Counts((target, feature), np.bincount(classes * shape[1] + cells, weight, size).astype(np.float64).reshape(shape))
-    keys, spread = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
+    groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
+    keys, spread = groups.keys, groups.spread
     counted = (feature.name,) if isinstance(feature, Count) else ()
     base = np.bincount(classes, weight * _log_factorial(cells), target.n_states)[keys, None] if counted else None
     return Moments((target,), (feature.name,), keys, spread.weight, spread.mean, spread.scatter, counted=counted, log_base=base)  # type: ignore[arg-type]

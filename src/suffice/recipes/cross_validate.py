@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -36,6 +37,7 @@ class Fold(NamedTuple):
         return self.log_likelihood / self.weight
 
 
+@one_blas_thread
 def cross_validate(
     data: Any,
     method: Any = None,

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.errors import DataError, FitError, MissingCells, listed, note
 from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian
@@ -45,6 +46,7 @@ class Normals(NamedTuple):
     root: Array
 
 
+@one_blas_thread
 def discriminant(
     data: Any,
     target: str,

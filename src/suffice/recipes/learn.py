@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, note
@@ -22,6 +23,7 @@ PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
 
 
+@one_blas_thread
 def learn(
     data: Any,
     score: Any = None,

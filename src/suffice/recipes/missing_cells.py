@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.encode import missing_code
-from suffice.engines.engine import Block as Batch
+from suffice.engines.engine import Block, Step
+from suffice.engines.views import is_missing
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ MAX_MOMENTS, MAX_NUMBERS = 1000, 2**24
 MAX_STATES = 1000
 """Columns of more states are not compared: few rows share one."""
 SAMPLE, KNOTS = 2**14, 255
-"""Ranks of numbers are told from about so many rows, spread over all, by so many of their quantiles."""
+"""Ranks of numbers are told from so many rows, drawn at random, by so many of their quantiles."""
 
 
 @dataclass(frozen=True)
@@ -171,15 +171,9 @@ class Columns:
 
 
 def _ranks(data: Data, names: Sequence[str]) -> dict[str, Ranks]:
-    """The ranks of columns, from every so many-th row."""
-    step = -(-data.n_rows // SAMPLE)
-    parts: dict[str, list[Array]] = {n: [] for n in names}
-    for batch in data.batches() if names else ():
-        rows = slice(-batch.start % step, None, step)
-        for name, found in parts.items():
-            found.append(batch.columns[name][rows])
-    samples = {n: np.concatenate(found) for n, found in parts.items()}
-    return {n: Ranks.of(sample[~np.isnan(sample)]) for n, sample in samples.items()}
+    """The ranks of columns, from some of the rows."""
+    some = data.take(names).sample(SAMPLE).columns if names else {}
+    return {n: Ranks.of(some[n][~np.isnan(some[n])]) for n in names}
 
 
 class MissingCells(NamedTuple):
@@ -200,37 +194,41 @@ class MissingCells(NamedTuple):
 
 def missing_cells(data: Data, columns: Columns) -> MissingCells:
     """One pass over the rows."""
-    return data.fold(lambda batch: _of_batch(batch, columns), what="looking at missing cells")
+    return data.fold(_Looking(columns), what="looking at missing cells")
 
 
-def _of_batch(batch: Batch, columns: Columns) -> MissingCells:
-    """Everything here has a line per column."""
-    gaps = np.stack([is_missing(batch.columns[n]) for n in columns.every])
-    weight = np.ones(gaps.shape[1]) if batch.weight is None else np.asarray(batch.weight, np.float64)
-    numbers = np.empty((len(columns.reals), len(weight)))
-    for i, name in enumerate(columns.reals):
-        numbers[i] = batch.columns[name]
-    gappy = [np.flatnonzero(gaps[columns.every.index(n)]) for n in columns.gappy]
-    return MissingCells(
-        np.array(weight.sum()),
-        np.array([weight[line].sum() for line in gaps]),
-        np.array([weight[~gaps.any(axis=0)].sum(), weight[gaps.all(axis=0)].sum()]),
-        Patterns.of(gaps, weight),
-        _tables(batch, columns, gappy, weight),
-        _rank_sums(columns, numbers, gappy, weight),
-        PatternMoments.of(numbers, weight),
-    )
+@dataclass(frozen=True)
+class _Looking(Step[MissingCells]):
+    columns: Columns
+
+    def of(self, block: Block) -> MissingCells:
+        """Everything here has a line per column."""
+        columns, weight = self.columns, block.weights
+        gaps = np.stack([is_missing(block.columns[n]) for n in columns.every])
+        numbers = np.empty((len(columns.reals), len(weight)))
+        for i, name in enumerate(columns.reals):
+            numbers[i] = block.columns[name]
+        gappy = [np.flatnonzero(gaps[columns.every.index(n)]) for n in columns.gappy]
+        return MissingCells(
+            np.array(weight.sum()),
+            np.array([weight[line].sum() for line in gaps]),
+            np.array([weight[~gaps.any(axis=0)].sum(), weight[gaps.all(axis=0)].sum()]),
+            Patterns.of(gaps, weight),
+            _tables(block, columns, gappy, weight),
+            _rank_sums(columns, numbers, gappy, weight),
+            PatternMoments.of(numbers, weight),
+        )
 
 
-def _tables(batch: Batch, columns: Columns, gappy: Sequence[Ints], weight: Array) -> dict[str, Array]:
+def _tables(block: Block, columns: Columns, gappy: Sequence[Ints], weight: Array) -> dict[str, Array]:
     """`gappy` are the rows in which each of the gappy columns is missing."""
     every = np.arange(len(weight))
     rows = np.concatenate([every, *gappy])
     where = np.repeat(np.arange(1 + len(gappy)), [len(every), *map(len, gappy)])
     weights, result = weight[rows], {}
     for name, n_states in columns.finite.items():
-        codes, width = batch.columns[name].astype(np.int64), n_states + 1
-        codes[is_missing(batch.columns[name])] = n_states
+        codes, width = block.columns[name].astype(np.int64), n_states + 1
+        codes[is_missing(block.columns[name])] = n_states
         counts = np.bincount(where * width + codes[rows], weights, (1 + len(gappy)) * width)
         result[name] = counts.astype(np.float64).reshape(-1, width)[:, :n_states]
     return result
@@ -252,15 +250,6 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
         if some:
             result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
-
-
-def is_missing(cells: npt.NDArray[Any]) -> Flags:
-    """Which encoded cells are missing.
-
-    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([0.5, np.nan]))
-    (array([False,  True]), array([False,  True]))
-    """
-    return np.isnan(cells) if cells.dtype.kind == "f" else np.asarray(cells == missing_code(cells.dtype))
 
 
 def grouped(flags: Flags) -> tuple[list[bytes], Ints]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, NamedTuple
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -51,6 +52,7 @@ class Dependence(NamedTuple):
     strength: float
 
 
+@one_blas_thread
 def missingness(
     data: Any,
     variables: Any = None,

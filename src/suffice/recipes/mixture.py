@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
 from suffice.families.categorical import Table as CpdTable
-from suffice.families.family import Cpd, Estimate, Mean, Mode
+from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.iteration import OutOfTime, Progress
-from suffice.learning.mixture_em import Climb, ImpossibleRow, Mixture, Parameters
+from suffice.learning.climb import Climb, Point, steps_of
+from suffice.learning.mixture_em import Mixture, Parameters, permuted
 from suffice.learning.mixture_part import Collapsed
 from suffice.learning.mixture_setup import Table
-from suffice.learning.mixture_start import Points
+from suffice.learning.mixture_start import Starts
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.mixture_judges import ICL, HeldOut
-from suffice.recipes.mixture_run import Choice, Choices, MixtureRun, Optimum
+from suffice.recipes.labelled import checked_estimate
+from suffice.recipes.mixture_run import ICL, Choice, Choices, HeldOut, MixtureRun, Optimum
 from suffice.recipes.mixture_start import given_start
 from suffice.scores import BIC
 from suffice.statistics import Counts, Statistics
@@ -46,13 +49,7 @@ class _Task:
     watch: Progress[Any]
 
 
-class _Best(NamedTuple):
-    mixture: Mixture
-    climb: Climb
-    optima: tuple[Optimum, ...]
-    stopped: bool
-
-
+@one_blas_thread
 def mixture(
     data: Any,
     k: Any,
@@ -96,9 +93,7 @@ def mixture(
     """
     rows = _rows(data, name)
     sizes = _sizes(k, rows)
-    how = Mean() if estimate is None else estimate
-    if not isinstance(how, (Mean, Mode)):
-        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    how = checked_estimate(estimate)
     _check_numbers(starts, tol, max_iter)
     judge = BIC() if choose is None else choose
     if not (isinstance(judge, (ICL, HeldOut)) or hasattr(judge, "price")):
@@ -146,77 +141,72 @@ def _check_numbers(starts: Any, tol: Any, max_iter: Any) -> None:
 
 def _table(rows: Data, start: Any = None) -> Table:
     """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
-    mergeable = not any(isinstance(v, Real) for v in rows.schema.values()) and not isinstance(start, np.ndarray)
-    return Table.of(rows, merge=mergeable)
+    numbers = any(isinstance(v, Real) for v in rows.schema.values())
+    return Table.of(rows, merge=not numbers and (start is None or isinstance(start, MixtureRun)))
 
 
 def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
-    try:
-        best = _best(table, table.mixture(hidden, task.families, task.prior, task.how), task)
-    except ImpossibleRow as error:
-        raise error if table.places is None else ImpossibleRow(int(table.places[error.row])) from None
-    if best.stopped:
-        note(f"stopped in start {len(best.optima)} of {task.starts}: the mixture is the best so far")
-    fallen = [o for o in best.optima if o.collapsed]
-    if fallen:
-        note(f"{len(fallen)} of {len(best.optima)} starts collapsed and were given up: {fallen[0].collapsed}")
-    return _run(best, hidden, table, task), best.stopped
-
-
-def _best(table: Table, mixture: Mixture, task: _Task) -> _Best:
-    """EM from every start; the best climb, its classes in their order."""
-    climbs: list[Climb] = []
-    current: list[Climb] = []
-    stopped = False
-
-    def watch(climb: Climb) -> None:
-        current[:] = [climb]
-        task.watch.check(
-            f"{mixture.n_classes} classes, start {len(climbs) + 1}, iteration {len(climb.trace)}: {climb.objective:,.3f}"
-        )
-
-    try:
-        for begin in _starts(table, mixture, task):
-            climbs.append(_climb(begin, mixture, table, task, watch))
-            current.clear()
-    except (KeyboardInterrupt, OutOfTime) as interrupt:
-        if not climbs and not current:
-            if isinstance(interrupt, KeyboardInterrupt):
-                raise
-            raise FitError("the time was up before the first iteration; give a larger time_limit") from None
-        climbs, stopped = [*climbs, *current], True
-    good = [c for c in climbs if c.collapsed is None]
+    mixture = replace(table.mixture(hidden, task.families, task.prior, task.how), threads=task.threads)
+    climbs, stopped = _climbs(mixture, table, task)
+    good = [c for c in climbs if not c.stopped]
     if not good:
         raise _all_collapsed(climbs, mixture)
-    best = max(good, key=lambda c: c.objective)
-    return _Best(mixture, _ordered(best, mixture), _optima(climbs), stopped)
+    if stopped:
+        note(f"stopped in start {len(climbs)} of {task.starts}: the mixture is the best so far")
+    fallen = [c for c in climbs if c.stopped]
+    if fallen:
+        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0].stopped}")
+    best = max(good, key=lambda c: c.point.objective)
+    return _run(best, _optima(climbs), hidden, table, task), stopped
 
 
-def _climb(begin: Parameters | Collapsed, mixture: Mixture, table: Table, task: _Task, watch: Any) -> Climb:
-    if isinstance(begin, Collapsed):
-        none: Any = None
-        return Climb(none, none, (), False, str(begin))
-    return mixture.climbed(begin, table.data, tol=task.tol, max_iter=task.max_iter, threads=task.threads, watch=watch)
+def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], bool]:
+    """EM from every start, and whether it was stopped before the end."""
+    climbs: list[Climb] = []
+
+    def watch(climb: Climb) -> None:
+        where = f"start {len(climbs)}, iteration {len(climb.trace)}"
+        task.watch.check(f"{mixture.n_classes} classes, {where}: {climb.point.objective:,.3f}")
+
+    try:
+        for begin in _starts(mixture, table, task):
+            if isinstance(begin, Collapsed):
+                nowhere = Point(None, None, -np.inf, -np.inf)
+                climbs.append(Climb(mixture, nowhere, time.perf_counter, stopped=str(begin)))
+                continue
+            climb = Climb.at(mixture, begin)
+            climbs.append(climb)
+            try:
+                climb.run(steps_of(climb.problem, climb.point), task.tol, task.max_iter, watch)
+            except Collapsed as collapse:
+                climb.stopped = str(collapse)
+    except (KeyboardInterrupt, OutOfTime) as interrupt:
+        climbs = [c for c in climbs if c.trace or c.stopped]
+        if climbs:
+            return climbs, True
+        if isinstance(interrupt, KeyboardInterrupt):
+            raise
+        raise FitError("the time was up before the first iteration; give a larger time_limit") from None
+    return climbs, False
 
 
-def _starts(table: Table, mixture: Mixture, task: _Task) -> Iterable[Parameters | Collapsed]:
+def _starts(mixture: Mixture, table: Table, task: _Task) -> Iterable[Parameters | Collapsed]:
     if task.start is not None:
-        yield given_start(task.start, table, mixture, task.threads)
+        yield given_start(task.start, mixture, table.variables)
         return
-    seeds = np.random.SeedSequence(task.seed).spawn(task.starts + 1)
-    points = Points(table.data, table.variables, np.random.default_rng(seeds[-1]))
+    starts = Starts(mixture, table.variables, task.seed)
     # One class has one optimum.
-    for i, seed in enumerate(seeds[: task.starts if mixture.n_classes > 1 else 1]):
+    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(task.starts if mixture.n_classes > 1 else 1)):
         try:
-            yield points.start(mixture, np.random.default_rng(seed), i % 2 == 0, task.threads)
+            yield starts.draw(np.random.default_rng(seed), i % 2 == 0)
         except Collapsed as collapse:
             yield collapse
 
 
 def _optima(climbs: list[Climb]) -> tuple[Optimum, ...]:
-    ends = [Optimum(c.objective, len(c.trace), c.converged, c.collapsed) for c in climbs]
+    ends = [Optimum(c.trace[-1].objective if c.trace else -np.inf, len(c.trace), c.converged, c.stopped or None) for c in climbs]
     return tuple(sorted(ends, key=lambda o: (o.collapsed is not None, -o.objective)))
 
 
@@ -224,57 +214,35 @@ def _all_collapsed(climbs: list[Climb], mixture: Mixture) -> FitError:
     names = [n for part in mixture.parts for n in part.names]
     return FitError(
         f"all {len(climbs)} starts of a mixture of {mixture.n_classes} classes of {listed(names)} collapsed: "
-        f"{climbs[0].collapsed}; use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance "
+        f"{climbs[0].stopped}; use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance "
         "that all classes share, Tied()"
     )
 
 
-def _ordered(climb: Climb, mixture: Mixture) -> Climb:
-    """The same with its classes by falling weight, and then by their parameters."""
-    w = climb.parameters.weights
-    keys = [_first_parameters(mixture, climb.parameters, c) for c in range(len(w))]
-    order = sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *keys[c]))
-    return climb._replace(
-        parameters=mixture.permuted(climb.parameters, order), sums=climb.sums._replace(counts=climb.sums.counts[order], parts=())
-    )
+def _order(parameters: Parameters) -> list[int]:
+    """The classes by falling weight, and then by their parameters."""
+    w, numbers = parameters.weights, [a for theta in parameters.parts for a in theta]
+    return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
-def _first_parameters(mixture: Mixture, parameters: Parameters, c: int) -> list[float]:
-    found: list[float] = []
-    for part, theta in zip(mixture.parts, parameters.parts, strict=True):
-        moved = part.named(theta)
-        found += [] if moved.means is None else moved.means[c].tolist()
-        found += [x for table in (moved.probs or {}).values() for x in table[c].tolist()]
-        found += [float(rates[c]) for rates in (moved.rates or {}).values()]
-    return found
+def _run(best: Climb, optima: tuple[Optimum, ...], hidden: Finite, table: Table, task: _Task) -> MixtureRun:
+    mixture: Any = best.problem
+    order = _order(best.point.parameters)
+    parameters, sums = permuted(best.point.parameters, order), best.point.statistic.sums
+    model = _network(mixture, parameters, sums.counts[order], hidden, table, task)
+    facts = (optima, None, mixture.weight, hidden.name, mixture.parts, parameters, sums.hard, dict(table.variables))
+    return MixtureRun(model, tuple(best.trace), best.converged, *facts)
 
 
-def _run(best: _Best, hidden: Finite, table: Table, task: _Task) -> MixtureRun:
-    model = _network(best, hidden, table, task)
-    return MixtureRun(
-        model,
-        best.climb.trace,
-        best.climb.converged,
-        best.optima,
-        None,
-        table.data.weight,
-        hidden.name,
-        best.mixture,
-        best.climb,
-        dict(table.variables),
-    )
-
-
-def _network(best: _Best, hidden: Finite, table: Table, task: _Task) -> BayesNet:
+def _network(mixture: Mixture, parameters: Parameters, counts: Array, hidden: Finite, table: Table, task: _Task) -> BayesNet:
     """class → every column, and among columns that are normal together from each to those after it."""
     variables: dict[str, Variable] = {hidden.name: hidden, **table.variables}
-    parameters, counts = best.climb.parameters, best.climb.sums.counts
     cpds: dict[str, Cpd] = {hidden.name: CpdTable(hidden, (), parameters.weights, Counts((hidden,), counts))}
-    for part, theta in zip(best.mixture.parts, parameters.parts, strict=True):
+    for part, theta in zip(mixture.parts, parameters.parts, strict=True):
         cpds |= part.cpds(theta, hidden, table.variables, counts)
     dag = Dag({n: list(cpds[n].parents) for n in variables})
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
-    info = f"a mixture of {hidden.n_states} classes by EM from {table.data.weight:,.10g} rows, {by}"
+    info = f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}"
     return BayesNet.of(
         dag, variables, cpds, prior=task.prior, estimate=task.how, fit_info=info, incomplete=True, hidden=[hidden.name]
     )
@@ -311,10 +279,5 @@ def _value(judge: Any, run: MixtureRun, rows: Data, task: _Task) -> float:
 
 def _held_out(rows: Data, k: int, folds: int, task: _Task) -> float:
     """ln p of the rows of each fold under what the other rows teach."""
-    total = 0.0
-    for train, test in rows.split(folds, task.seed):
-        run, _ = _learned(_table(train), k, task)
-        weight = np.concatenate([np.ones(b.n_rows) if b.weight is None else b.weight for b in test.batches()])
-        log_p = run.log_prob(test)
-        total += float(log_p[weight > 0.0] @ weight[weight > 0.0])
-    return total
+    pairs = ((train.hold(), test) for train, test in rows.split(folds, task.seed))
+    return sum(_learned(_table(train), k, task)[0]._held_out(test) for train, test in pairs)

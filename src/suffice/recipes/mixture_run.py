@@ -1,4 +1,5 @@
-"""What `mixture` returns: the network, its parameters as arrays, and the classes of rows."""
+"""What `mixture` returns: the network, its parameters as arrays, and the classes of rows; and what the number of classes is
+chosen by, besides the scores."""
 
 from __future__ import annotations
 
@@ -11,17 +12,43 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, nearest
+from suffice.errors import DataError, FitError, nearest
 from suffice.families.family import Array, frame
 from suffice.iteration import Run
-from suffice.learning.mixture_em import Climb, ImpossibleRow, Mixture, softmax
-from suffice.learning.mixture_part import IMPOSSIBLE
+from suffice.learning.mixture_em import Classes, ImpossibleRow, LogLikelihood, Parameters, Posterior
+from suffice.learning.mixture_joint import Normal
+from suffice.learning.mixture_part import Part
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
+
+
+@dataclass(frozen=True)
+class ICL:
+    """The number of classes by BIC + Σ ln r: well separated classes are preferred. See `MixtureRun.icl`.
+
+    >>> ICL()
+    ICL()
+    """
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The number of classes by the log-likelihood of rows that were not learned from, over some folds.
+
+    >>> HeldOut(folds=10)
+    HeldOut(folds=10)
+    """
+
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.folds, (int, np.integer)) or isinstance(self.folds, bool) or self.folds < 2:
+            raise FitError(f"the number of folds is a whole number of at least 2, not {self.folds!r}")
 
 
 class Optimum(NamedTuple):
@@ -74,10 +101,6 @@ class Choices(tuple[Choice, ...]):
         return html_table(*self._table())
 
 
-def _held(values: Array) -> Array:
-    return np.asarray(frozen(np.array(values, dtype=np.float64)), dtype=np.float64)
-
-
 def _shown(value: Any) -> object:
     return f"{value:.10g}" if isinstance(value, float) else value
 
@@ -104,65 +127,61 @@ class MixtureRun(Run[BayesNet]):
     """The rows that were learned from: their number, or their weight."""
     name: str
     """The hidden class."""
-    _mixture: Mixture = field(repr=False)
-    _climb: Climb = field(repr=False)
+    _parts: tuple[Part, ...] = field(repr=False)
+    _parameters: Parameters = field(repr=False)
+    _hard: float = field(repr=False)
+    """Σ ln r, r the responsibility of each row's most probable class."""
     _variables: Mapping[str, Variable] = field(repr=False)
 
     @property
     def k(self) -> int:
         """The number of classes."""
-        return self._mixture.n_classes
+        return len(self._parameters.weights)
 
     @property
     def weights(self) -> Array:
         """p(class)."""
-        return _held(self._climb.parameters.weights)
-
-    @cached_property
-    def _named(self) -> list[Any]:
-        pairs = zip(self._mixture.parts, self._climb.parameters.parts, strict=True)
-        return [(part.names, part.named(theta)) for part, theta in pairs]
+        return np.asarray(self.model[self.name].probs)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The real columns: the axes of `means` and `covariances`."""
         return tuple(n for n, v in self._variables.items() if not isinstance(v, (Finite, Count)))
 
-    @cached_property
+    @property
     def means(self) -> Array:
         """The mean of each real column in each class: class × column."""
-        result = np.zeros((self.k, len(self.columns)))
-        for names, moved in self._named:
-            if moved.means is not None:
-                result[:, [self.columns.index(n) for n in names]] = moved.means
-        return _held(result)
+        return self._moments[0]
 
-    @cached_property
+    @property
     def covariances(self) -> Array:
         """The covariance of the real columns in each class, whatever its kind: class × column × column."""
-        result = np.zeros((self.k, len(self.columns), len(self.columns)))
-        for names, moved in self._named:
-            if moved.covariances is not None:
-                at = [self.columns.index(n) for n in names]
-                result[np.ix_(range(self.k), at, at)] = moved.covariances
-        return _held(result)
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        k, d = self.k, len(self.columns)
+        means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
+        for part, theta in zip(self._parts, self._parameters.parts, strict=True):
+            if isinstance(part, Normal):
+                at = [self.columns.index(n) for n in part.names]
+                means[:, at], covariances[np.ix_(range(k), at, at)] = part.moments(theta)
+        return np.asarray(frozen(means)), np.asarray(frozen(covariances))
 
     @property
     def probs(self) -> Mapping[str, Array]:
         """p(state | class) of each finite column: class × state."""
-        found = {n: _held(p) for _, m in self._named for n, p in (m.probs or {}).items()}
-        return MappingProxyType(found)
+        return MappingProxyType({n: self.model[n].probs for n, v in self._variables.items() if isinstance(v, Finite)})
 
     @property
     def rates(self) -> Mapping[str, Array]:
         """The Poisson rate of each count in each class."""
-        found = {n: _held(p) for _, m in self._named for n, p in (m.rates or {}).items()}
-        return MappingProxyType(found)
+        return MappingProxyType({n: self.model[n].rates for n, v in self._variables.items() if isinstance(v, Count)})
 
     @property
     def n_parameters(self) -> int:
         """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
-        return self._mixture.n_parameters
+        return self.k - 1 + sum(part.n_parameters for part in self._parts)
 
     @property
     def bic(self) -> float:
@@ -178,43 +197,36 @@ class MixtureRun(Run[BayesNet]):
     def icl(self) -> float:
         """BIC + Σ ln r, r the responsibility of each row's most probable class: classes that overlap cost (Biernacki, Celeux &
         Govaert 2000, IEEE PAMI 22, p. 719; half of what mclust prints)."""
-        return self.bic + self._climb.sums.hard
+        return self.bic + self._hard
 
+    @one_blas_thread
     def responsibilities(self, rows: Any) -> Array:
         """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
-        return self._posterior(rows)[0]
+        data = self._read(rows)
+        try:
+            return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
+        except ImpossibleRow as error:
+            raise error.with_place(data) from None
 
     predict_proba = responsibilities
 
+    @one_blas_thread
     def log_prob(self, rows: Any) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
-        return self._posterior(rows, refuse=False)[1]
+        return np.concatenate([np.zeros(0), *(log_p for _, log_p in self._read(rows).map(self._posterior()))])
 
     def predict(self, rows: Any) -> npt.NDArray[np.int64]:
         """The number of the most probable class of each row, from 0."""
         return np.asarray(self.responsibilities(rows).argmax(axis=1), dtype=np.int64)
 
-    def _posterior(self, rows: Any, refuse: bool = True) -> tuple[Array, Array]:
-        data = self._read(rows)
-        mixture = self._watchful(data)
-        r, log_p = np.empty((data.n_rows, self.k)), np.empty(data.n_rows)
-        for batch in data.batches():
-            for some, log_probs, _ in mixture.blocks(self._climb.parameters, batch):
-                here = slice(batch.start + some.start, batch.start + some.stop)
-                top, sums = softmax(log_probs)
-                if refuse and top.min() < IMPOSSIBLE:
-                    raise ImpossibleRow(here.start + int(np.argmin(top)))
-                r[here], log_p[here] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
-            self._less_factorials(batch, log_p[batch.start : batch.start + batch.n_rows])
-        return r, log_p
+    def _held_out(self, rows: Data) -> float:
+        """Σ ln p(row) of rows that were not learned from, of the same columns."""
+        return rows.fold(LogLikelihood(self._posterior()))
 
-    def _less_factorials(self, batch: Any, log_p: Array) -> None:
-        """ln x! of the counts, which the classes do not need."""
-        for name, v in self._variables.items():
-            if isinstance(v, Count):
-                from scipy.special import gammaln
-
-                log_p -= np.nan_to_num(gammaln(batch.columns[name] + 1.0), nan=0.0)
+    def _posterior(self, refuse: bool = False) -> Posterior:
+        """Its parts look for missing cells, though the rows they were learned from may have had none."""
+        parts: list[Any] = [replace(part, incomplete=True) for part in self._parts]  # type: ignore[type-var]
+        return Posterior(Classes.of(tuple(parts), self._parameters), tuple(self.rates), refuse)
 
     def _read(self, rows: Any) -> Data:
         data = scan(rows)
@@ -222,13 +234,6 @@ class MixtureRun(Run[BayesNet]):
             if name not in data.columns:
                 raise DataError(f"the data has no column {name!r}, which the mixture names{nearest(name, data.columns)}")
         return data.with_variables(dict(self._variables)).select(list(self._variables))
-
-    def _watchful(self, data: Data) -> Mixture:
-        """The mixture, its parts looking for missing cells if these rows have some, though those it was learned from had none."""
-        if not any(data.missing.values()):
-            return self._mixture
-        parts: list[Any] = [replace(part, incomplete=True) for part in self._mixture.parts]  # type: ignore[type-var]
-        return replace(self._mixture, parts=tuple(parts))
 
     def _headline(self) -> str:
         end = "converged" if self.converged else "not converged"

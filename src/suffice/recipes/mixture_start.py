@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,42 +11,40 @@ from suffice.errors import FitError, listed
 from suffice.families.family import Array
 from suffice.learning.mixture_em import Mixture, Parameters
 from suffice.learning.mixture_joint import Joint
-from suffice.learning.mixture_part import Collapsed, Moved
-from suffice.learning.mixture_setup import Table
+from suffice.learning.mixture_part import Collapsed
+from suffice.learning.mixture_start import Responsibilities
 from suffice.recipes.mixture_run import MixtureRun
-from suffice.variables import Real
+from suffice.variables import Real, Variable
 
 
-def given_start(start: Any, table: Table, mixture: Mixture, threads: int | None) -> Parameters:
+def given_start(start: Any, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
     """The parameters of a start that the user gave."""
     if isinstance(start, MixtureRun):
-        return _from_run(start, table, mixture)
+        if start.k != mixture.n_classes or dict(start._variables) != dict(variables):
+            words = f"{start.k} classes and the columns {listed(start._variables)}"
+            raise FitError(f"the run to start from has {words}; they must agree")
+        tables = {**start.probs, **start.rates}
+        return Parameters(start.weights, _parts(mixture, start.columns, start.means, start.covariances, tables))
     if isinstance(start, (tuple, list)) and len(start) == 3:
-        return _from_arrays(start, table, mixture)
+        return _from_arrays(start, mixture, variables)
     try:
         r = np.asarray(start, dtype=np.float64)
     except (TypeError, ValueError):
         r = np.zeros(0)
-    shape = (table.data.n_rows, mixture.n_classes)
+    shape = (mixture.data.n_rows, mixture.n_classes)
     if r.shape != shape:
         raise FitError(f"a start is another run, (weights, means, covariances), or responsibilities of the shape {shape}")
     if not (np.isfinite(r).all() and (r >= 0.0).all() and np.allclose(r.sum(axis=1), 1.0, atol=1e-6)):
         raise FitError("the responsibilities of a row are probabilities that sum to 1")
     try:
-        return mixture.started(table.data, lambda b: np.ascontiguousarray(r[b.start : b.start + b.n_rows].T), threads)
+        return mixture.started(Responsibilities.of(r, mixture.data))
     except Collapsed as collapse:
         raise FitError(f"these responsibilities are no start: {collapse}") from None
 
 
-def _from_run(start: MixtureRun, table: Table, mixture: Mixture) -> Parameters:
-    if start.k != mixture.n_classes or dict(start._variables) != dict(table.variables):
-        raise FitError(f"the run to start from has {start.k} classes and the columns {listed(start._variables)}; they must agree")
-    return Parameters(start.weights, _parts(mixture, start.columns, start.means, start.covariances, start.probs, start.rates))
-
-
-def _from_arrays(start: Any, table: Table, mixture: Mixture) -> Parameters:
-    reals = tuple(n for n, v in table.variables.items() if isinstance(v, Real))
-    if len(reals) < len(table.variables):
+def _from_arrays(start: Any, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
+    reals = tuple(n for n, v in variables.items() if isinstance(v, Real))
+    if len(reals) < len(variables):
         raise FitError("(weights, means, covariances) is a start for real columns only; give responsibilities or another run")
     k, d = mixture.n_classes, len(reals)
     weights, means = np.asarray(start[0], dtype=np.float64), np.asarray(start[1], dtype=np.float64)
@@ -54,12 +53,12 @@ def _from_arrays(start: Any, table: Table, mixture: Mixture) -> Parameters:
     if not (np.isfinite(means).all() and (weights > 0.0).all() and np.isclose(weights.sum(), 1.0, atol=1e-6)):
         raise FitError("the weights of a start are positive and sum to 1, and its means are finite")
     covariances = _spread(np.asarray(start[2], dtype=np.float64), k, d, mixture)
-    return Parameters(weights / weights.sum(), _parts(mixture, reals, means, covariances, {}, {}))
+    return Parameters(weights / weights.sum(), _parts(mixture, reals, means, covariances, {}))
 
 
 def _spread(given: Array, k: int, d: int, mixture: Mixture) -> Array:
     """Covariance matrices of each class, from those, one for all, variances by class and column, or by class."""
-    tied = len(mixture.parts) == 1 and isinstance(mixture.parts[0], Joint) and mixture.parts[0].tied
+    tied = len(mixture.parts) == 1 and isinstance(mixture.parts[0], Joint) and mixture.parts[0].shared
     if given.shape == (k, d, d):
         return given
     if given.shape == (d, d) and (tied or k != d):
@@ -69,13 +68,9 @@ def _spread(given: Array, k: int, d: int, mixture: Mixture) -> Array:
     raise FitError(f"the covariances of a start need the shape {(k, d, d)}, {(d, d)}, {(k, d)} or {(k,)}, not {given.shape}")
 
 
-def _parts(mixture: Mixture, reals: tuple[str, ...], means: Array, covariances: Array, probs: Any, rates: Any) -> tuple[Any, ...]:
-    taken: list[Any] = []
-    for part in mixture.parts:
-        at = [reals.index(n) for n in part.names if n in reals]
-        moved = Moved(means[:, at], covariances[:, at][:, :, at], probs, rates)
-        try:
-            taken.append(part.taken(moved))
-        except Collapsed:
-            raise FitError("a covariance of the start is not positive definite") from None
-    return tuple(taken)
+def _parts(mixture: Mixture, reals: tuple[str, ...], means: Array, covariances: Array, tables: Mapping[str, Array]) -> Any:
+    at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)
+    try:
+        return tuple(p.taken(means[:, i], covariances[:, i][:, :, i], tables) for p, i in zip(mixture.parts, at, strict=True))
+    except Collapsed:
+        raise FitError("a covariance of the start is not positive definite") from None

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.kernels import together
-from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_run import StructuralRun
@@ -40,6 +41,7 @@ STARTS = 5
 """Starts where there are hidden variables: one with all links from the hidden to the observed ones, others with some of them."""
 
 
+@one_blas_thread
 def structural_em(
     data: Any,
     hidden: Any = (),

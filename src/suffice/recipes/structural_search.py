@@ -13,22 +13,22 @@ from suffice.families.family import Mean
 from suffice.families.gathering import requests
 from suffice.families.priors import BDs
 from suffice.graphs import Dag
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, OutOfTime, Progress
-from suffice.learning.expectations import IncompleteRows
 from suffice.learning.incomplete import Task, problem_of
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import Problem as ParameterProblem
+from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun
 from suffice.scores import Evidence
-from suffice.structure.branching import branched
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.families_source import Barring, FamiliesSource
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.local_scores import TIE
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Problem
+from suffice.structure.search import outcome_of
 from suffice.variables import Finite
 
 TRIES = 50
@@ -312,7 +312,7 @@ class StructuralSearch:
     def _found(self, state: _State) -> Dag | None:
         """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
         if state.expected is None:
-            state.expected = self.rows.under(state.model)
+            state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = state.problem = self._search_on(state.expected, state.known)
         now = self._numbered(state.model.dag)
         here = problem.scores.total(now) if self._allowed(state.model.dag) else -np.inf
@@ -341,21 +341,12 @@ class StructuralSearch:
 
     def _searched(self, problem: Problem, method: Any) -> Found:
         try:
-            outcome = self._outcome(problem, method)
+            outcome = outcome_of(method, problem)
+            if not outcome.finished:
+                raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
             return Found.of(problem, method, outcome, finished=True)
         finally:
             problem.progress.close()
-
-    def _outcome(self, problem: Problem, method: Any) -> Outcome:
-        constraints, number = problem.constraints, {name: i for i, name in enumerate(problem.names)}
-        if not self._beyond_edges():
-            outcome: Outcome = method.run(problem)
-        else:
-            pairs = [[(number[a], number[b]) for a, b in kind] for kind in (constraints.adjacent, constraints.not_ancestor)]
-            outcome = branched(method, problem, *pairs)
-        if not outcome.finished:
-            raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
-        return outcome
 
     def _beyond_edges(self) -> bool:
         """Whether there are constraints that are not about single edges."""
@@ -404,7 +395,7 @@ class StructuralSearch:
         model, weight = state.model, self.task.rows.weight
         if self.penalised:
             return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
-        state.expected = self.rows.under(model)
+        state.expected = self.rows.under({n: model[n] for n in model})
         state.problem = self._search_on(state.expected, state.known)
         statistics = state.expected.gather(requests(model.dag, self.task.variables), threads=self.problem.threads)
         total = state.problem.scores.total(self._numbered(model.dag))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import ParentSets, pruned
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.incomplete.expectations import Expected, ExpectedTables
 
 Array = npt.NDArray[np.float64]
 
@@ -31,19 +34,11 @@ DENSE = 2**20
 """Cells up to which an expected table is scored as a whole."""
 
 
-class Expecting(Protocol):
-    """What stands for data in a search when rows are incomplete: the statistics that they are expected to have."""
-
-    weight: float
-
-    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
-
-
 class FamiliesSource:
     """Asks the data for each family's table or moments, and the score for its value."""
 
     def __init__(
-        self, data: Data | Statistics | Expecting, variables: Sequence[Variable], score: Any, threads: int | None
+        self, data: Data | Statistics | Expected, variables: Sequence[Variable], score: Any, threads: int | None
     ) -> None:
         self.data, self.variables, self.threads = data, tuple(variables), threads
         self.weight = data.weight
@@ -149,9 +144,10 @@ class ExpectedSource(FamiliesSource):
     """
 
     def __init__(
-        self, data: Any, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
+        self, data: ExpectedTables, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
     ) -> None:
         super().__init__(data, variables, score, threads)
+        self.tables = data.tables
         self.kind, self.alpha, self.price = form
         self._n_states = [v.n_states for v in variables if isinstance(v, Finite)]
         self._known: dict[tuple[int, Parents], float] = {}
@@ -174,7 +170,7 @@ class ExpectedSource(FamiliesSource):
 
         sets = [tuple(sorted((child, *parents))) for child, parents in families]
         place = {s: k for k, s in enumerate(dict.fromkeys(sets))}
-        tables, at = self.data.tables([[self.variables[v].name for v in s] for s in place], threads=self.threads)  # type: ignore[union-attr]
+        tables, at = self.tables([[self.variables[v].name for v in s] for s in place], threads=self.threads)
         shape = np.ones((3, len(families)), np.int64)
         for g, ((child, _), members) in enumerate(zip(families, sets, strict=True)):
             for v in members:

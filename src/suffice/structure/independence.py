@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listed, nearest
@@ -138,6 +139,7 @@ class FisherZ:
         return Independence(z, None, float(2.0 * ndtr(-abs(z))))
 
 
+@one_blas_thread
 def independence_test(
     data: Any, x: str, y: str, given: str | Iterable[str] = (), test: IndependenceTest | None = None
 ) -> Independence:

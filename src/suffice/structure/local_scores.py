@@ -8,7 +8,7 @@ business of a *source*, chosen here once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,15 @@ from suffice.engines.data import Data
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
-from suffice.structure.families_source import ExpectedSource, Expecting, FamiliesSource, Weighed
+from suffice.structure.families_source import ExpectedSource, FamiliesSource, Weighed
 from suffice.structure.finite_source import FiniteSource
 from suffice.structure.gaussian_source import GaussianSource
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Real, Variable
+
+if TYPE_CHECKING:
+    from suffice.incomplete.expectations import Expected
 
 Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
@@ -70,7 +73,7 @@ class LocalScores:
 
     def __init__(
         self,
-        data: Data | Statistics | Expecting,
+        data: Data | Statistics | Expected,
         variables: Sequence[Variable],
         score: Any,
         *,
@@ -145,7 +148,7 @@ def toggled(parents: Parents, other: int) -> Parents:
 
 
 def _source(
-    data: Data | Statistics | Expecting,
+    data: Data | Statistics | Expected,
     variables: tuple[Variable, ...],
     score: Any,
     threads: int | None,
@@ -160,7 +163,7 @@ def _source(
             return FiniteSource(rows, variables, score, form, threads, memory_limit)
         return ExpectedSource(Weighed(rows), variables, score, form, threads)
     if hasattr(data, "tables") and form is not None:
-        return ExpectedSource(data, variables, score, form, threads)
+        return ExpectedSource(data, variables, score, form, threads)  # type: ignore[arg-type]
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):
         return GaussianSource(data, variables, score, threads)  # type: ignore[arg-type]
     return FamiliesSource(data, variables, score, threads)

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.gather import available_memory
+from suffice.blas import one_blas_thread
 from suffice.engines.options import checked_limit
 from suffice.engines.parallel import in_order
+from suffice.engines.progress import available_memory
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
 from suffice.iteration import OutOfTime
 from suffice.scores import AIC, LogLikelihood
@@ -48,6 +49,7 @@ COUNTABLE = 20
 """Variables up to which the orders of a graph are counted."""
 
 
+@one_blas_thread
 def order_mcmc(
     data: Any,
     score: Any = None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
 
+from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.options import checked_limit
 from suffice.engines.scan import scan
@@ -49,6 +50,7 @@ def search(
     progress: bool | None = ...,
     dry_run: Literal[True],
 ) -> Plan: ...
+@one_blas_thread
 def search(
     data: Any,
     score: Any = None,
@@ -95,7 +97,7 @@ def search(
     check(plan, problem.memory_limit)
     finished = True
     try:
-        outcome = _run(chosen, problem, constraints)
+        outcome = outcome_of(chosen, problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
             if isinstance(stop, KeyboardInterrupt):
@@ -143,8 +145,9 @@ def problem_of(
     )
 
 
-def _run(method: Method, problem: Problem, constraints: Constraints | None) -> Outcome:
-    number = {name: i for i, name in enumerate(problem.names)}
+def outcome_of(method: Method, problem: Problem) -> Outcome:
+    """What a method finds, within constraints that are about more than single edges, too."""
+    constraints, number = problem.constraints, {name: i for i, name in enumerate(problem.names)}
     pairs = [
         [(number[a], number[b]) for a, b in kind]
         for kind in ((constraints.adjacent, constraints.not_ancestor) if constraints is not None else ((), ()))

@@ -1,0 +1,341 @@
+"""Partitions: what every engine shares whose rows lie in other processes, as numbered Arrow tables.
+
+Such an engine says one thing of its own: how some work is run on each of its partitions (`run`). The work is a frozen value that
+pickles; it is called with the raw tables of a partition and gives something that adds, or a list. All else, what the columns are
+included, is a sum over partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from suffice.engines.bins import cut_points
+from suffice.engines.bits import BitLayout, Bits, PassedBits
+from suffice.engines.encode import Wrong
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, added
+from suffice.engines.found import Found, found_by
+from suffice.engines.frames import Frame
+from suffice.engines.infer import Guess, Weights
+from suffice.engines.local import refuse_missing
+from suffice.engines.options import Options, checked_variables
+from suffice.engines.reading import Encoder, encoder_for
+from suffice.engines.sample import Sample
+from suffice.engines.sources import Categories
+from suffice.engines.store import SAMPLE, identifies
+from suffice.engines.views import Size, Viewed, whole_weights
+from suffice.errors import DataError, SufficeError
+from suffice.variables import Bins, Finite, Variable
+
+Raw = tuple[int, Any]
+"""The number of a block, and its Arrow table."""
+
+PARTITION = 2**32
+"""The numbers of a partition's blocks begin at so many times its own number."""
+
+
+def place(number: int, row: int) -> str:
+    """Where a row stands, for a person.
+
+    >>> place(PARTITION + 2, 4)
+    'partition 2, block 3, row 5'
+    """
+    partition, block = divmod(number, PARTITION)
+    return f"partition {partition + 1}, block {block + 1}, row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known of some rows: their sizes, what was found in each column, and the states that types declare."""
+
+    size: Size
+    found: dict[str, Found]
+    categories: dict[str, Categories]
+
+    def __add__(self, other: Look) -> Look:
+        return Look(added(self.size, other.size), added(self.found, other.found), {**other.categories, **self.categories})
+
+
+@dataclass(frozen=True)
+class Reader:
+    """From the Arrow table of a block to its encoded columns; columns of which nothing is declared are guessed."""
+
+    names: tuple[str, ...]
+    options: Options
+    readings: Mapping[str, str] | None = None
+    """How columns must be read that were guessed wrong at first."""
+
+    def look(self, raw: Raw) -> Look:
+        """What the columns of a block are."""
+        number, table = raw
+        source = frame(table)
+        encoders: dict[str, Encoder] = {n: self._encoder(n, source) for n in self.names}
+        for name, encoder in encoders.items():
+            self._encoded(name, encoder, table, number)
+        w = self._weight(table, number)
+        broken = 0 if w is None else int(np.count_nonzero(w != np.floor(w)))
+        size = Size(len(table), float(len(table) if w is None else w.sum()), broken, {})
+        categories = {n: c for n in self.names if (c := source.categories(n)) is not None}
+        return Look(size, {n: found_by(e, len(table)) for n, e in encoders.items()}, categories)
+
+    def block(self, raw: Raw, keep: Sequence[str] = ()) -> Block:
+        """A block whose columns are all declared."""
+        number, table = raw
+        source = frame(table)
+        columns = {n: self._encoded(n, self._encoder(n, source), table, number) for n in self.names}
+        return Block(columns, self._weight(table, number), number, {n: _column(table, n) for n in keep})
+
+    def _encoder(self, name: str, source: Frame) -> Encoder:
+        if self.readings is None:
+            return encoder_for(name, source, self.options)
+        finite = self.options.integers is Finite
+        return Guess(missing=self.options.missing, integers_finite=finite, reading=self.readings[name])
+
+    def _encoded(self, name: str, encoder: Encoder | Weights, table: Any, number: int) -> Any:
+        try:
+            return encoder.encode(_column(table, name))
+        except Wrong as wrong:
+            raise DataError(f"{place(number, wrong.row)}, column {name!r}: {wrong.message}") from None
+
+    def _weight(self, table: Any, number: int) -> Any:
+        name = self.options.weights
+        return None if name is None else self._encoded(name, Weights(), table, number)
+
+
+def frame(table: Any) -> Frame:
+    """An Arrow table as a source."""
+    return Frame({n: _Column(table, n) for n in table.column_names}, len(table))
+
+
+@dataclass(frozen=True)
+class _Column:
+    table: Any
+    name: str
+
+    def __call__(self) -> Any:
+        return _column(self.table, self.name)
+
+
+def _column(table: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    column = table.column(name)
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return (
+        column.chunk(0) if column.num_chunks == 1 else pa.array([], column.type) if not len(column) else column.combine_chunks()
+    )
+
+
+@dataclass(frozen=True)
+class Looking:
+    """The work of a schema."""
+
+    reader: Reader
+
+    def __call__(self, blocks: Iterable[Raw]) -> Sum[Look]:
+        total: Sum[Look] = Sum()
+        for raw in blocks:
+            total.add(raw[0], self.reader.look(raw))
+        return total
+
+
+@dataclass(frozen=True)
+class Folding:
+    """The work of a fold."""
+
+    reader: Reader
+    step: Step[Any]
+
+    def __call__(self, blocks: Iterable[Raw]) -> Sum[Any]:
+        return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
+
+
+@dataclass(frozen=True)
+class Visiting:
+    """The work of a map."""
+
+    reader: Reader
+    step: Callable[[Block], Any]
+    keep: tuple[str, ...]
+
+    def __call__(self, blocks: Iterable[Raw]) -> list[Any]:
+        return [self.step(self.reader.block(raw, self.keep)) for raw in blocks if len(raw[1])]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The smallest and the largest of some numbers."""
+
+    low: float
+    high: float
+
+    def __add__(self, other: Ends) -> Ends:
+        return Ends(min(self.low, other.low), max(self.high, other.high))
+
+
+@dataclass(frozen=True)
+class Extremes(Step[Ends]):
+    """The smallest and the largest value of a column among rows that have weight."""
+
+    name: str
+
+    def of(self, block: Block) -> Ends:
+        values = block.columns[self.name]
+        values = values[~np.isnan(values) & (block.weights > 0)]
+        return Ends(float(values.min()), float(values.max())) if len(values) else Ends(np.inf, -np.inf)
+
+
+class Partitions:
+    """An engine over partitions. `options` say how the rows are to be understood; `names` are all of their columns."""
+
+    def __init__(self, names: Sequence[str], options: Options) -> None:
+        self._columns, self.options = tuple(names), options
+        self._seen: dict[str, Seen] = {}
+        self._size: Size | None = None
+
+    def run(self, work: Callable[[Iterable[Raw]], T]) -> Iterator[T]:
+        """What some work gives for each partition, in their order."""
+        raise NotImplementedError
+
+    def again(self, options: Options) -> Engine:
+        """The same partitions, understood otherwise."""
+        raise NotImplementedError
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(n for n in self._columns if n != self.options.weights)
+
+    @property
+    def weights(self) -> str | None:
+        return self.options.weights
+
+    @property
+    def weighted(self) -> bool:
+        return self.options.weights is not None
+
+    @property
+    def n_rows(self) -> int | None:
+        return None if self._size is None else self._size.rows
+
+    @property
+    def weight(self) -> float | None:
+        return None if self._size is None else self._size.weight
+
+    def seen(self) -> Mapping[str, Seen]:
+        return self._seen
+
+    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
+        self._look([n for n in names if n not in self._seen])
+        return {n: self._seen[n].variable for n in names}
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset()
+
+    def schema(self, names: Sequence[str]) -> Known:
+        variables = self.variables(names)
+        size = self._size
+        assert size is not None
+        missing = {n: self._seen[n].missing for n in names}
+        identifiers = tuple(n for n in names if identifies(variables[n], size.rows))
+        return Known(variables, size.rows, size.weight, missing, self.weighted and whole_weights([size]), identifiers)
+
+    def _look(self, names: Sequence[str]) -> None:
+        if not names and self._size is not None:
+            return
+        targets = [b.target for n in names if isinstance(b := self.options.declared.get(n), Bins) and b.target]
+        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self._seen]
+        look = self._looked(names, None)
+        again = {n: how for n, f in look.found.items() if f.guessed and (how := f.reread(self.options))}
+        found = {**look.found, **(self._looked(list(again), again).found if again else {})}
+        self._size = look.size
+        for name, f in found.items():
+            self._seen[name] = Seen(f.variable(name, self.options, look.categories.get(name)), f.n_missing)
+        for name in names:
+            bins = self.options.declared.get(name)
+            if isinstance(bins, Bins) and not isinstance(self._seen[name].variable, Finite):
+                self._seen[name] = self._seen[name]._replace(variable=self._cut(name, bins))
+
+    def _looked(self, names: Sequence[str], readings: Mapping[str, str] | None) -> Look:
+        options = self.options
+        numbers = {n: d for n, d in options.declared.items() if n in names}
+        total = self._total(Looking(Reader(tuple(names), replace(options, declared=numbers), readings)))
+        if total is None or not total.size.rows:
+            raise DataError("there are no rows")
+        if total.size.weight == 0:
+            raise DataError("the weights of all rows are 0")
+        return total
+
+    def _cut(self, name: str, bins: Bins) -> Finite:
+        """A column of numbers as bins, its cuts found by a sample of the rows, or by the extremes of all."""
+        names = [name] if bins.target is None else [name, bins.target]
+        if bins.method == "width":
+            ends = self.fold(Extremes(name), names)
+            return bins.finite(name, cut_points(bins, name, np.array([ends.low, ends.high]), None, None))
+        rows = self.fold(Sample(SAMPLE, 0), names).rows
+        target = None if bins.target is None else rows.columns[bins.target]
+        weight = rows.block.weight
+        return bins.finite(name, cut_points(bins, name, rows.columns[name], weight, target))
+
+    def _total(self, work: Callable[[Iterable[Raw]], Sum[T]]) -> T | None:
+        total: Sum[T] = Sum()
+        for part in self.run(work):
+            total += part
+        return total.value
+
+    def declared(self, variables: Any) -> Engine:
+        options = self.options
+        checked = checked_variables(variables, self)  # type: ignore[arg-type]
+        return self.again(replace(options, declared={**options.declared, **checked}))
+
+    def _reader(self, names: Sequence[str]) -> Reader:
+        return Reader(tuple(names), replace(self.options, declared=self.variables(names)))
+
+    def fold(
+        self,
+        step: Step[T],
+        names: Sequence[str],
+        *,
+        complete: bool = False,
+        threads: int | None = None,
+        what: str | None = None,
+    ) -> T:
+        reader = self._reader(names)
+        if complete:
+            known = self.schema(names)
+            refuse_missing(known.missing, known.n_rows)
+        total: T | None = self._total(Folding(reader, step))
+        if total is None:
+            raise DataError("there are no rows")
+        return total
+
+    def map(
+        self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
+    ) -> Iterator[T]:
+        for part in self.run(Visiting(self._reader(names), step, tuple(keep))):
+            yield from part
+
+    @property
+    def ordered(self) -> bool:
+        """Never: partitions are worked on side by side."""
+        return False
+
+    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
+        raise NotImplementedError
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        return self if view is None else Viewed(self, view)
+
+    def bits(self, layout: BitLayout, **how: Any) -> Bits:
+        return PassedBits(self, layout)
+
+    def place(self, number: int, row: int) -> str:
+        return place(number, row)
+
+
+def caused(error: Exception) -> Exception:
+    """The error of a step for the one who asked: its cause in our own words, not that of the process it happened in."""
+    return error if isinstance(error, SufficeError) else DataError(f"a step failed: {type(error).__name__}: {error}")

@@ -1,0 +1,184 @@
+"""Expectations: the statistics that incomplete rows are expected to have under a network, for any family, its own or not.
+
+A search sees them as it sees data: `weight`, and `gather(requests)`. Of a finite network `tables` answers many sets at once, in
+threads; of one with numbers see `suffice.incomplete.expected_moments`. Rows that show all of a set are counted.
+
+    E[N(s)] = Σ rows w · p(s | what the row shows),   p the product over the components of missing cells that s touches
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from suffice.engines.data import Data
+from suffice.engines.parallel import in_order, n_threads
+from suffice.errors import FitError, TooLarge, listed
+from suffice.families.family import Cpd
+from suffice.incomplete.completions import Completions, FiniteRows, Floats, Ints, Watch, network_of, starts
+from suffice.incomplete.expected_moments import ExpectedMoments, saturated
+from suffice.incomplete.number_rows import NumberRows
+from suffice.statistics import Counts, Request, Statistics
+from suffice.variables import Finite, Real, Variable
+
+DENSE = 2**22
+"""Cells up to which a table is dense."""
+
+VISITS = 2**20
+"""Rows, times tables that they are added to, between two looks at the clock."""
+
+
+class Expected(Protocol):
+    """What rows are expected to say."""
+
+    weight: float
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
+
+
+class IncompleteRows:
+    """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them.
+
+    >>> from suffice.engines import scan
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
+    >>> rows = IncompleteRows(scan({"x": ["a", None], "y": ["a", "b"]}, variables=[x, y]), {"x": x, "y": y})
+    >>> from suffice.families.categorical import Table
+    >>> cpds = {"x": Table(x, (), [0.5, 0.5]), "y": Table(y, (x,), [[0.9, 0.1], [0.2, 0.8]])}
+    >>> rows.under(cpds).gather([Request(("x", "y"))]).counts(["x", "y"]).values.round(3)
+    array([[1.   , 0.111],
+           [0.   , 0.889]])
+    """
+
+    def __init__(self, data: Data, variables: Mapping[str, Variable], seed: int = 0) -> None:
+        for name, v in variables.items():
+            if not isinstance(v, (Finite, Real)):
+                raise FitError(
+                    f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
+                    f"declare it as one of them: variables={{{name!r}: Real}}"
+                )
+        finite = tuple(v for v in variables.values() if isinstance(v, Finite))
+        reals = tuple(n for n, v in variables.items() if isinstance(v, Real))
+        self.rows = NumberRows.of(data, finite, reals) if reals else FiniteRows.of(data, finite)
+        self.weight, self._seed = data.weight, seed
+
+    watch: Watch = staticmethod(lambda what: None)
+
+    def under(self, cpds: Mapping[str, Cpd]) -> Expected:
+        """What is expected under the network of these distributions."""
+        network = network_of(cpds, self.rows.variables)
+        if isinstance(self.rows, NumberRows):
+            return ExpectedMoments.under(cpds, network, self.rows, self.weight, self._seed, self.watch)
+        return ExpectedTables(self.rows, Completions.of(network, self.rows, self._seed, self.watch), self.weight, self.watch)
+
+    def first(self) -> Expected | None:
+        """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
+        if isinstance(self.rows, FiniteRows):
+            return ExpectedTables(self.rows, None, self.weight, self.watch)
+        return None if self.rows.variables else saturated(self.rows, self.weight, self.watch)
+
+
+class ExpectedTables:
+    """The tables that rows are expected to have, given their completions under a finite network.
+
+    Without completions it is what the rows that show all of a set say about it, scaled to the weight of all rows: a guess before
+    there is a network. Where no row shows a whole set, its variables are taken to be independent.
+    """
+
+    def __init__(self, rows: FiniteRows, completions: Completions | None, weight: float, watch: Watch) -> None:
+        self.variables, self.weight, self._watch = rows.variables, weight, watch
+        self._number = {v.name: i for i, v in enumerate(rows.variables)}
+        self._size = {v.name: v.n_states for v in rows.variables}
+        self._complete_only = completions is None
+        self.completions = completions or Completions(rows.codes, rows.weights)
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        """The expected tables that are asked for."""
+        sets = [r.names for r in requests]
+        dense = [s for s in sets if self._cells(s) <= DENSE]
+        flat, at = self.tables(dense, threads=threads)
+        entries = [
+            Counts(self._named(s), flat[a:b].reshape(self._shape(s))) for s, (a, b) in zip(dense, pairwise(at), strict=True)
+        ]
+        entries += [self._sparse(s) for s in sets if self._cells(s) > DENSE]
+        return Statistics(entries, self.weight)
+
+    def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Floats, Ints]:
+        """The expected tables of some sets of variables end to end, the last variable fastest, and where each begins."""
+        flat, at = self._tables(sets, threads)
+        for names, (a, b) in zip(sets, pairwise(at), strict=True) if self._complete_only else ():
+            total = flat[a:b].sum()
+            flat[a:b] = flat[a:b] * (self.weight / total) if total > 0 else self._independent(names)
+        return flat, at
+
+    def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Floats, Ints]:
+        from suffice.kernels.expectations import expected_tables
+
+        at, sizes = starts([self._cells(s) for s in sets]), np.array(list(self._size.values()), np.int64)
+        flat = np.zeros(int(at[-1]))
+
+        def job(low: int, high: int) -> None:
+            members = np.array([self._number[n] for s in sets[low:high] for n in s], np.int32)
+            which = (starts([len(s) for s in sets[low:high]]), members, sizes, at[low : high + 1] - at[low])
+            expected_tables(*self.completions, *which, self._complete_only, flat[at[low] : at[high]])
+
+        parts = max(4 * n_threads(threads), len(sets) * self.completions.codes.shape[1] // VISITS)
+        ends = np.unique(np.linspace(0, len(sets), parts + 1).astype(int)).tolist()
+        for done, _ in zip(ends[1:], in_order((partial(job, a, b) for a, b in pairwise(ends)), threads), strict=True):
+            self._watch(f"expected tables, {done:,} of {len(sets):,}")
+        return flat, at
+
+    def _independent(self, names: Sequence[str]) -> Floats:
+        result = np.full(1, self.weight)
+        for name in names:
+            alone = self._tables([[name]], 1)[0]
+            known = alone.sum() > 0
+            result = np.outer(result, alone / alone.sum() if known else np.full(len(alone), 1 / len(alone))).reshape(-1)
+        return result
+
+    def _sparse(self, names: Sequence[str]) -> Counts:
+        """A huge table as a list of its cells."""
+        if self._cells(names) >= 2**62:
+            raise TooLarge(f"a table over {listed(names)} has too many cells to be numbered")
+        keys, weights = spread(self.completions, self._shape(names), [self._number[n] for n in names])
+        if self._complete_only and weights.sum() > 0:
+            weights *= self.weight / weights.sum()
+        cells, inverse = np.unique(keys, return_inverse=True)
+        return Counts(self._named(names), np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
+
+    def _named(self, names: Iterable[str]) -> tuple[Finite, ...]:
+        return tuple(self.variables[self._number[n]] for n in names)
+
+    def _shape(self, names: Iterable[str]) -> list[int]:
+        return [self._size[n] for n in names]
+
+    def _cells(self, names: Iterable[str]) -> int:
+        return math.prod(self._shape(names))
+
+
+def spread(c: Completions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Floats]:
+    """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes.
+
+    A cell may come several times. Without completions, rows that lack a member are left out.
+    """
+    codes = c.codes[list(members)].astype(np.int64)
+    steps = np.array([math.prod(shape[k + 1 :]) for k in range(len(members))], np.int64)
+    whole = (codes >= 0).all(axis=0)
+    keys, weights = [steps @ codes[:, whole]], [c.weights[whole]]
+    for i in np.flatnonzero(~whole) if len(c.component) else ():
+        places, shares = np.array([steps @ np.maximum(codes[:, i], 0)]), np.array([c.weights[i]])
+        cells = ~codes[codes[:, i] < 0, i]
+        step = steps[codes[:, i] < 0]
+        for d in np.unique(c.component[cells]):
+            mine = c.component[cells] == d
+            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, c.size[d])[:, c.position[cells[mine]]]
+            moves, inverse = np.unique(states.astype(np.int64) @ step[mine], return_inverse=True)
+            share = np.bincount(inverse, c.p[c.at[d] : c.at[d + 1]], len(moves))
+            places, shares = np.add.outer(places, moves).reshape(-1), np.multiply.outer(shares, share).reshape(-1)
+        keys.append(places)
+        weights.append(shares)
+    return np.concatenate(keys), np.concatenate(weights)

@@ -1,0 +1,346 @@
+"""Patterns of missing cells: which variables hang together once the observed cells of a row are known.
+
+Two missing variables hang together if they share a family (a node and its parents). A row falls into such components, and
+everything about one of them depends on the cells of the families that touch it, which are observed. So a component is known by
+its missing variables alone, and rows that miss other cells elsewhere share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block
+from suffice.engines.views import is_missing
+from suffice.errors import FitError, TooLarge, listed
+from suffice.families import family_of
+from suffice.families.categorical import Categorical
+from suffice.families.gaussian import LinearGaussian
+from suffice.graphs import Dag
+from suffice.statistics.configurations import checked_cells, n_configurations, sizes
+from suffice.variables import Count, Finite, Variable
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+Missing = frozenset[str]
+Key = Missing | str
+"""A component by its missing variables, or a family without missing cells by its node."""
+
+MAX_STATES = 2**16
+"""A component of more joint states than this is refused: they are all enumerated."""
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFamily:
+    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`.
+
+    It takes part by a table, by a normal distribution, or by what its family says of completed rows.
+    """
+
+    child: Variable
+    parents: tuple[Variable, ...]
+    family: Any
+    finite: tuple[Finite, ...]
+    reals: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.child.name
+
+    @property
+    def members(self) -> tuple[Variable, ...]:
+        return (*self.parents, self.child)
+
+    @cached_property
+    def by_table(self) -> bool:
+        return isinstance(self.family, Categorical)
+
+    @cached_property
+    def normal(self) -> bool:
+        return isinstance(self.family, LinearGaussian)
+
+    @cached_property
+    def by_rows(self) -> bool:
+        """Whether it is neither a table nor normal: it says what it needs of completed rows."""
+        return not self.by_table and not self.normal
+
+    @cached_property
+    def iterative(self) -> bool:
+        return bool(getattr(self.family, "iterative", False))
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The counts of which the sum of ln x! belongs to the statistic."""
+        counts = {v.name for v in self.members if isinstance(v, Count)}
+        return tuple(r for r in self.reals if r in counts) if self.by_rows else ()
+
+    @cached_property
+    def strides(self) -> dict[str, int]:
+        """How far a step of each finite variable moves the flat index of a configuration."""
+        ends = np.cumprod([1, *sizes(self.finite)[::-1]])[:-1][::-1]
+        return {v.name: int(s) for v, s in zip(self.finite, ends, strict=True)}
+
+    @cached_property
+    def n_cells(self) -> int:
+        return checked_cells(self.finite, f"the table of {self.name!r}")
+
+
+def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:
+    """The nodes of a graph with their families: those named, or the ones of their types."""
+    result = {}
+    for name, child in variables.items():
+        parents = tuple(variables[p] for p in dag.parents(name))
+        family = families.get(name) or family_of(child, parents)
+        finite: tuple[Finite, ...] = ()
+        reals: tuple[str, ...] = ()
+        if not getattr(family, "iterative", False):
+            request = family.needs(child, parents)
+            finite, reals = tuple(v for n in request.finite if isinstance(v := variables[n], Finite)), request.real
+        result[name] = NodeFamily(child, parents, family, finite, reals)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A node within a component: its missing states are the axes `axes` of the component's, the rest of it is observed."""
+
+    node: NodeFamily
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    offsets: Index
+    observed: tuple[tuple[int, int], ...]
+    columns: tuple[int, ...]
+    sources: Mapping[str, tuple[str, int]]
+
+    def index(self, codes: npt.NDArray[Any]) -> Index:
+        """The configuration of each local state (first axis) and row (last axis); one column if all rows have the same."""
+        base = np.zeros((1, 1), np.int64)
+        for position, stride in self.observed:
+            base = base + stride * codes[position].astype(np.int64)
+        return np.asarray(self.offsets[:, None] + base)
+
+    def spread(self, term: Array) -> Array:
+        """Something of local states and rows, as an array over the component's states and rows."""
+        return term.reshape(*self.shape, term.shape[-1])
+
+    def gathered(self, weight: Array) -> Array:
+        """Weights of the component's states and rows, summed to those of local states and rows."""
+        others = tuple(a for a in range(len(self.shape)) if a not in self.axes)
+        return np.asarray(weight.sum(axis=others) if others else weight).reshape(len(self.offsets), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers.
+
+    `codes` and `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their
+    numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal.
+    """
+
+    states: tuple[Finite, ...]
+    unknown: tuple[str, ...]
+    codes: tuple[str, ...]
+    reals: tuple[str, ...]
+    tables: tuple[Member, ...]
+    lines: tuple[Member, ...]
+    joint: tuple[Member, ...]
+    others: tuple[Member, ...]
+    mergeable: bool
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return sizes(self.states)
+
+    @cached_property
+    def n_states(self) -> int:
+        return n_configurations(self.states)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether no node is left that touches it."""
+        return not (self.tables or self.lines or self.joint or self.others)
+
+    @property
+    def by_moments(self) -> bool:
+        """Whether moments of the observed numbers say all: there is nothing to enumerate."""
+        return not self.states and bool(self.unknown)
+
+    @cached_property
+    def pools(self) -> tuple[tuple[Member, ...], ...]:
+        """The `lines` whose moments are best taken together: those within the same configurations, if they share columns."""
+        groups: dict[tuple[str, ...], list[Member]] = {}
+        for local in self.lines:
+            groups.setdefault(tuple(v.name for v in local.node.finite), []).append(local)
+        result: list[tuple[Member, ...]] = []
+        for group in groups.values():
+            width = len({c for local in group for c in local.columns})
+            apart = sum(len(local.columns) ** 2 for local in group)
+            result += [tuple(group)] if width**2 <= 4 * apart else [(local,) for local in group]
+        return tuple(result)
+
+    @staticmethod
+    def of(missing: Missing, nodes: Iterable[NodeFamily]) -> Component:
+        """The component of these variables, given the nodes that touch it. A missing number that is nobody's parent and not
+        normal is summed out: whatever it was, its probabilities sum to one."""
+        touched = [n for n in nodes if not _barren(n, missing)]
+        members = {v.name: v for n in touched for v in n.members}
+        states = tuple(v for n, v in sorted(members.items()) if n in missing and isinstance(v, Finite))
+        if n_configurations(states) > MAX_STATES and all(n in missing for n in members):
+            touched, states = [], ()  # nothing near it is observed: it says nothing, and nothing is expected of it
+        elif n_configurations(states) > MAX_STATES:
+            names = listed([v.name for v in states])
+            raise TooLarge(
+                f"where {names} are missing together they have {n_configurations(states):,} joint states, more than the "
+                f"{MAX_STATES:,} that are enumerated; leave some of them out, or cut their states"
+            )
+        unknown = tuple(n for n, v in sorted(members.items()) if n in missing and not isinstance(v, Finite))
+        codes = tuple(n for n, v in sorted(members.items()) if n not in missing and isinstance(v, Finite))
+        reals = tuple(n for n, v in sorted(members.items()) if n not in missing and not isinstance(v, Finite))
+        local = [_local(n, states, unknown, codes, reals) for n in touched]
+        normal = [x for x in local if x.node.normal]
+        return Component(
+            states,
+            unknown,
+            codes,
+            reals,
+            tuple(x for x in local if x.node.by_table),
+            tuple(x for x in normal if not any(kind == "unknown" for kind, _ in x.sources.values())),
+            tuple(x for x in normal if any(kind == "unknown" for kind, _ in x.sources.values())),
+            tuple(x for x in local if x.node.by_rows),
+            all(isinstance(members[r], Count) for r in reals),
+        )
+
+
+def _barren(node: NodeFamily, missing: Missing) -> bool:
+    return node.by_rows and node.name in missing and not isinstance(node.child, Finite)
+
+
+def _local(
+    node: NodeFamily, states: Sequence[Finite], unknown: Sequence[str], codes: Sequence[str], reals: Sequence[str]
+) -> Member:
+    names = {v.name for v in node.members}
+    axes = tuple(i for i, v in enumerate(states) if v.name in names)
+    digits = digits_of([states[i].n_states for i in axes])
+    offsets = np.zeros(digits.shape[1], np.int64)
+    for i, digit in zip(axes, digits, strict=True):
+        offsets += node.strides.get(states[i].name, 0) * digit
+    places = {"state": [v.name for v in states], "unknown": unknown, "code": codes, "real": reals}
+    sources = {n: (kind, i) for kind, place in places.items() for i, n in enumerate(place) if n in names}
+    shape = tuple(v.n_states if i in axes else 1 for i, v in enumerate(states))
+    observed = tuple((codes.index(v.name), node.strides[v.name]) for v in node.finite if v.name in codes)
+    columns = tuple(reals.index(r) for r in node.reals if r in reals)
+    return Member(node, axes, shape, offsets, observed, columns, sources)
+
+
+def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
+    """The state of each variable (first axis) in each of their joint states.
+
+    >>> digits_of([2, 2])
+    array([[0, 0, 1, 1],
+           [0, 1, 0, 1]])
+    """
+    return np.indices(tuple(shape)).reshape(len(shape), math.prod(shape))
+
+
+class PatternFinder:
+    """Finds the components of rows; each is worked out once."""
+
+    def __init__(self, nodes: Mapping[str, NodeFamily], columns: Sequence[str]) -> None:
+        self.nodes, self.columns = nodes, tuple(columns)
+        self.hidden = frozenset(n for n in nodes if n not in self.columns)
+        self._keys: dict[bytes, tuple[Missing, ...]] = {}
+        self._components: dict[Key, Component] = {}
+
+    def missing(self, block: Block) -> npt.NDArray[np.bool_]:
+        """Which cells are missing: one row per column."""
+        return np.array([is_missing(block.columns[n]) for n in self.columns]).reshape(len(self.columns), -1)
+
+    def seen(self, node: NodeFamily, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp] | None:
+        """The rows that have every cell of a node's family; None if there are none."""
+        names = [v.name for v in node.members]
+        if any(n in self.hidden for n in names):
+            return None
+        some = np.flatnonzero(~missing[[self.columns.index(n) for n in names]].any(axis=0))
+        return some if len(some) else None
+
+    def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
+        """The components that occur, and the rows of each, increasing."""
+        packed = np.ascontiguousarray(np.packbits(missing, axis=0).T)
+        width = packed.shape[1]
+        patterns, inverse = np.unique(packed.view(f"V{width}")[:, 0], return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        ends = np.cumsum(np.bincount(inverse, minlength=len(patterns)))
+        rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
+        for pattern, some in zip(patterns, np.split(order, ends[:-1]), strict=True):
+            for key in self._of(pattern.tobytes(), missing[:, some[0]]):
+                rows.setdefault(key, []).append(some)
+        return {key: np.sort(np.concatenate(parts)) for key, parts in rows.items()}
+
+    def component(self, key: Key) -> Component:
+        if key not in self._components:
+            self._components[key] = self._component(key)
+        return self._components[key]
+
+    def _component(self, key: Key) -> Component:
+        if isinstance(key, str):
+            return Component.of(frozenset(), [self.nodes[key]])
+        return Component.of(key, [n for n in self.nodes.values() if any(v.name in key for v in n.members)])
+
+    def _of(self, pattern: bytes, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
+        if pattern not in self._keys:
+            names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
+            self._keys[pattern] = connected(names, self.nodes.values())
+        return self._keys[pattern]
+
+
+def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:
+    """The missing variables in sets that share families, directly or through one another."""
+    sets: dict[str, set[str]] = {n: {n} for n in missing}
+    for node in nodes:
+        together = [v.name for v in node.members if v.name in missing]
+        for name in together[1:]:
+            one, other = sets[together[0]], sets[name]
+            if one is not other:
+                one |= other
+                sets.update(dict.fromkeys(other, one))
+    return tuple(sorted({frozenset(s) for s in sets.values()}, key=sorted))
+
+
+def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
+    """Refuse missing numbers in families that are not normal: there is no closed form to sum them out."""
+    for node in nodes.values():
+        for v in node.members if node.by_rows else ():
+            if isinstance(v, Finite) or not missing.get(v.name):
+                continue
+            if v.name == node.name and not dag.children(v.name):
+                continue
+            raise FitError(
+                f"cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
+                f"{type(node.family).__name__}: such numbers cannot be summed out; fill them, or cut {v.name!r} into Bins(...)"
+            )
+
+
+def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The first row of each kind of equal rows, and the kind of each row.
+
+    >>> distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    group, size = np.zeros(n_rows, np.int64), 1
+    for column in columns:
+        if column.dtype.kind == "f":
+            column = np.unique(column, return_inverse=True)[1]
+        n = int(column.max(initial=0)) + 1
+        if size * n > 2**62:
+            group = np.unique(group, return_inverse=True)[1].astype(np.int64)
+            size = n_rows
+        group = group * n + column
+        size *= n
+    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+    return first, inverse
