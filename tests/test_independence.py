@@ -105,7 +105,8 @@ def test_the_tails_far_out() -> None:
     ("n_rows", "sizes"),
     [
         (100, [2, 3, 2, 4, 3]),  # bitmaps
-        (40_000, [2, 3, 2]),  # bitmaps of more than one block
+        (40_000, [2, 3, 2]),  # merged rows
+        (40_000, [9, 9, 9, 9]),  # more than one block of bitmaps
         (500, [5, 6, 7, 8, 3]),  # tables counted row by row
         (60, [9, 9, 40, 50, 60]),  # strata in a list
         (300, [200, 90, 3, 17]),  # no bitmaps at all for some
@@ -121,7 +122,7 @@ def test_every_way_of_counting_gives_the_same(n_rows: int, sizes: list[int], tes
     everything = [range(len(sizes))]
     for k in range(len(sizes) - 1):
         asked = Questions.of(pairs, everything, [(0, -1)] * len(pairs))
-        for owner, sets in asked.batches(k, np.zeros(len(pairs), bool), 7):
+        for owner, sets in asked.tests(k, np.zeros(len(pairs), bool), 7):
             mine = [tuple(s) for s in sets.tolist()]
             proper = np.array([not set(pairs[e]) & set(s) for e, s in zip(owner, mine, strict=True)])
             owner, sets = owner[proper], np.ascontiguousarray(sets[proper])
@@ -144,7 +145,7 @@ def test_sets_are_enumerated_once_each_and_in_order(seed: int, k: int, room: int
         seconds = [s for s in combinations(two, k) if not set(s) <= set(pools[x])]
         expected += [(e, s) for s in firsts + (seconds if k else [])]
     got = []
-    for owner, sets in Questions.of(pairs, pools).batches(k, np.zeros(len(pairs), bool), room):
+    for owner, sets in Questions.of(pairs, pools).tests(k, np.zeros(len(pairs), bool), room):
         got += [(int(e), tuple(s)) for e, s in zip(owner, sets.tolist(), strict=True)]
     assert got == expected
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+import pickle
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines import bitmaps as bitmaps_module
 from suffice.engines.bitmaps import Bitmaps
+from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit_block
+from suffice.engines.engine import Block
 from suffice.structure import finite_source
 from suffice.structure.families_source import FamiliesSource
 from suffice.structure.finite_source import FiniteSource
@@ -89,7 +92,7 @@ def test_large_tables_are_counted_by_rows_or_listed(score, monkeypatch):
     """Wide columns, tables past every limit, few words in a block: the same scores."""
     data = rows(5, 900, [2, 140, 3, 9, 30])
     plain = LocalScores(data, tuple(data.schema.values()), score).parent_sets(Rules.free(5, 3), prune=False)
-    for name, value in (("CORE", 3), ("FULL", 3), ("WORDS", 8)):
+    for name, value in (("CORE", 3), ("FULL", 3)):
         monkeypatch.setattr(bitmaps_module, name, value)
     monkeypatch.setattr(finite_source, "DENSE", 500)
     monkeypatch.setattr(finite_source, "TABLES", 1000)
@@ -101,13 +104,12 @@ def test_large_tables_are_counted_by_rows_or_listed(score, monkeypatch):
 
 
 def test_bitmaps_that_do_not_fit_are_made_again_in_each_scan():
-    data = rows(7, 5000, [2, 3, 4, 2, 3])
+    data = rows(7, 40_000, [2, 3, 4, 2, 3])
     variables = tuple(data.schema.values())
     held = Bitmaps(data, variables)
     passing = Bitmaps(data, variables, memory_limit=1.0)
-    passing.n_words = 8
-    assert held.held
-    assert not passing.held
+    assert held.bits.at_hand
+    assert not passing.bits.at_hand
     sets = np.array(list(combinations(range(5), 3)), np.int32)
     for how in ("full", "core", "scanned"):
         for mine, theirs in zip(getattr(held, how)(sets), getattr(passing, how)(sets), strict=True):
@@ -129,10 +131,66 @@ def test_tables_are_those_of_the_rows(seed, n_columns, n_rows):
         assert (tables[at[g] : at[g + 1]] == expected).all()
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 200))
+def test_steps_add_over_blocks_and_travel(seed, n_columns, n_rows):
+    """Blocks wherever they are, of any size: what pickled steps count of each adds up to the weighted tables."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, n_columns)
+    layout = BitLayout(tuple("abcde"[:n_columns]), tuple(sizes.tolist()), most=int(rng.integers(6, 10)))
+    codes = [rng.integers(r, size=n_rows).astype(np.uint8) for r in sizes]
+    weight = rng.integers(0, 70, n_rows) if seed % 2 else np.ones(n_rows, int)
+    sets = np.array(list(permutations(range(n_columns), 2)), np.int32)
+    groups = Groups.of(sets, sizes[sets].prod(1))
+    steps = [ScanTables(layout, groups)] + [CountTables(layout, groups)] * bool(layout.narrow.all())
+    cuts = np.unique([0, n_rows, *rng.integers(0, n_rows + 1, 3)])
+    blocks = [
+        bit_block(
+            Block({n: c[a:b] for n, c in zip(layout.names, codes, strict=True)}, 1.0 * weight[a:b] if seed % 2 else None), layout
+        )
+        for a, b in pairwise(cuts)
+    ]
+    for step in steps:
+        total = sum(pickle.loads(pickle.dumps(step)).of(pickle.loads(pickle.dumps(block))) for block in blocks)
+        parts = step.zeros()
+        for block in blocks:
+            for part in step.parts(3):
+                part.add(block, parts)
+        assert (parts == total).all()
+        for g, (x, y) in enumerate(sets):
+            expected = np.zeros((sizes[x], sizes[y]))
+            np.add.at(expected, (codes[x], codes[y]), weight)
+            assert (total[groups.offsets[g] : groups.offsets[g + 1]] == expected.ravel()).all()
+
+
+def weighed(seed: int, n: int, sizes: list[int], weights: np.ndarray) -> sf.Data:
+    sample = rows(seed, n, sizes)
+    states = {name: np.array(v.states)[sample.sample(n).columns[name]].tolist() for name, v in sample.schema.items()}
+    return sf.scan(states, variables=dict(sample.schema), weights=weights)
+
+
+@pytest.mark.parametrize("score", FINITE[::2], ids=repr)
+@pytest.mark.parametrize("unit", [1, 0.37, 2**29])
+def test_scores_of_weighted_rows(score, unit):
+    """Whole weights, parts of rows, and more rows than 32 bits count."""
+    data = weighed(0, 300, [2, 3, 1, 4, 2], unit * np.random.default_rng(0).integers(0, 50, 300))
+    scores = LocalScores(data, tuple(data.schema.values()), score)
+    slow = FamiliesSource(data, scores.variables, score, None)
+    assert isinstance(scores.source, FiniteSource) == (unit != 0.37)
+    np.testing.assert_allclose(scores.parent_sets(Rules.free(5, 3), prune=False).score,
+                               slow.parent_sets(Rules.free(5, 3), prune=False).score, rtol=1e-10)  # fmt: skip
+    for child, parents in ((0, ()), (1, (0, 3)), (3, (0, 1, 2, 4))):
+        others = [i for i in range(5) if i != child]
+        np.testing.assert_allclose(
+            scores.source.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10
+        )
+
+
 def test_scores_do_not_depend_on_the_order_of_rows_states_or_threads():
     rng = np.random.default_rng(0)
     data = rows(11, 3000, [3, 4, 2, 5, 3])
-    frame = {n: np.array(v.states)[data.column(n)] for n, v in data.schema.items()}
+    cells = data.sample(3000).columns
+    frame = {n: np.array(v.states)[cells[n]] for n, v in data.schema.items()}
     first = LocalScores(data, tuple(data.schema.values()), sf.BIC(), threads=1).parent_sets(Rules.free(5))
     for threads in (1, 2, 3):
         order = rng.permutation(3000)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.engines import bitmaps
 from tests.oracles import random_net
 
 METHODS: dict[str, Any] = {
@@ -68,6 +69,50 @@ def test_the_order_of_columns_rows_and_states_does_not_matter(method):
     first = sf.search(sf.scan(rows), method=method)
     for k in range(N_PERMUTATIONS):
         same(sf.search(permuted(rows, np.random.default_rng(k)), method=method, threads=1 + k % 3), first)
+
+
+def written_out(rows: dict[str, np.ndarray], weights: np.ndarray) -> sf.Data:
+    """The rows that weights count, one by one, of the same states."""
+    variables = {n: sf.Finite(n, sorted(set(c.tolist()))) for n, c in rows.items()}
+    return sf.scan({n: np.repeat(c, weights) for n, c in rows.items()}, variables=variables)
+
+
+SCORES = [sf.BIC(), sf.Evidence(sf.BDeu(2)), sf.Evidence(sf.BDs(1))]
+WEIGHED = [(n, s) for n in METHODS for s in SCORES if n != "ges" or s != SCORES[2]]  # of BDs members of a class score differently
+
+
+@pytest.mark.parametrize(("name", "score"), WEIGHED)
+def test_weights_are_numbers_of_rows(name, score):
+    method = METHODS[name]
+    rows = finite(3, n=90)
+    weights = np.random.default_rng(0).integers(0, 40, 90)
+    one = sf.search(written_out(rows, weights), score, method)
+    other = sf.search(sf.scan(rows, weights=weights), score, method)
+    assert (one.dag, one.cpdag, one.score) == (other.dag, other.cpdag, other.score)  # to the last bit
+    if isinstance(method, sf.PC):
+        assert one.details == other.details
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_many_equal_rows_are_merged_to_the_same_end(method, monkeypatch):
+    rows = {n: c for n, c in finite(3, n=20_000).items() if n in ("n0", "n1", "n2", "n3")}
+    one = sf.search(rows, method=method)
+    assert isinstance(method, sf.PC) or one.problem.scores.source.bitmaps.n_rows < 1000
+    monkeypatch.setattr(bitmaps, "MANY", 10**9)
+    other = sf.search(rows, method=method)
+    assert isinstance(method, sf.PC) or other.problem.scores.source.bitmaps.n_rows == 20_000
+    assert (one.dag, one.cpdag, one.score) == (other.dag, other.cpdag, other.score)
+    if isinstance(method, sf.PC):
+        assert one.details == other.details
+
+
+def test_orders_are_sampled_alike_from_weighted_rows():
+    rows = finite(5, n=60)
+    weights = np.random.default_rng(1).integers(1, 20, 60)
+    one = sf.order_mcmc(written_out(rows, weights), samples=50)
+    other = sf.order_mcmc(sf.scan(rows, weights=weights), samples=50)
+    assert (one.matrix == other.matrix).all()
+    assert (one.log_scores == other.log_scores).all()
 
 
 @pytest.mark.parametrize("name", [n for n in METHODS if n != "tan"])

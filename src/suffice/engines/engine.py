@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.variables import Variable
+
+if TYPE_CHECKING:
+    from suffice.engines.bits import BitLayout, Bits
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -257,6 +260,12 @@ class Engine(Protocol):
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         """The same rows, or what a view makes of them, encoded once and kept near, for whoever passes over them often."""
+
+    def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
+        """Finite columns as bits, kept where the rows are, for who counts many small tables: see `suffice.engines.bits`.
+
+        Rows are complete, and weights whole numbers.
+        """
 
     def place(self, number: int, row: int) -> str:
         """Where a row of a block stands, for a person."""

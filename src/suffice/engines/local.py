@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from suffice.engines.bits import BitLayout, Bits
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array
 from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing
+from suffice.engines.local_bits import LocalBits
 from suffice.engines.memory import Held
 from suffice.engines.options import Options
 from suffice.engines.parallel import in_order, n_threads
@@ -166,6 +168,11 @@ class Local:
         self.store.require(names)
         blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
         return held({n: self.store.read[n].variable for n in names}, blocks, self.store.options.memory_limit)
+
+    def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
+        self.store.require(layout.names)
+        how: Any = {"weighted": self.weighted, "threads": threads, "memory_limit": memory_limit}
+        return LocalBits(self._block, self.store.n_rows or 0, layout, **how)
 
     def place(self, number: int, row: int) -> str:
         return self.store.source.place(number * ROWS + row)

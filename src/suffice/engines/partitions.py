@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.bins import cut_points
+from suffice.engines.bits import BitLayout, Bits, PassedBits
 from suffice.engines.encode import Wrong
 from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, added
 from suffice.engines.found import Found, found_by
@@ -327,6 +328,9 @@ class Partitions:
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)
+
+    def bits(self, layout: BitLayout, **how: Any) -> Bits:
+        return PassedBits(self, layout)
 
     def place(self, number: int, row: int) -> str:
         return place(number, row)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.bits import BitLayout, Bits, PassedBits
 from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
@@ -240,6 +241,10 @@ class Viewed:
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self.engine.hold(names, self.view if view is None else _Both(self.view, view))
+
+    def bits(self, layout: BitLayout, **how: Any) -> Bits:
+        held = self.hold(layout.names)
+        return PassedBits(held, layout) if isinstance(held, Viewed) else held.bits(layout, **how)
 
     def place(self, number: int, row: int) -> str:
         return f"row {row + 1} of those picked from block {number + 1}"

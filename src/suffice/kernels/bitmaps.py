@@ -1,12 +1,14 @@
 """Counting by bitmaps: one bit a row and state; a cell of a table is the number of bits that its states have in common.
 
-`bits[b, first[v] + s]` holds the rows of block b in which variable v has state s, 64 to a word. A *group* is a prefix of
-variables with several extensions d; the table of each is over (prefix, d), d fastest. The bitmaps of a prefix's cells are built
-once for all its extensions, and again only from the first variable on in which the next prefix differs.
+`bits[b, first[v] + s]` holds the rows of block b in which variable v has state s, 64 to a word; each counts `times[b]`. A *group*
+is a prefix of variables with several extensions d; the table of each is over (prefix, d), d fastest. The bitmaps of a prefix's
+cells are built once for all its extensions, and again only from the first variable on in which the next prefix differs.
 
 A *core* table leaves the last state of every variable out: ∏(r − 1) cells instead of ∏ r. The other cells follow by
 subtraction from the tables of one variable less (`expand`). A *full* table needs no others; it leaves out only the last state
 of its extension.
+
+Counts are of 32 bits, as declared here; from 2³¹ rows on callers come with 64, and the kernels are compiled for them then.
 """
 
 from __future__ import annotations
@@ -34,18 +36,17 @@ def popcount(context: Any, word: Any) -> Any:
     return nb.uint64(nb.uint64), generate
 
 
-@kernel(nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.uint64[:, ::1]))
-def set_bits(codes: Any, first: int, bits: Any) -> None:
-    """Set the bits of one column of a block."""
-    n_words = bits.shape[1]
-    for w in range(n_words):
-        start = 64 * w
+@kernel(nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.int64, nb.uint64[:, ::1]))
+def set_bits(codes: Any, first: int, word: int, bits: Any) -> None:
+    """Set the bits of one column of a block, from a word on."""
+    for start in range(0, len(codes), 64):
+        w = word + start // 64
         for k in range(min(64, len(codes) - start)):
             bits[first + codes[start + k], w] |= np.uint64(1) << np.uint64(k)
 
 
-@kernel(nb.void(_bits, nb.int32[::1]))
-def count_states(bits: Any, out: Any) -> None:
+@kernel(nb.void(_bits, _ints, nb.int32[::1]))
+def count_states(bits: Any, times: Any, out: Any) -> None:
     """Add the rows of all blocks to the number of rows of each state."""
     n_blocks, n_states, n_words = bits.shape
     for b in range(n_blocks):
@@ -54,12 +55,22 @@ def count_states(bits: Any, out: Any) -> None:
             n = np.int64(0)
             for w in range(n_words):
                 n += np.int64(popcount(row[w]))
-            out[s] += np.int32(n)
+            out[s] += n * times[b]
 
 
-@kernel(nb.void(_bits, _ints, _ints, *_groups, nb.int64, nb.int64, nb.int32[::1]))
+@kernel(nb.void(_bits, _ints, _ints, _ints, *_groups, nb.int64, nb.int64, nb.int32[::1]))
 def count_groups(
-    bits: Any, first: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, offsets: Any, full: int, room: int, out: Any
+    bits: Any,
+    times: Any,
+    first: Any,
+    sizes: Any,
+    prefix: Any,
+    ext_first: Any,
+    ext: Any,
+    offsets: Any,
+    full: int,
+    room: int,
+    out: Any,
 ) -> None:
     """Add the rows of all blocks to the tables of the groups: core tables, or full ones if `full` is 1.
 
@@ -72,7 +83,7 @@ def count_groups(
     base = np.zeros(depth + 1, np.int64)
     n_cells = np.zeros(depth + 1, np.int64)
     for b in range(n_blocks):
-        block = bits[b]
+        block, each = bits[b], times[b]
         for g in range(n_groups):
             same = 0
             if g > 0:
@@ -117,15 +128,18 @@ def count_groups(
                         n = np.int64(0)
                         for w in range(n_words):
                             n += np.int64(popcount(one[w] & row[w]))
-                        out[at + s] += np.int32(n)
+                        out[at + s] += n * each
                         rest -= n
                     if full:
-                        out[at + r] += np.int32(rest)
+                        out[at + r] += rest * each
 
 
-@kernel(nb.void(nb.uint16[:, ::1], _ints, *_groups, nb.int32[::1]))
-def scan_groups(codes: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, offsets: Any, out: Any) -> None:
-    """Add a block of rows to the full tables of the groups, row by row: for tables with many cells."""
+@kernel(nb.void(nb.uint16[:, ::1], _ints, _ints, *_groups, nb.int32[::1]))
+def scan_groups(codes: Any, weight: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, offsets: Any, out: Any) -> None:
+    """Add a block of rows to the full tables of the groups, row by row: for tables with many cells.
+
+    `weight` is what each row counts, or empty where each counts once.
+    """
     n_rows = codes.shape[1]
     n_groups, depth = prefix.shape
     index = np.empty(n_rows, np.int64)
@@ -138,8 +152,12 @@ def scan_groups(codes: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, o
                 index[i] = index[i] * r + np.int64(column[i])
         for x in range(ext_first[g], ext_first[g + 1]):
             column, r, at = codes[ext[x]], sizes[ext[x]], offsets[x]
-            for i in range(n_rows):
-                out[at + index[i] * r + np.int64(column[i])] += np.int32(1)
+            if len(weight) > 0:
+                for i in range(n_rows):
+                    out[at + index[i] * r + np.int64(column[i])] += weight[i]
+            else:
+                for i in range(n_rows):
+                    out[at + index[i] * r + np.int64(column[i])] += 1
 
 
 @kernel(nb.void(nb.int32[:, ::1], _ints, nb.int32[::1], _ints, nb.int64[:, ::1], nb.int32[::1], _ints, nb.int32[::1], _ints))

@@ -1,7 +1,8 @@
 """Tests of independence of many pairs of columns, each given many sets of others, enumerated here.
 
-`codes` holds a finite column in each row (one byte a cell), `sizes` its number of states; `correlation` stands for numbers.
-bits[b, at[v] + s] are the rows of block b in which column v has state s, 64 to a word; at[v] is -1 where there are none.
+`codes` holds a finite column in each row, `sizes` its number of states, and `weight` what each row counts, or nothing where each
+counts once; `correlation` stands for numbers. bits[b, at[v] + s] are the rows of block b in which column v has state s, 64 to a
+word, each of which counts times[b]; at[v] is -1 where there are none.
 Statistics are compared by the logarithm of their p-value: a strong dependence underflows otherwise.
 """
 
@@ -31,7 +32,7 @@ LARGE_A = 1e7
 COLLINEAR = 1e-11
 """A column with a smaller share of variance of its own is a combination of those given."""
 
-_bytes, _ints, _floats, _members = nb.uint8[:, ::1], nb.int64[::1], nb.float64[::1], nb.int32[::1]
+_codes, _ints, _floats, _members = nb.uint16[:, ::1], nb.int64[::1], nb.float64[::1], nb.int32[::1]
 _blocks = nb.uint64[:, :, ::1]
 _result = nb.types.UniTuple(nb.float64, 2)
 
@@ -114,9 +115,16 @@ def label(keys: Any, labels: Any) -> int:
     return n
 
 
+@kernel(nb.float64(nb.int64, _floats))
+def n_log_n(n: int, logs: Any) -> float:
+    """n · log n, which logs[n] is as far as it goes."""
+    value: float = logs[n] if n < len(logs) else n * math.log(n)
+    return value
+
+
 @kernel(_result(nb.int32[::1], nb.int64, nb.int64, nb.int64, nb.boolean, _floats, nb.int64[:, ::1]))
 def summed(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins: Any) -> tuple[float, float]:
-    """G² or X² of q tables of r by c cells, and the degrees of freedom of what is not empty in each; logs[n] is n · log n.
+    """G² or X² of q tables of r by c cells, and the degrees of freedom of what is not empty in each.
 
     G²   2 Σ n log(n n_z / (n_xz n_yz))
     X²   Σ n² n_z / (n_xz n_yz) - n_z, over the cells that are not empty
@@ -142,10 +150,10 @@ def summed(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins
         part = 0.0
         for j in range(c):
             n_columns += columns[j] > 0
-            part -= logs[columns[j]]
+            part -= n_log_n(columns[j], logs)
         for i in range(r):
             n_rows += rows[i] > 0
-            part -= logs[rows[i]]
+            part -= n_log_n(rows[i], logs)
         df += (n_rows - 1) * (n_columns - 1)
         if pearson:
             part = -1.0
@@ -153,12 +161,12 @@ def summed(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins
             for j in range(c):
                 cell = table[base + i * c + j]
                 if cell > 0:
-                    part += float(cell) * cell / (float(rows[i]) * columns[j]) if pearson else logs[cell]
-        statistic += total * part if pearson else 2.0 * (part + logs[total])
+                    part += float(cell) * cell / (float(rows[i]) * columns[j]) if pearson else n_log_n(cell, logs)
+        statistic += total * part if pearson else 2.0 * (part + n_log_n(total, logs))
     return max(statistic, 0.0), df
 
 
-@kernel(nb.int64(_bytes, _ints, _members, nb.int64, nb.uint32[::1]))
+@kernel(nb.int64(_codes, _ints, _members, nb.int64, nb.uint32[::1]))
 def strata(codes: Any, sizes: Any, given: Any, k: int, labels: Any) -> int:
     """Number the configurations of the first k of `given` that occur; gives how many there are."""
     keys, configurations, n = np.zeros(len(labels), np.uint64), 1.0, 1
@@ -176,8 +184,8 @@ def strata(codes: Any, sizes: Any, given: Any, k: int, labels: Any) -> int:
     return n
 
 
-@kernel(nb.void(_bytes, _ints, _members, nb.int64, nb.int64, nb.uint16[::1], nb.int64, nb.int32[::1]))
-def tabulate(codes: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, size: int, table: Any) -> None:
+@kernel(nb.void(_codes, _ints, _ints, _members, nb.int64, nb.int64, nb.uint16[::1], nb.int64, nb.int32[::1]))
+def tabulate(codes: Any, weight: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, size: int, table: Any) -> None:
     """Count the table of the first k of `given` and a pair; pair[i] < block is row i's cell in the table of the pair alone."""
     index = np.empty(ROWS, np.uint32)
     table[:size] = 0
@@ -188,17 +196,35 @@ def tabulate(codes: Any, sizes: Any, given: Any, k: int, block: int, pair: Any, 
             column, states = codes[given[j], start : start + m], np.uint32(sizes[given[j]])
             for i in range(m):
                 index[i] = index[i] * states + np.uint32(column[i])
-        for i in range(m):
-            table[index[i] * np.uint32(block) + np.uint32(pair[start + i])] += 1
+        if len(weight) > 0:
+            for i in range(m):
+                table[index[i] * np.uint32(block) + np.uint32(pair[start + i])] += weight[start + i]
+        else:
+            for i in range(m):
+                table[index[i] * np.uint32(block) + np.uint32(pair[start + i])] += 1
 
 
 @kernel(
-    nb.void(_blocks, _ints, _ints, nb.int64, _members, nb.int64, nb.int64, _blocks, nb.int32[::1], nb.uint64[:, ::1], _ints),
+    nb.void(
+        *(_blocks, _ints, _ints, _ints, _members, nb.int64, nb.int64),
+        *(_blocks, _ints, nb.int32[::1], nb.uint64[:, ::1], _ints),
+    ),
 )
 def tabulate_bits(
-    bits: Any, at: Any, sizes: Any, n_rows: int, given: Any, k: int, block: int, pair: Any, table: Any, cell: Any, total: Any
+    bits: Any,
+    times: Any,
+    at: Any,
+    sizes: Any,
+    given: Any,
+    k: int,
+    block: int,
+    pair: Any,
+    n_rows: Any,
+    table: Any,
+    cell: Any,
+    total: Any,
 ) -> None:
-    """The same by bitmaps; pair[b, j] are the rows of block b in cell j of the pair's table.
+    """The same by bitmaps; pair[b, j] are the rows of block b, n_rows[b] in all, in cell j of the pair's table.
 
     The configurations of the first j of `given` are rows of `cell`, those of the first j + 1 come after them.
     """
@@ -206,7 +232,7 @@ def tabulate_bits(
     for b in range(len(bits)):
         start, n = 0, 1
         cell[0] = ~np.uint64(0)
-        total[0] = min(n_rows - 64 * n_words * b, 64 * n_words)
+        total[0] = n_rows[b]
         for j in range(k):
             states, base = sizes[given[j]], at[given[j]]
             for c in range(n):
@@ -230,12 +256,12 @@ def tabulate_bits(
                     for w in range(n_words):
                         count += np.int64(popcount(one[w] & two[w]))
                 left -= count
-                out[j] = count if b == 0 else out[j] + count
+                out[j] = count * times[b] if b == 0 else out[j] + count * times[b]
 
 
-@kernel(nb.void(nb.uint32[::1], nb.int64, nb.uint16[::1], nb.int32[::1], nb.uint16[::1]))
-def by_stratum(labels: Any, n: int, pair: Any, ends: Any, cells: Any) -> None:
-    """Bring the cells of `pair` into the order of their strata; stratum s ends at ends[s]."""
+@kernel(nb.void(nb.uint32[::1], nb.int64, nb.uint16[::1], _ints, nb.int32[::1], nb.uint16[::1], _ints))
+def by_stratum(labels: Any, n: int, pair: Any, weight: Any, ends: Any, cells: Any, counts: Any) -> None:
+    """Bring the cells of `pair`, and what each counts, into the order of their strata; stratum s ends at ends[s]."""
     ends[:n] = 0
     for i in range(len(labels)):
         ends[labels[i]] += 1
@@ -246,6 +272,7 @@ def by_stratum(labels: Any, n: int, pair: Any, ends: Any, cells: Any) -> None:
         total += count
     for i in range(len(labels)):
         cells[ends[labels[i]]] = pair[i]
+        counts[ends[labels[i]]] = weight[i] if len(weight) > 0 else 1
         ends[labels[i]] += 1
 
 
@@ -353,13 +380,15 @@ def subsets(
 
 @kernel(
     nb.void(
-        *(_bytes, _blocks, _ints, _ints, _floats, nb.int32[:, ::1], _members, nb.int32[:, ::1]),
+        *(_codes, _ints, _blocks, _ints, _ints, _ints, _floats, nb.int32[:, ::1], _members, nb.int32[:, ::1]),
         *(nb.int64, nb.boolean, nb.boolean, nb.float64, _floats),
     )
 )
 def table_tests(
     codes: Any,
+    weight: Any,
     bits: Any,
+    times: Any,
     at: Any,
     sizes: Any,
     logs: Any,
@@ -377,10 +406,11 @@ def table_tests(
     Where `table` has no room for all configurations of a set, those that occur are numbered, and tabulated one after the other.
     """
     n_rows, widest = codes.shape[1], sizes.max()
-    table = np.empty(max(2**12, widest * widest, min(8 * n_rows, 2**22)), np.int32)
+    whole = weight.sum() if len(weight) > 0 else n_rows
+    table = np.empty(max(2**12, widest * widest, min(8 * whole, 2**22)), np.int32)
     pair, margins = np.empty(n_rows, np.uint16), np.empty((2, widest), np.int64)
-    labels, ends, cells = np.empty(0, np.uint32), np.empty(0, np.int32), np.empty(0, np.uint16)
-    pair_bits = np.empty((len(bits), PAIR, bits.shape[2]), np.uint64)
+    labels, ends, cells, counts = np.empty(0, np.uint32), np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.int64)
+    pair_bits, in_block = np.empty((len(bits), PAIR, bits.shape[2]), np.uint64), np.empty(len(bits), np.int64)
     cell, total = np.empty((2 * BITS, bits.shape[2]), np.uint64), np.empty(2 * BITS, np.int64)
     coded = paired = -1
     for i in range(len(owner)):
@@ -398,10 +428,13 @@ def table_tests(
         if mapped and paired != e:
             paired = e
             for b in range(len(bits)):
+                n = np.int64(0)
                 for j in range(block):
                     one, two, both = bits[b, at[x] + j // sizes[y]], bits[b, at[y] + j % sizes[y]], pair_bits[b, j]
                     for w in range(len(both)):
                         both[w] = one[w] & two[w]
+                        n += np.int64(popcount(both[w]))
+                in_block[b] = n
         if not mapped and coded != e:
             coded, states, left, right = e, np.uint16(sizes[y]), codes[x], codes[y]
             for row in range(n_rows):
@@ -409,13 +442,14 @@ def table_tests(
         at_once, n_parts, listed = int(min(configurations, 2.0**32)), 1, configurations * block > len(table)
         if listed:
             if len(labels) == 0:
-                labels, ends, cells = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int32), np.empty(n_rows, np.uint16)
+                labels, ends = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int32)
+                cells, counts = np.empty(n_rows, np.uint16), np.empty(n_rows, np.int64)
             at_once, n_parts = 1, strata(codes, sizes, sets[i], k, labels)
-            by_stratum(labels, n_parts, pair, ends, cells)
+            by_stratum(labels, n_parts, pair, weight, ends, cells, counts)
         elif mapped:
-            tabulate_bits(bits, at, sizes, n_rows, sets[i], k, block, pair_bits, table, cell, total)
+            tabulate_bits(bits, times, at, sizes, sets[i], k, block, pair_bits, in_block, table, cell, total)
         else:
-            tabulate(codes, sizes, sets[i], k, block, pair, at_once * block, table)
+            tabulate(codes, weight, sizes, sets[i], k, block, pair, at_once * block, table)
         statistic, df, start = 0.0, 0.0, 0
         for part in range(n_parts):
             if listed:
@@ -424,13 +458,13 @@ def table_tests(
                     continue
                 table[:block] = 0
                 for row in range(low, start):
-                    table[cells[row]] += 1
+                    table[cells[row]] += counts[row]
             more, more_df = summed(table, at_once, sizes[x], sizes[y], pearson, logs, margins)
             statistic += more
             df += more_df
         if not adjusted:
             df = configurations * (sizes[x] - 1) * (sizes[y] - 1)
-        if statistic < 1e-14 * logs[n_rows]:  # what rounding leaves of the sums
+        if statistic < 1e-14 * n_log_n(whole, logs):  # what rounding leaves of the sums
             statistic = 0.0
         log_p[i] = log_chi_square_tail(statistic, df)
 

@@ -19,7 +19,7 @@ from suffice.kernels import kernel
 from suffice.kernels.bitmaps import count_groups
 
 _ints = nb.int64[::1]
-_counts = nb.int32[::1]
+_counts = nb.int32[::1]  # or of 64 bits: see `suffice.kernels.bitmaps`
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
@@ -120,12 +120,13 @@ def family_terms(
 
 @kernel(
     nb.void(
-        *(nb.uint64[:, :, ::1], _ints, _ints, nb.int32[:, ::1], nb.int32[::1]),
+        *(nb.uint64[:, :, ::1], _ints, _ints, _ints, nb.int32[:, ::1], nb.int32[::1]),
         *(nb.int64, nb.float64, nb.float64, _ints, nb.float64, nb.float64[::1], nb.float64[::1]),
     )
 )
 def toggle_scores(
     bits: Any,
+    times: Any,
     first: Any,
     sizes: Any,
     prefix: Any,
@@ -156,7 +157,7 @@ def toggle_scores(
     tables = np.zeros(at[n], np.int32)
     ends = np.zeros(2, np.int64)
     ends[1] = n
-    count_groups(bits, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
+    count_groups(bits, times, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
     outer, size = np.empty(n, np.int64), np.empty(n, np.int64)
     inner, values = np.empty(n, np.int64), np.empty(n, np.int64)
     for x in range(n):

@@ -92,7 +92,7 @@ def _replicates(rows: Data, asked: tuple[Any, ...], n: int, options: dict[str, A
     try:
         for k in range(n):
             watch.check(f"replicate {k + 1:,} of {n:,}")
-            sample = rows.resample([options["seed"], k])
+            sample = rows.resample([options["seed"], k]).hold()
             found = search(sample, *asked, time_limit=max(watch.left, 1e-3) if limited else None, **options)
             if not found.finished:
                 return

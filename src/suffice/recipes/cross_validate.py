@@ -82,6 +82,7 @@ def cross_validate(
             watch.check(f"fold {len(done) + 1} of {folds}")
             graph = dag
             if graph is None:
+                train = train.hold()  # a search passes over its rows more than once
                 found = search(
                     train,
                     score,

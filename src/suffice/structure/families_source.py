@@ -19,7 +19,7 @@ from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.incomplete.expectations import ExpectedStatistics, ExpectedTables
+    from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
 
@@ -123,6 +123,20 @@ class FamiliesSource:
             yield batch
 
 
+class Weighed:
+    """Rows whose weights are not whole numbers: their tables, gathered for many families at once."""
+
+    def __init__(self, data: Data) -> None:
+        self.data, self.weight, self.gather = data, data.weight, data.gather
+
+    def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The tables of sets of variables one after the other, and where each begins."""
+        requests = [Request(tuple(s)) for s in sets]
+        statistics = self.gather(requests, threads=threads)
+        tables = [statistics.counts(r.finite).values.ravel() for r in requests]
+        return np.concatenate([np.zeros(0), *tables]), np.cumsum([0, *map(len, tables)])
+
+
 class ExpectedSource(FamiliesSource):
     """Scores of expected tables: `data.tables` makes many of them at once, and one table serves all families on its variables.
 
@@ -130,7 +144,7 @@ class ExpectedSource(FamiliesSource):
     """
 
     def __init__(
-        self, data: ExpectedTables, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
+        self, data: Any, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
     ) -> None:
         super().__init__(data, variables, score, threads)
         self.tables = data.tables

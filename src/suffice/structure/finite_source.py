@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bitmaps import TABLES, Bitmaps
+from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
 from suffice.structure.families_source import FamiliesSource
 from suffice.structure.lattice import Ints, Level, Sets, lattice
@@ -36,6 +38,39 @@ SMALL = 2**12
 
 DENSE = 2**22
 """Cells up to which a table is counted densely."""
+
+
+class Form(NamedTuple):
+    """A score as the kernels know it: see `suffice.kernels.local_scores`."""
+
+    kind: int
+    alpha: float
+    price: float
+    known: Ints
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Toggles:
+    """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each other.
+
+    Counted and scored in one call: of few rows, calls are what costs.
+    """
+
+    layout: BitLayout
+    form: Form
+    prefix: Parents
+    new: npt.NDArray[np.int32]
+    less: bool
+    coded: ClassVar[bool] = False
+
+    def of(self, block: BitBlock) -> tuple[Array, Array]:
+        from suffice.kernels.local_scores import toggle_scores
+
+        added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
+        prefix = np.array([self.prefix], np.int32)
+        toggle_scores(block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, *self.form, added, taken)
+        return added, taken
 
 
 class FiniteSource:
@@ -63,6 +98,7 @@ class FiniteSource:
         self.scale = 2.0 ** np.floor(61 - np.log2(n * largest))
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.known = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
+        self.form = Form(self.kind, self.alpha, self.price, self.known, self.scale)
         self._given = data, score, threads
 
     watch: Callable[[], None] = staticmethod(lambda: None)
@@ -98,23 +134,18 @@ class FiniteSource:
         sizes, m = self.sizes, len(prefix) - 1
         r, q = int(sizes[prefix[-1]]), math.prod(int(sizes[p]) for p in prefix[:-1])
         if self.bitmaps.few(q * r, new):
-            from suffice.kernels.local_scores import toggle_scores
-
-            added, taken = np.empty(len(new)), np.empty(m if less else 0)
-            rest = (self.kind, self.alpha, self.price, self.known, self.scale)
-            toggle_scores(self.bitmaps.all, self.bitmaps.first, sizes, np.array([prefix], np.int32), new, *rest, added, taken)
-            return added, taken
+            return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
         tables, at = self.bitmaps.extended(prefix, new)
         added = self._of_tables(tables, at, np.full(len(new), q), r, sizes[new]) - self.price * (r - 1.0) * (q * sizes[new])
         # Without one of the parents: the same table, summed over it.
         whole = tables[: at[1]].reshape(*sizes[list(prefix)], -1).sum(-1)
-        smaller = [whole.sum(k, dtype=np.int32).ravel() for k in range(m if less else 0)] or [np.zeros(0, np.int32)]
+        smaller = [whole.sum(k, dtype=tables.dtype).ravel() for k in range(m if less else 0)] or [tables[:0]]
         fewer = np.array([q // int(sizes[p]) for p in prefix[:-1]] if less else [], np.int64)
         starts = np.cumsum([0, *map(len, smaller)])[: len(fewer) + 1]
         taken = self._of_tables(np.concatenate(smaller), starts, fewer, r, np.ones(len(fewer), np.int64))
         return added, taken - self.price * (r - 1.0) * fewer
 
-    def _of_tables(self, tables: npt.NDArray[np.int32], at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
+    def _of_tables(self, tables: Counts, at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
         """The likelihoods or evidences of a child from tables [outer, child, inner]."""
         from suffice.kernels.local_scores import family_terms
 
@@ -208,7 +239,7 @@ class FiniteSource:
             g = which[part]
             values[g] = self._counted(level.sets[g])
         which = np.flatnonzero(~by_rows)
-        kept: list[npt.NDArray[np.int32]] = []
+        kept: list[Counts] = []
         for part in self._parts(level.sets[which]):
             self.watch()
             g = which[part]
@@ -221,12 +252,12 @@ class FiniteSource:
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
         return values, np.concatenate(kept) if kept else np.zeros(0, np.int32), np.concatenate([[0], np.cumsum(cells)])
 
-    def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[npt.NDArray[np.int32], Ints]:
+    def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand
 
         core, core_at = self.bitmaps.core(sets)
         at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
-        full = np.empty(int(at[-1]), np.int32)
+        full = np.empty(int(at[-1]), core.dtype)
 
         def job(low: int, high: int) -> None:
             expand(sets[low:high], self.sizes, core, core_at[low:], sub[low:high], tables, offsets, full, at[low:])
@@ -234,7 +265,7 @@ class FiniteSource:
         self._split(job, len(sets), len(full))
         return full, at
 
-    def _terms(self, sets: Sets, tables: npt.NDArray[np.int32], at: Ints) -> Ints:
+    def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
         from suffice.kernels.local_scores import family_terms, set_terms
 
@@ -287,7 +318,7 @@ class FiniteSource:
         if self.kind > 1:
             families = [(int(c), tuple(int(p) for p in members if p != c)) for c in members]
             return np.round(self._slow().families(families) * self.scale).astype(np.int64)
-        counts = self.bitmaps.data.gather([Request(tuple(self.bitmaps.names[v] for v in members))])
+        counts = self._given[0].gather([Request(tuple(self.bitmaps.names[v] for v in members))])
         _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
         a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
         values, times = np.unique(cells, return_counts=True)
@@ -321,7 +352,7 @@ class FiniteSource:
     def _parts(self, sets: Sets) -> list[slice]:
         """Ranges of sets whose tables fit into memory together."""
         cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
-        most = TABLES if self.bitmaps.held else self.room
+        most = TABLES if self.bitmaps.bits.at_hand else self.room
         cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
         return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 

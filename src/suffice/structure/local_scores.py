@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.bitmaps import merged
 from suffice.engines.data import Data
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
-from suffice.structure.families_source import ExpectedSource, FamiliesSource
+from suffice.structure.families_source import ExpectedSource, FamiliesSource, Weighed
 from suffice.structure.finite_source import FiniteSource
 from suffice.structure.gaussian_source import GaussianSource
 from suffice.structure.parent_sets import ParentSets
@@ -155,13 +156,14 @@ def _source(
 ) -> Source:
     """The fastest source that can answer."""
     form = _form(score, data.weight)
-    narrow = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
-    if isinstance(data, Data) and narrow and form is not None:
-        rows = data.select([v.name for v in variables]).written_out() if data.weighted else data
-        if rows is not None and 0 < rows.n_rows < 2**31:
+    finite = [v for v in variables if isinstance(v, Finite) and v.n_states < 2**16]
+    if isinstance(data, Data) and len(finite) == len(variables) and form is not None:
+        rows = merged(data, finite)
+        if not rows.weighted or rows.whole_weights:
             return FiniteSource(rows, variables, score, form, threads, memory_limit)
+        return ExpectedSource(Weighed(rows), variables, score, form, threads)
     if hasattr(data, "tables") and form is not None:
-        return ExpectedSource(data, variables, score, form, threads)  # type: ignore[arg-type]
+        return ExpectedSource(data, variables, score, form, threads)
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):
         return GaussianSource(data, variables, score, threads)  # type: ignore[arg-type]
     return FamiliesSource(data, variables, score, threads)

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.bitmaps import merged
+from suffice.engines.bits import BitBlock, BitLayout, Bits
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.statistics import Request, Statistics
@@ -26,14 +28,14 @@ from suffice.variables import Finite
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
-IN_MEMORY = 2**30
+IN_MEMORY = 2**31
 """Bytes of codes that are held in memory, where no other limit is given."""
+
+KNOWN = 2**20
+"""Values of n log n that are looked up."""
 
 STATES = 16
 """States up to which a column has bitmaps: they take no more than twice the memory of its codes."""
-
-WORDS = 512
-"""Words of a bitmap in one block: the bitmaps of a table's cells then stay in the nearest caches."""
 
 CELLS = 2**24
 """Cells of tables that are asked for in one scan."""
@@ -93,7 +95,7 @@ class Questions:
         """Some of the pairs."""
         return Questions(self.pairs[start:stop], self.which[start:stop], self.always[start:stop], self.first, self.pool)
 
-    def batches(self, k: int, done: npt.NDArray[np.bool_], size: int) -> Iterator[tuple[Ints, Ints]]:
+    def tests(self, k: int, done: npt.NDArray[np.bool_], size: int) -> Iterator[tuple[Ints, Ints]]:
         """The pairs, and the set of k members, of each test, up to `size` at a time; what is done by then is left out."""
         from suffice.kernels.independence import subsets
 
@@ -127,7 +129,7 @@ def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress
         part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
         found: dict[int, tuple[Parents, float]] = {}
         top, n = np.full(stop - start, -np.inf), 0
-        for owner, sets in part.batches(k, done, judge.batch):
+        for owner, sets in part.tests(k, done, judge.batch):
             log_p = judge.log_p(part.pairs, owner, sets, enough)
             np.fmax.at(top, owner, log_p)
             n += len(log_p) - int(np.isnan(log_p).sum())
@@ -154,7 +156,7 @@ def census(judge: Judge, questions: Questions, most: int, alpha: float, n: int, 
         part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
         seen, tested = Counter[tuple[int, int]](), 0
         for k in range(most + 1):
-            for owner, sets in part.batches(k, done, judge.batch):
+            for owner, sets in part.tests(k, done, judge.batch):
                 log_p = judge.log_p(part.pairs, owner, sets, np.inf)
                 hits = log_p > np.log(alpha)
                 pairs = owner[hits].astype(np.int64)
@@ -179,42 +181,44 @@ def _tasks(task: Any, n: int, judge: Judge) -> Iterator[Any]:
     return ((lambda a=a: task(a, min(a + size, n))) for a in range(0, n, max(1, size)))
 
 
-class RowJudge:
-    """Counts the tables of each test from columns of codes, a byte a cell."""
+@dataclass(frozen=True, eq=False)
+class TableTests:
+    """log p of pairs[owner[i]] given sets[i], counted and tested in one call, which leaves a pair once a set separates it."""
 
-    batch = 2**12
+    layout: BitLayout
+    logs: Array
+    test: Any
+    pairs: Ints
+    owner: Ints
+    sets: Ints
+    enough: float
+    coded: ClassVar[bool] = True
 
-    def __init__(self, codes: npt.NDArray[np.uint8], sizes: Sequence[int], test: Any, threads: int | None) -> None:
-        self.codes, self.sizes, self.threads = codes, np.array(sizes, np.int64), threads
-        self.pearson, self.adjusted = bool(test.pearson), bool(test.adjusted)
-        n = np.arange(codes.shape[1] + 1, dtype=np.float64)
-        self.logs = n * np.log(np.maximum(n, 1.0))
-        self.bits, self.at = _bitmaps(codes, self.sizes)
-
-    def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
+    def of(self, block: BitBlock) -> Array:
         from suffice.kernels.independence import table_tests
 
-        result = np.empty(len(owner))
-        arrays = self.codes, self.bits, self.at, self.sizes, self.logs, pairs, owner, sets
-        table_tests(*arrays, sets.shape[1], self.pearson, self.adjusted, float(enough), result)
+        result = np.empty(len(self.owner))
+        at = np.where(self.layout.narrow, self.layout.first[:-1], -1)
+        rows = block.codes, block.weight, block.bits, block.times, at, self.layout.sizes, self.logs
+        asked = self.pairs, self.owner, self.sets, self.sets.shape[1]
+        table_tests(*rows, *asked, bool(self.test.pearson), bool(self.test.adjusted), self.enough, result)
         return result
 
 
-def _bitmaps(codes: npt.NDArray[np.uint8], sizes: Ints) -> tuple[npt.NDArray[np.uint64], Ints]:
-    """The bitmaps of the columns with few states, in blocks of rows, and the place of each column's first."""
-    from suffice.kernels.bitmaps import set_bits
+class RowJudge:
+    """Counts the tables of each test where all rows are in one place."""
 
-    few = sizes <= STATES
-    at = np.where(few, np.cumsum(sizes * few) - sizes * few, -1)
-    n_words = min(WORDS, -(-codes.shape[1] // 256) * 4)
-    rows = 64 * n_words
-    bits = np.zeros((-(-codes.shape[1] // rows), int((sizes * few).sum()), n_words), np.uint64)
-    codes = codes.view()
-    codes.flags.writeable = False
-    for b, block in enumerate(bits):
-        for v in np.flatnonzero(few):
-            set_bits(codes[v, b * rows : (b + 1) * rows], int(at[v]), block)
-    return bits, at
+    batch = 2**12
+
+    def __init__(self, bits: Bits, layout: BitLayout, test: Any, weight: float, threads: int | None) -> None:
+        self.bits, self.layout, self.test, self.threads = bits, layout, test, threads
+        n = np.arange(min(int(weight) + 1, KNOWN), dtype=np.float64)
+        self.logs = n * np.log(np.maximum(n, 1.0))
+        none = np.zeros((0, 2), np.int32)
+        self.log_p(none, none[:, 0].copy(), none, 0.0)  # the rows are made ready before several threads ask
+
+    def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
+        return self.bits.at_once(TableTests(self.layout, self.logs, self.test, pairs, owner, sets, float(enough)))
 
 
 class CorrelationJudge:
@@ -234,7 +238,7 @@ class CorrelationJudge:
 
 
 class GatheringJudge:
-    """Gathers the table of each test: for weighted rows, rows that memory does not hold, and statistics without rows.
+    """Gathers the table of each test: for rows that are elsewhere, or weigh parts of a row, and for statistics without rows.
 
     All tests of a batch are made, as one scan answers them all.
     """
@@ -285,12 +289,15 @@ def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
         statistics = data if isinstance(data, Statistics) else data.gather([Request((), names)], threads=problem.threads)
         moments = statistics.moments((), names)
         return CorrelationJudge(correlations(moments), moments.total, problem.threads)
-    sizes = [v.n_states for v in problem.variables if isinstance(v, Finite)]
-    if not isinstance(data, Data) or data.weighted or max(sizes) > 255:
+    if not isinstance(data, Data):
         return GatheringJudge(problem, test)
-    if data.n_rows * len(names) > (problem.memory_limit or IN_MEMORY):
-        return GatheringJudge(problem, test)
-    codes = np.empty((len(names), data.n_rows), np.uint8)
-    for i, name in enumerate(names):
-        codes[i] = data.column(name)
-    return RowJudge(codes, sizes, test, problem.threads)
+    finite = [v for v in problem.variables if isinstance(v, Finite)]
+    rows = merged(data, finite)
+    sizes = tuple(v.n_states for v in finite)
+    small = max(sizes) <= 255 and rows.weight < 2**31 and 2 * rows.n_rows * len(names) <= (problem.memory_limit or IN_MEMORY)
+    if small and (not rows.weighted or rows.whole_weights):
+        layout = BitLayout(names, sizes, STATES)
+        bits = rows.engine.bits(layout, threads=problem.threads, memory_limit=problem.memory_limit)
+        if bits.at_hand:
+            return RowJudge(bits, layout, test, rows.weight, problem.threads)
+    return GatheringJudge(problem, test)
