@@ -60,7 +60,7 @@ def test_rows_of_a_sample_keep_order_states_and_missing_cells() -> None:
     assert dict(few.missing) == {"x": 1, "y": 0}
     np.testing.assert_array_equal(few.sample(10).columns["x"], [255, 0, 0])
     np.testing.assert_array_equal(few.sample(10).columns["y"], [3.0, 1.0, 1.0])
-    assert few.weight == 7.0
+    assert few.weight == 5.0
 
 
 def test_rows_of_a_sample_can_be_declared_anew() -> None:
