@@ -107,7 +107,7 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
     >>> block = Block({"x": np.array([0, 1, 1], np.uint8)}, np.array([5.0, 2.0, 1.0]))
     >>> bits = bit_block(block, BitLayout(("x",), (2,)))
     >>> bits.times, bits.bits[:, :, 0].tolist()
-    (array([1, 2, 4]), [[1, 4], [0, 2], [1, 0]])
+    (array([1, 2, 4]), [[1, 2], [0, 1], [1, 0]])
     """
     parts = planes(block)
     bits = np.zeros((len(parts), int(layout.first[-1]), n_words(max((p.n for p in parts), default=0))), np.uint64)
@@ -188,8 +188,9 @@ class Fused(Protocol[T_co]):
 class Bits(Protocol):
     """The rows of an engine, kept where they are as bits, for steps that count."""
 
-    at_hand: bool
-    """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""
+    @property
+    def at_hand(self) -> bool:
+        """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""
 
     def fold(self, step: BitStep) -> Counts:
         """The sum of the step's counts over all blocks."""

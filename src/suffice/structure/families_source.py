@@ -144,7 +144,12 @@ class ExpectedSource(FamiliesSource):
     """
 
     def __init__(
-        self, data: ExpectedTables, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
+        self,
+        data: ExpectedTables | Weighed,
+        variables: Sequence[Variable],
+        score: Any,
+        form: tuple[int, float, float],
+        threads: int | None,
     ) -> None:
         super().__init__(data, variables, score, threads)
         self.tables = data.tables
