@@ -90,8 +90,9 @@ def test_the_same_bits_for_any_number_of_threads(numbers: Callable[[int], Any]) 
 
 def test_another_processor_gives_the_same_up_to_rounding() -> None:
     """numpy's logarithms and sums are others with narrower vectors, and so are OpenBLAS's: the last digits may differ."""
-    multiarray = np._core._multiarray_umath
-    wide = [f for f in multiarray.__cpu_dispatch__ if multiarray.__cpu_features__.get(f)]
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    wide = [f for f in __cpu_dispatch__ if __cpu_features__.get(f)]
     environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(wide), "OPENBLAS_CORETYPE": "Prescott"}
     environment |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OPENBLAS_NUM_THREADS": "1"}
     found = subprocess.run(

@@ -53,17 +53,17 @@ HEADS = {
 @pytest.mark.parametrize("form", sorted(HEADS))
 def test_a_megabyte_ends_soon(form: str) -> None:
     for name, body in BODIES.items():
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(SufficeError) as caught:
             READERS[form].read(HEADS[form] + body)
-        assert time.perf_counter() - start < 10.0, name  # a hang, not a slow machine
+        assert time.process_time() - start < 10.0, name  # a hang; of the processor, which others may keep busy
         assert len(str(caught.value)) < 400, name
         with pytest.raises(SufficeError):
             READERS[form].read(body[:1000])
 
 
 def test_many_states_and_many_names_end_soon() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     states = ", ".join(f"s{k}" for k in range(100_000))
     variable = f"variable a {{ type discrete [ 100000 ] {{ {states} }}; }}"
     for block in ("probability ( a ) { table 1; }", "probability ( b ) { table 1; }"):
@@ -72,7 +72,7 @@ def test_many_states_and_many_names_end_soon() -> None:
     rows = "variable b { type discrete [ 1 ] { x }; } probability ( b | a ) { (s100000) 1; }"
     with pytest.raises(SufficeError, match="no state 's100000'"):
         READERS["bif"].read(variable + rows)
-    assert time.perf_counter() - start < 20.0
+    assert time.process_time() - start < 20.0
 
 
 def test_a_chain_of_default_tables_takes_no_memory() -> None:
@@ -80,10 +80,10 @@ def test_a_chain_of_default_tables_takes_no_memory() -> None:
     blocks = "".join(
         f"probability ( v{k} | {' '.join(f'v{j}' for j in range(k + 1, k + 28))} ) {{ default 1 0; }}" for k in range(1900)
     )
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(SufficeError):
         READERS["bif"].read(variables + blocks)
-    assert time.perf_counter() - start < 20.0
+    assert time.process_time() - start < 20.0
 
 
 BITS = [

@@ -176,8 +176,8 @@ def test_a_limit_or_an_interrupt_gives_the_best_so_far(monkeypatch):
 
     plain = Ascent.step
 
-    def interrupted(self: Ascent, parameters: Any, expected: Any) -> None:
-        plain(self, parameters, expected)
+    def interrupted(self: Ascent, point: Any) -> None:
+        plain(self, point)
         if len(self.trace) == 4:
             raise KeyboardInterrupt
 

@@ -16,7 +16,7 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote
 from suffice.incomplete import completions, expected_moments
-from suffice.incomplete.completions import Completions, FiniteRows, network_of
+from suffice.incomplete.completions import FiniteCompletions, FiniteRows, network_of
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.incomplete.number_rows import condensed
 from suffice.iteration import Progress
@@ -231,6 +231,23 @@ def test_rows_summed_up_keep_weight_mean_and_scatter() -> None:
     np.testing.assert_allclose(weight @ few[:, [0, 3]], w @ x[:, [0, 3]], rtol=1e-12)
     nothing, _ = condensed(np.full((5, 2), np.nan), np.ones(5))
     assert nothing.shape == (1, 2)
+
+
+def test_rows_of_many_blocks_are_summed_up_to_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = sf.scan({**mixed_rows(40_000), "w": np.arange(40_000) % 3}, weights="w")
+    problem = problem_of(sf.Dag("g -> k; g -> x; x -> y; k -> y"), data)
+    cpds = problem.cpds(problem.first())
+    requests = [Request(("g", "k")), Request(("k",), ("x", "y")), Request((), ("x", "y"))]
+    few = IncompleteRows(data, data.schema)
+    monkeypatch.setattr("suffice.incomplete.number_rows.CROWD", 40_000)
+    every = IncompleteRows(data, data.schema)
+    assert len(few.rows.weights) < 0.5 * len(every.rows.weights)
+    a, b = (rows.under(cpds).gather(requests) for rows in (few, every))
+    np.testing.assert_allclose(a.counts(["g", "k"]).dense(), b.counts(["g", "k"]).dense(), rtol=1e-11)
+    for r in requests[1:]:
+        one, other = a.moments(r.finite, r.real), b.moments(r.finite, r.real)
+        np.testing.assert_allclose(one.mean, other.mean, rtol=1e-13)
+        np.testing.assert_allclose(one.scatter, other.scatter, rtol=1e-9)
 
 
 def mixed_rows(n: int = 300) -> dict[str, Any]:
@@ -650,10 +667,10 @@ def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -
     network = network_of(cpds_of(bn), rows.variables)
     told: list[str] = []
     monkeypatch.setattr(completions, "MANY", 2)
-    whole = Completions.of(network, rows, 0, told.append)
+    whole = FiniteCompletions.of(network, rows, 0, told.append)
     monkeypatch.setattr(completions, "ROOM", 16)
     told.clear()
-    parts = Completions.of(network, rows, 0, told.append)
+    parts = FiniteCompletions.of(network, rows, 0, told.append)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)
     assert sum("marginals" in t for t in told) > 3

@@ -42,8 +42,7 @@ def predict_command(
     Var(NAME). They are empty where the cells of a row are impossible under the network.
     """
     from suffice import cli_words as words
-    from suffice.engines.paths import expanded
-    from suffice.engines.scan import rows_of
+    from suffice.engines.scan import rows_of, source_of
     from suffice.formats.rows import checked_rows_path, write_stream
     from suffice.models.rows.predict import measures, predictions
 
@@ -53,7 +52,7 @@ def predict_command(
     bn = words.model_of(model)
     measures(bn, target)
     rows = rows_of(data, missing=tuple(missing or ()))
-    if out is not None and Path(out).resolve() in {p.resolve() for p in expanded(data)}:
+    if out is not None and Path(out).resolve() in {Path(p).resolve() for p in getattr(source_of(data), "paths", ())}:
         raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
     kept = _kept(keep or [], rows.columns, bn, target)
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))

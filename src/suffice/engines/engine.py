@@ -68,6 +68,15 @@ class Block:
         return Block({n: c[rows] for n, c in self.columns.items()}, weight, self.number, kept)
 
 
+def is_missing(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which cells of an encoded column are missing.
+
+    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([np.nan]))
+    (array([False,  True]), array([ True]))
+    """
+    return np.asarray(np.isnan(cells) if cells.dtype.kind == "f" else cells == np.iinfo(cells.dtype).max)
+
+
 class Sum(Generic[T]):
     """A sum of summands that have numbers, by a fixed binary tree over the numbers: ((0+1)+(2+3))+…
 

@@ -13,7 +13,7 @@ import numpy as np
 from suffice.engines.bits import BitLayout, Bits
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array
-from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View
+from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing
 from suffice.engines.local_bits import LocalBits
 from suffice.engines.memory import Held
 from suffice.engines.options import Options
@@ -24,7 +24,7 @@ from suffice.engines.resample import Encoded
 from suffice.engines.sources import Kind, readable
 from suffice.engines.store import Store
 from suffice.engines.stream import Stream, stream
-from suffice.engines.views import as_declared, is_missing
+from suffice.engines.views import as_declared
 from suffice.errors import DataError, MissingCells, TooLarge, bytes_in_words, listed
 from suffice.variables import Variable
 

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bits import BitLayout, Bits, PassedBits
-from suffice.engines.encode import missing_code
-from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
@@ -46,15 +45,6 @@ class Tally(Step[dict[int, Size]]):
         broken = 0 if w is None else int(np.count_nonzero(w != np.floor(w)))
         missing = {n: int(np.count_nonzero(is_missing(c))) for n, c in block.columns.items()}
         return {block.number: Size(block.n_rows, float(block.n_rows if w is None else w.sum()), broken, missing)}
-
-
-def is_missing(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which cells of an encoded column are missing.
-
-    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([np.nan]))
-    (array([False,  True]), array([ True]))
-    """
-    return np.asarray(np.isnan(cells) if cells.dtype.kind == "f" else cells == missing_code(cells.dtype))
 
 
 @dataclass(frozen=True, eq=False)

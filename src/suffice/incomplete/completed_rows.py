@@ -31,7 +31,7 @@ CELLS = 2**17
 """A block has at most so many rows, and so many completions: by measurement large enough, and they stay in the cache."""
 
 
-class ImpossibleRow(FitError):
+class NoProbability(FitError):
     """A row has no probability under the parameters; `row` is its place in its block."""
 
     def __init__(self, row: int) -> None:
@@ -68,11 +68,11 @@ class ObservedRows:
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Some rows of a component; where it has unknown numbers, in an order in which equal configurations of its joint nodes
-    follow one another: from `starts[g]` to `starts[g + 1]`."""
+    follow one another: from `bounds[g]` to `bounds[g + 1]`."""
 
     component: Component
     rows: ObservedRows
-    starts: npt.NDArray[np.intp]
+    bounds: npt.NDArray[np.intp]
 
 
 def batches(component: Component, rows: ObservedRows) -> Iterator[Batch]:
@@ -126,7 +126,7 @@ def _posterior(log_weight: Array, rows: ObservedRows) -> tuple[float, Array]:
     """ln p of all rows together, and the weights of their completions, by log-sum-exp."""
     top = log_weight.max(axis=0)
     if not (top > -np.inf).all():
-        raise ImpossibleRow(int(rows.row[~(top > -np.inf)].min()))
+        raise NoProbability(int(rows.row[~(top > -np.inf)].min()))
     weight: Array = np.exp(log_weight - top)
     sums = weight.sum(axis=0)
     logs = float(rows.weight @ (top + np.log(sums)))
@@ -205,7 +205,7 @@ class UnknownNumbers(NamedTuple):
 
 
 def _unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
-    component, rows, starts = batch.component, batch.rows, batch.starts
+    component, rows, starts = batch.component, batch.rows, batch.bounds
     S, n, p = component.n_states, len(rows.weight), len(component.unknown)
     codes = rows.codes[:, starts[:-1]]
     indices = [_by_group(local, component, codes) for local in component.joint]
@@ -229,9 +229,9 @@ def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> I
 
 def _add_unknown(batch: Batch, joint: UnknownNumbers, weight: Array, total: Expectation) -> None:
     component, rows = batch.component, batch.rows
-    n_groups = len(batch.starts) - 1
-    group = np.repeat(np.arange(n_groups), np.diff(batch.starts))
-    in_group = np.add.reduceat(weight, batch.starts[:-1], axis=1).T
+    n_groups = len(batch.bounds) - 1
+    group = np.repeat(np.arange(n_groups), np.diff(batch.bounds))
+    in_group = np.add.reduceat(weight, batch.bounds[:-1], axis=1).T
     observed = np.broadcast_to(rows.reals[:, None, :], (len(rows.reals), *weight.shape))
     values = np.concatenate([joint.mean, observed])
     p = len(component.unknown)

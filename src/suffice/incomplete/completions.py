@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.views import is_missing
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd
+from suffice.incomplete.reduction import coded
 from suffice.inference.network import Network
 from suffice.variables import Finite
 
@@ -38,7 +38,7 @@ DRAWS = 2_000
 """Draws from the posterior of a larger one."""
 
 MANY = 32
-"""Completions above which the marginals of pairs are held."""
+"""FiniteCompletions above which the marginals of pairs are held."""
 
 ROOM = 2**21
 """Combinations whose room is taken at once."""
@@ -92,12 +92,7 @@ class FiniteRows(NamedTuple):
 
 def codes_of(columns: Mapping[str, npt.NDArray[Any]], variables: Sequence[Finite], n_rows: int) -> Small:
     """States by number, [variable, row], −1 where they are missing or the variable is hidden."""
-    codes = np.full((len(variables), n_rows), -1, np.int32)
-    for row, v in zip(codes, variables, strict=True):
-        if v.name in columns:
-            row[:] = columns[v.name]
-            row[is_missing(columns[v.name])] = -1
-    return codes
+    return np.ascontiguousarray(coded(columns, [v.name for v in variables], n_rows).T)
 
 
 def network_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Network:
@@ -122,7 +117,7 @@ def factors_at(network: Network, members: set[int], row: npt.NDArray[Any]) -> li
     return result
 
 
-class Completions(NamedTuple):
+class FiniteCompletions(NamedTuple):
     """The components of some rows, as `suffice.kernels.expectations` takes them; none, where none are given."""
 
     codes: Small
@@ -152,7 +147,7 @@ class Completions(NamedTuple):
     pair: Floats = NO_FLOATS
 
     @staticmethod
-    def of(network: Network, rows: FiniteRows, seed: int, watch: Watch) -> Completions:
+    def of(network: Network, rows: FiniteRows, seed: int, watch: Watch) -> FiniteCompletions:
         """What the rows may have been under a network; `watch` is called on the way."""
         owner, variables = (a.astype(np.int32) for a in np.nonzero(rows.codes.T < 0))
         linked = _linked(network)
@@ -171,7 +166,7 @@ class Completions(NamedTuple):
         marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, lists, watch)
         component = inverse[label].astype(np.int32)
         cells = (component, position, begin[some.start[component] + position], marginal)
-        return Completions._make((codes, rows.weights, *cells, *lists, *pairs))
+        return FiniteCompletions._make((codes, rows.weights, *cells, *lists, *pairs))
 
 
 def _linked(network: Network) -> npt.NDArray[np.uint8]:

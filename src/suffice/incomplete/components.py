@@ -65,28 +65,22 @@ class Expectation(NamedTuple):
     steps: dict[str, Any]
 
 
+class Shown(NamedTuple):
+    """What rows show as a whole: counts of all tables, moments of other nodes, how often each state of each variable is shown,
+    the weight of the rows, and how many of them show nothing. It adds."""
+
+    counts: Array
+    moments: dict[str, Groups]
+    states: dict[str, Array]
+    weight: float
+    n_empty: int
+
+
 class Components(Protocol):
     """Incomplete rows, reduced once. What iterations ask of them is an expectation; they never see the rows."""
 
     @property
-    def weight(self) -> float:
-        """The weight of all rows together."""
-
-    @property
-    def n_empty(self) -> int:
-        """The number of rows that show nothing."""
-
-    @property
-    def counts(self) -> Array:
-        """The counts of those families of tables that rows show as a whole."""
-
-    @property
-    def moments(self) -> Mapping[str, Groups]:
-        """The moments of the other families that rows show as a whole."""
-
-    @property
-    def states(self) -> Mapping[str, Array]:
-        """How often each state of each finite variable is shown."""
+    def shown(self) -> Shown: ...
 
     def expected(self, theta: Theta) -> Expectation:
         """What all rows are expected to count. Rows that are impossible under the parameters are refused."""

@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import Completions, FiniteRows, Floats, Ints, Watch, network_of, starts
+from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, network_of, starts
 from suffice.incomplete.expected_moments import ExpectedMoments, saturated
 from suffice.incomplete.number_rows import NumberRows
 from suffice.statistics import Counts, Request, Statistics
@@ -33,7 +33,7 @@ VISITS = 2**20
 """Rows, times tables that they are added to, between two looks at the clock."""
 
 
-class Expected(Protocol):
+class ExpectedStatistics(Protocol):
     """What rows are expected to say."""
 
     weight: float
@@ -68,14 +68,16 @@ class IncompleteRows:
 
     watch: Watch = staticmethod(lambda what: None)
 
-    def under(self, cpds: Mapping[str, Cpd]) -> Expected:
+    def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
         network = network_of(cpds, self.rows.variables)
         if isinstance(self.rows, NumberRows):
             return ExpectedMoments.under(cpds, network, self.rows, self.weight, self._seed, self.watch)
-        return ExpectedTables(self.rows, Completions.of(network, self.rows, self._seed, self.watch), self.weight, self.watch)
+        return ExpectedTables(
+            self.rows, FiniteCompletions.of(network, self.rows, self._seed, self.watch), self.weight, self.watch
+        )
 
-    def first(self) -> Expected | None:
+    def first(self) -> ExpectedStatistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
         if isinstance(self.rows, FiniteRows):
             return ExpectedTables(self.rows, None, self.weight, self.watch)
@@ -89,12 +91,12 @@ class ExpectedTables:
     there is a network. Where no row shows a whole set, its variables are taken to be independent.
     """
 
-    def __init__(self, rows: FiniteRows, completions: Completions | None, weight: float, watch: Watch) -> None:
+    def __init__(self, rows: FiniteRows, completions: FiniteCompletions | None, weight: float, watch: Watch) -> None:
         self.variables, self.weight, self._watch = rows.variables, weight, watch
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
         self._size = {v.name: v.n_states for v in rows.variables}
         self._complete_only = completions is None
-        self.completions = completions or Completions(rows.codes, rows.weights)
+        self.completions = completions or FiniteCompletions(rows.codes, rows.weights)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables that are asked for."""
@@ -160,7 +162,7 @@ class ExpectedTables:
         return math.prod(self._shape(names))
 
 
-def spread(c: Completions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Floats]:
+def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Floats]:
     """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes.
 
     A cell may come several times. Without completions, rows that lack a member are left out.

@@ -63,8 +63,7 @@ Normal = Callable[[At], tuple[Floats, Floats]]
 def saturated(rows: NumberRows, weight: float, watch: Watch) -> ExpectedMoments:
     """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM."""
     nothing = Network.of((), ())
-    mean, variance = rows.marginals()
-    covariance = np.diag(variance)
+    mean, covariance = rows.centre, np.diag(rows.variance)
     for i in range(ITERATIONS + 1):
         here = ExpectedMoments(rows, lambda at: (mean, covariance), (), nothing, weight, 0, watch)  # noqa: B023 - called at once
         m = here.whole

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.grouping import Groups
 from suffice.errors import FitError, listed
 from suffice.incomplete.buckets import Buckets, ImpossibleRecord
-from suffice.incomplete.components import Expectation, Theta
+from suffice.incomplete.components import Expectation, Shown, Theta
 from suffice.incomplete.reduction import Reduce, Reduction
-from suffice.incomplete.tables import Array, FlatTables, log_likelihood
+from suffice.incomplete.tables import FlatTables, log_likelihood
 
 START = "; give another start, or one without zeros"
 
@@ -26,31 +24,17 @@ class FiniteComponents:
     reduction: Reduction
     threads: int | None = None
 
-    moments: ClassVar[dict[str, Groups]] = {}
-
     @classmethod
     def of(cls, rows: Data, tables: FlatTables, threads: int | None) -> FiniteComponents:
         """The rows, passed over once."""
         step = Reduce(tables, not rows.weighted or rows.whole_weights)
         return cls(rows.fold(step, threads=threads, what="reducing rows").reduction(), threads)
 
-    @property
-    def weight(self) -> float:
-        return self.reduction.weight
-
-    @property
-    def n_empty(self) -> int:
-        return self.reduction.n_empty
-
-    @property
-    def counts(self) -> Array:
-        return self.reduction.counts
-
     @cached_property
-    def states(self) -> dict[str, Array]:
-        tables = self.reduction.tables
-        parts = np.split(self.reduction.states, tables.state_start[1:-1])
-        return {v.name: part for v, part in zip(tables.variables, parts, strict=True)}
+    def shown(self) -> Shown:
+        r, tables = self.reduction, self.reduction.tables
+        parts = zip(tables.variables, np.split(r.states, tables.state_start[1:-1]), strict=True)
+        return Shown(r.counts, {}, {v.name: part for v, part in parts}, r.weight, r.n_empty)
 
     @cached_property
     def buckets(self) -> Buckets:

@@ -21,11 +21,12 @@ from suffice.engines.grouping import Groups
 from suffice.engines.parallel import in_order, tree_sum
 from suffice.errors import FitError
 from suffice.families.family import flat_index
-from suffice.incomplete.completed_rows import Batch, ImpossibleRow, ObservedRows, batches, completed, counted, observed_moments
-from suffice.incomplete.components import Expectation, Theta
+from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
+from suffice.incomplete.components import Expectation, Shown, Theta
 from suffice.incomplete.moments import weighted_moments
+from suffice.incomplete.nodes import NodeFamily
 from suffice.incomplete.normal import Cases, expected_moments
-from suffice.incomplete.patterns import Array, Component, Key, NodeFamily, PatternFinder, distinct
+from suffice.incomplete.patterns import Array, Component, Key, PatternFinder, distinct
 from suffice.incomplete.tables import FlatTables, log_likelihood
 from suffice.incomplete.units import Units
 from suffice.statistics import Moments
@@ -39,14 +40,11 @@ WORTH_THREADS = 2**16
 
 
 class ReducedRows(NamedTuple):
-    """Counts and moments of complete families, how often states are shown, rows and moments of components, empty rows."""
+    """What rows show as a whole, and of components their rows, or moments where these say all."""
 
-    counts: Array
-    moments: dict[str, Groups]
-    states: dict[str, Array]
+    shown: Shown
     rows: dict[Key, ObservedRows]
     cases: dict[Key, Cases]
-    n_empty: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,8 @@ class ReduceMixed(Step[ReducedRows]):
             elif self.hold:
                 kept[key] = rows
         states = {n: _shown(block, n, v.n_states) for n, v in self._finite.items()}
-        return ReducedRows(counts, moments, states, kept, cases, int(missing.all(axis=0).sum()))
+        shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
+        return ReducedRows(shown, kept, cases)
 
     @property
     def _finite(self) -> dict[str, Finite]:
@@ -156,7 +155,7 @@ class _FirstImpossible(Step[dict[int, int]]):
             for batch in () if component.by_moments else batches(component, rows):
                 try:
                     completed(batch, self.theta, self.step.units)
-                except ImpossibleRow as impossible:
+                except NoProbability as impossible:
                     lost[impossible.row] = True
         lost &= block.weights > 0
         return {block.number: int(np.argmax(lost))} if lost.any() else {}
@@ -176,7 +175,6 @@ class MixedComponents:
     data: Data
     step: ReduceMixed
     reduced: ReducedRows
-    weight: float
     constant: float
     threads: int | None
 
@@ -188,23 +186,11 @@ class MixedComponents:
         held = 16.0 * data.n_rows * (len(units.scale) + 2) <= HELD
         step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
         constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
-        return cls(data, step, data.fold(step, threads=threads), data.weight, constant, threads)
+        return cls(data, step, data.fold(step, threads=threads), constant, threads)
 
     @property
-    def n_empty(self) -> int:
-        return self.reduced.n_empty
-
-    @property
-    def counts(self) -> Array:
-        return self.reduced.counts
-
-    @property
-    def moments(self) -> Mapping[str, Groups]:
-        return self.reduced.moments
-
-    @property
-    def states(self) -> Mapping[str, Array]:
-        return self.reduced.states
+    def shown(self) -> Shown:
+        return self.reduced.shown
 
     @cached_property
     def _batches(self) -> list[Batch]:
@@ -217,7 +203,7 @@ class MixedComponents:
     def expected(self, theta: Theta) -> Expectation:
         try:
             return self._expected(theta)
-        except ImpossibleRow:
+        except NoProbability:
             first = self.data.fold(_FirstImpossible(self.step, theta), threads=self.threads)
             place = self.data.place(number := min(first), first[number])
             raise FitError(
@@ -236,18 +222,19 @@ class MixedComponents:
 
     def _complete(self, theta: Theta) -> Expectation:
         """What complete families count, and their ln p."""
-        logs = self.constant + log_likelihood(self.counts, theta.cells)
+        nodes, shown = self.step.finder.nodes, self.shown
+        logs = self.constant + log_likelihood(shown.counts, theta.cells)
         if logs == -np.inf:
-            raise ImpossibleRow(0)
-        normal = {n: g for n, g in self.moments.items() if self.step.finder.nodes[n].normal}
-        logs += sum(theta.others[n].log_likelihood(scaled_moments(self.step.finder.nodes[n], g)) for n, g in normal.items())
-        return Expectation(logs, self.counts, normal, {})
+            raise NoProbability(0)
+        normal = {n: g for n, g in shown.moments.items() if nodes[n].normal}
+        logs += sum(theta.others[n].log_likelihood(scaled_moments(nodes[n], g)) for n, g in normal.items())
+        return Expectation(logs, shown.counts, normal, {})
 
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""
         if not self.step.hold:
             raise FitError("batches= cannot be used here: the rows do not fit into memory; leave it out")
-        nothing = self.reduced._replace(counts=np.zeros_like(self.counts), moments={}, cases={})
+        nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
         result = []
         for i in range(n):
             some = {key: rows.take(slice(i, None, n)) for key, rows in self.reduced.rows.items()}

@@ -19,10 +19,9 @@ from suffice.engines.engine import Block, Step
 from suffice.engines.sample import row_hashes
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.incomplete.completions import Floats, Ints, Places, Small, codes_of
+from suffice.incomplete.units import observed_cells
+from suffice.statistics.chan import settled
 from suffice.variables import Finite
-
-SAMPLE = 1024
-"""Rows that say about where numbers lie."""
 
 CROWD = 4
 """Rows are summed up when there are so many times as many as they become: summing up takes time itself."""
@@ -37,6 +36,9 @@ class NumberRows(NamedTuple):
     numbers: Floats
     weights: Floats
     centre: Floats
+    """The mean of each column of numbers, from the cells that are there,"""
+    variance: Floats
+    """and the variance."""
     patterns: npt.NDArray[np.bool_]
     """[pattern, number]: which numbers some rows show,"""
     pattern: Ints
@@ -47,24 +49,17 @@ class NumberRows(NamedTuple):
     def of(data: Data, variables: tuple[Finite, ...], reals: tuple[str, ...]) -> NumberRows:
         """The rows over these variables, of which those that are no column are hidden."""
         seen = data.take([n for n in (*(v.name for v in variables), *reals) if n in data.columns])
-        some = seen.take(reals).sample(SAMPLE).columns
-        centre = np.array([x[~np.isnan(x)].mean() if not np.isnan(x).all() else 0.0 for x in (some[n] for n in reals)])
-        rows = seen.fold(_Reduce(variables, reals, centre), what="reading numbers")
-        for name, x in zip(reals, rows.numbers.T, strict=True):
-            if not np.fmin.reduce(x) < np.fmax.reduce(x):
+        weight, mean, _, square = settled(observed_cells(seen.take(reals), reals))
+        centre, scatter = mean[:, 0], square[:, 0, 0]
+        for name, s in zip(reals, scatter, strict=True):
+            if not s > 0:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
+        rows = seen.fold(_Reduce(variables, reals, centre), what="reading numbers")
         patterns, pattern = np.unique(~np.isnan(rows.numbers), axis=0, return_inverse=True)
         return NumberRows(
-            *(variables, reals, rows.codes, rows.numbers, rows.weights, centre),
+            *(variables, reals, rows.codes, rows.numbers, rows.weights, centre, scatter / weight),
             *(patterns, pattern.reshape(-1), Places(seen, rows.at)),
         )
-
-    def marginals(self) -> tuple[Floats, Floats]:
-        """The mean and the variance of each column, from the cells that are there."""
-        w = np.where(np.isnan(self.numbers), 0.0, self.weights[:, None])
-        x, total = np.nan_to_num(self.numbers), w.sum(axis=0)
-        mean = (w * x).sum(axis=0) / total
-        return mean + self.centre, (w * (x - mean) ** 2).sum(axis=0) / total
 
 
 @dataclass(frozen=True, eq=False)

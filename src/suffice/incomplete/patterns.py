@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block
-from suffice.engines.views import is_missing
-from suffice.errors import FitError, TooLarge, listed
-from suffice.families import family_of
-from suffice.families.categorical import Categorical
-from suffice.families.gaussian import LinearGaussian
-from suffice.graphs import Dag
-from suffice.statistics.configurations import checked_cells, n_configurations, sizes
-from suffice.variables import Count, Finite, Variable
+from suffice.engines.engine import Block, is_missing
+from suffice.errors import TooLarge, listed
+from suffice.incomplete.nodes import NodeFamily
+from suffice.statistics.configurations import n_configurations, sizes
+from suffice.variables import Count, Finite
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -34,76 +30,6 @@ Key = Missing | str
 
 MAX_STATES = 2**16
 """A component of more joint states than this is refused: they are all enumerated."""
-
-
-@dataclass(frozen=True, eq=False)
-class NodeFamily:
-    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`.
-
-    It takes part by a table, by a normal distribution, or by what its family says of completed rows.
-    """
-
-    child: Variable
-    parents: tuple[Variable, ...]
-    family: Any
-    finite: tuple[Finite, ...]
-    reals: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.child.name
-
-    @property
-    def members(self) -> tuple[Variable, ...]:
-        return (*self.parents, self.child)
-
-    @cached_property
-    def by_table(self) -> bool:
-        return isinstance(self.family, Categorical)
-
-    @cached_property
-    def normal(self) -> bool:
-        return isinstance(self.family, LinearGaussian)
-
-    @cached_property
-    def by_rows(self) -> bool:
-        """Whether it is neither a table nor normal: it says what it needs of completed rows."""
-        return not self.by_table and not self.normal
-
-    @cached_property
-    def iterative(self) -> bool:
-        return bool(getattr(self.family, "iterative", False))
-
-    @cached_property
-    def counted(self) -> tuple[str, ...]:
-        """The counts of which the sum of ln x! belongs to the statistic."""
-        counts = {v.name for v in self.members if isinstance(v, Count)}
-        return tuple(r for r in self.reals if r in counts) if self.by_rows else ()
-
-    @cached_property
-    def strides(self) -> dict[str, int]:
-        """How far a step of each finite variable moves the flat index of a configuration."""
-        ends = np.cumprod([1, *sizes(self.finite)[::-1]])[:-1][::-1]
-        return {v.name: int(s) for v, s in zip(self.finite, ends, strict=True)}
-
-    @cached_property
-    def n_cells(self) -> int:
-        return checked_cells(self.finite, f"the table of {self.name!r}")
-
-
-def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:
-    """The nodes of a graph with their families: those named, or the ones of their types."""
-    result = {}
-    for name, child in variables.items():
-        parents = tuple(variables[p] for p in dag.parents(name))
-        family = families.get(name) or family_of(child, parents)
-        finite: tuple[Finite, ...] = ()
-        reals: tuple[str, ...] = ()
-        if not getattr(family, "iterative", False):
-            request = family.needs(child, parents)
-            finite, reals = tuple(v for n in request.finite if isinstance(v := variables[n], Finite)), request.real
-        result[name] = NodeFamily(child, parents, family, finite, reals)
-    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,20 +236,6 @@ def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, .
                 one |= other
                 sets.update(dict.fromkeys(other, one))
     return tuple(sorted({frozenset(s) for s in sets.values()}, key=sorted))
-
-
-def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
-    """Refuse missing numbers in families that are not normal: there is no closed form to sum them out."""
-    for node in nodes.values():
-        for v in node.members if node.by_rows else ():
-            if isinstance(v, Finite) or not missing.get(v.name):
-                continue
-            if v.name == node.name and not dag.children(v.name):
-                continue
-            raise FitError(
-                f"cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
-                f"{type(node.family).__name__}: such numbers cannot be summed out; fill them, or cut {v.name!r} into Bins(...)"
-            )
 
 
 def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -19,18 +19,6 @@ from suffice.kernels import together
 
 Places = npt.NDArray[np.int32]
 
-GROWING = (
-    "shapes",
-    "shape_at",
-    "shape_slots",
-    "records",
-    "record_at",
-    "record_shape",
-    "multiplicity",
-    "record_key",
-    "record_slots",
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
@@ -139,8 +127,10 @@ class ComponentTable:
         self.work = np.empty(2 * n + 3 * f, np.int64)
 
     @property
-    def _growing(self) -> list[npt.NDArray[Any]]:
-        return [getattr(self, name) for name in GROWING]
+    def _arrays(self) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]:
+        """The arrays of shapes and those of records, as the kernels take them."""
+        records = (self.records, self.record_at, self.record_shape, self.multiplicity, self.record_key, self.record_slots)
+        return (self.shapes, self.shape_at, self.shape_slots), records
 
     def add(self, block: Block) -> ComponentTable:
         """Take some rows. Columns that the block does not have are hidden."""
@@ -148,8 +138,9 @@ class ComponentTable:
 
         t, done = self.tables, 0
         codes, weight = coded(block.columns, [v.name for v in t.variables], block.n_rows), np.array(block.weights)
-        static = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching, self.counts, t.state_start, self.states)
-        while (done := reduce_rows(done, codes, weight, *static, self.work, *self._growing)) < len(codes):
+        where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching)
+        own = (self.counts, t.state_start, self.states, self.work)
+        while (done := reduce_rows(done, codes, weight, where, *own, *self._arrays)) < len(codes):
             self._grow()
         return self._counted(float(weight.sum()), block.n_rows, int((codes.max(axis=1) < 0).sum()))
 
@@ -160,7 +151,7 @@ class ComponentTable:
         moved, done = np.full(int(other.shape_at[0]), -1, np.int64), 0
         sizes = len(self.tables.sizes), len(self.tables.families)
         theirs = (other.shapes, other.shape_at, other.records, other.record_at, other.record_shape, other.multiplicity)
-        while (done := take_records(done, *sizes, *theirs, moved, self.work, *self._growing)) < other.record_at[0]:
+        while (done := take_records(done, *sizes, theirs, moved, self.work, *self._arrays)) < other.record_at[0]:
             self._grow()
         self.counts += other.counts
         self.states += other.states

@@ -26,25 +26,7 @@ FEW, SAFE = 16, 1e-200
 """Products of more factors than these, or smaller ones, are taken in logs."""
 
 
-@kernel(
-    nb.int64(
-        nb.int64,
-        nb.int64,
-        _places,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _places,
-        _ints,
-        _ints,
-        _floats,
-        nb.uint8[::1],
-        _floats,
-    )
-)
+@kernel(nb.int64(nb.int64, nb.int64, _places, *6 * (_ints,), _places, _ints, _ints, _floats, nb.uint8[::1], _floats))
 def compile_shapes(
     first: int,
     last: int,

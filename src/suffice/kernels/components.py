@@ -18,15 +18,31 @@ import numpy as np
 from suffice.kernels import kernel
 
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
+_tables = nb.types.UniTuple(_ints, 6)
+_shapes = nb.types.Tuple((_places, _ints, _ints))
+_records = nb.types.Tuple((_places, _ints, _ints, _floats, _keys, _ints))
+_theirs = nb.types.Tuple((_places, _ints, _places, _ints, _ints, _floats))
 
 
 BASIS, PRIME = np.uint64(1469598103934665603), np.uint64(1099511628211)
 """Those of the hash of Fowler, Noll and Vo."""
 
 
-@kernel(nb.int64(nb.int64, nb.int64, _ints, _ints, _places, _ints, _ints))
-def _shape_of(m: int, k: int, variables: Any, families: Any, shapes: Any, shape_at: Any, shape_slots: Any) -> int:
+@kernel(nb.int64(nb.int64, nb.int64, _shapes, _records))
+def _room(n: int, n_families: int, all_shapes: Any, all_records: Any) -> int:
+    """For how many rows there is room, whatever their components are."""
+    shapes, shape_at, shape_slots = all_shapes
+    records, record_at, _, _, _, record_slots = all_records
+    left = (len(shapes) - shape_at[1 + shape_at[0]]) // (4 * n + 2 * n_families + 4)
+    left = min(left, (len(shape_at) - shape_at[0] - 3) // n, (len(shape_slots) // 2 - shape_at[0]) // n)
+    left = min(left, (len(records) - record_at[1 + record_at[0]]) // n_families)
+    return int(min(left, (len(record_at) - record_at[0] - 3) // n, (len(record_slots) // 2 - record_at[0]) // n))
+
+
+@kernel(nb.int64(nb.int64, nb.int64, _ints, _ints, _shapes))
+def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) -> int:
     """The number of the shape of m variables and k families, which is a new one if it is not there yet."""
+    shapes, shape_at, shape_slots = all_shapes
     key = BASIS
     for i in range(m):
         key = (key ^ np.uint64(variables[i])) * PRIME
@@ -54,20 +70,10 @@ def _shape_of(m: int, k: int, variables: Any, families: Any, shapes: Any, shape_
     return int(shape)
 
 
-@kernel(nb.void(nb.int64, nb.int64, nb.uint64, nb.float64, _places, _ints, _ints, _floats, _keys, _ints))
-def _weigh(
-    shape: int,
-    k: int,
-    key: Any,
-    w: float,
-    records: Any,
-    record_at: Any,
-    record_shape: Any,
-    multiplicity: Any,
-    record_key: Any,
-    record_slots: Any,
-) -> None:
+@kernel(nb.void(nb.int64, nb.int64, nb.uint64, nb.float64, _records))
+def _weigh(shape: int, k: int, key: Any, w: float, all_records: Any) -> None:
     """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new."""
+    records, record_at, record_shape, multiplicity, record_key, record_slots = all_records
     at = record_at[1 + record_at[0]]
     slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
     while record_slots[slot] >= 0:
@@ -88,74 +94,33 @@ def _weigh(
     record_at[2 + record] = at + k
 
 
-@kernel(
-    nb.int64(
-        nb.int64,
-        nb.int32[:, ::1],
-        _floats,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _ints,
-        _floats,
-        _ints,
-        _floats,
-        _ints,
-        _places,
-        _ints,
-        _ints,
-        _places,
-        _ints,
-        _ints,
-        _floats,
-        _keys,
-        _ints,
-    )
-)
+@kernel(nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _floats, _ints, _floats, _ints, _shapes, _records))
 def reduce_rows(
     first: int,
     codes: Any,
     weight: Any,
-    scope_start: Any,
-    scopes: Any,
-    strides: Any,
-    table_start: Any,
-    touch_start: Any,
-    touches: Any,
+    tables: Any,
     counts: Any,
     state_start: Any,
     states: Any,
     work: Any,
-    shapes: Any,
-    shape_at: Any,
-    shape_slots: Any,
-    records: Any,
-    record_at: Any,
-    record_shape: Any,
-    multiplicity: Any,
-    record_key: Any,
-    record_slots: Any,
+    all_shapes: Any,
+    all_records: Any,
 ) -> int:
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1.
 
-    `shape_at[0]` is the number of shapes and `shape_at[1 + i]` where the i-th begins (one more: where the next would);
-    `record_at` likewise. Slots find them by a hash (−1: empty). `states` counts the observed states of each variable, from
-    `state_start` on. `work` has room for 2 numbers a variable and 3 a family.
+    Of shapes and records, `at[0]` is their number and `at[1 + i]` where the i-th begins (one more: where the next would); slots
+    find them by a hash (−1: empty). `states` counts the observed states of each variable, from `state_start` on. `work` has room
+    for 2 numbers a variable and 3 a family.
     """
-    n, n_families = len(touch_start) - 1, len(table_start) - 1
+    scope_start, scopes, strides, table_start, touch_start, touches = tables
+    records, record_at = all_records[0], all_records[1]
+    n, n_families, room = len(touch_start) - 1, len(table_start) - 1, 0
     mark, queue, done = work[:n], work[n : 2 * n], work[2 * n :]
     place, families = work[2 * n + n_families :], work[2 * n + 2 * n_families :]
     for r in range(first, len(codes)):
-        if (
-            shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
-            or shape_at[0] + n + 3 > len(shape_at)
-            or 2 * (shape_at[0] + n) > len(shape_slots)
-            or record_at[1 + record_at[0]] + n_families > len(records)
-            or record_at[0] + n + 3 > len(record_at)
-            or 2 * (record_at[0] + n) > len(record_slots)
-        ):
+        room = room - 1 if room > 1 else _room(n, n_families, all_shapes, all_records)
+        if room <= 0:
             return r
         w = weight[r]
         if w == 0.0:
@@ -203,92 +168,44 @@ def reduce_rows(
                             queue[m] = scopes[i]
                             m += 1
             missing -= m
-            shape = _shape_of(m, k, queue, families, shapes, shape_at, shape_slots)
+            shape = _shape_of(m, k, queue, families, all_shapes)
             at = record_at[1 + record_at[0]]
             key = BASIS ^ np.uint64(shape)
             for i in range(k):
                 records[at + i] = place[families[i]]
                 key = (key ^ np.uint64(place[families[i]])) * PRIME
-            _weigh(shape, k, key, w, records, record_at, record_shape, multiplicity, record_key, record_slots)
+            _weigh(shape, k, key, w, all_records)
     return len(codes)
 
 
-@kernel(
-    nb.int64(
-        nb.int64,
-        nb.int64,
-        nb.int64,
-        _places,
-        _ints,
-        _places,
-        _ints,
-        _ints,
-        _floats,
-        _ints,
-        _ints,
-        _places,
-        _ints,
-        _ints,
-        _places,
-        _ints,
-        _ints,
-        _floats,
-        _keys,
-        _ints,
-    )
-)
+@kernel(nb.int64(nb.int64, nb.int64, nb.int64, _theirs, _ints, _ints, _shapes, _records))
 def take_records(
-    first: int,
-    n: int,
-    n_families: int,
-    their_shapes: Any,
-    their_shape_at: Any,
-    their_records: Any,
-    their_record_at: Any,
-    their_record_shape: Any,
-    their_multiplicity: Any,
-    moved: Any,
-    work: Any,
-    shapes: Any,
-    shape_at: Any,
-    shape_slots: Any,
-    records: Any,
-    record_at: Any,
-    record_shape: Any,
-    multiplicity: Any,
-    record_key: Any,
-    record_slots: Any,
+    first: int, n: int, n_families: int, theirs: Any, moved: Any, work: Any, all_shapes: Any, all_records: Any
 ) -> int:
     """Take the records of other rows from `first` on; the one before which room ran out. `moved` has for each of their shapes its
     number here, −1 where that is not known yet."""
-    variables, families = work[:n], work[n:]
+    their_shapes, their_shape_at, their_records, their_record_at, their_record_shape, their_multiplicity = theirs
+    records, record_at = all_records[0], all_records[1]
+    variables, families, room = work[:n], work[n:], 0
     for r in range(first, their_record_at[0]):
-        if (
-            shape_at[1 + shape_at[0]] + 4 * n + 2 * n_families + 4 > len(shapes)
-            or shape_at[0] + n + 3 > len(shape_at)
-            or 2 * (shape_at[0] + n) > len(shape_slots)
-            or record_at[1 + record_at[0]] + n_families > len(records)
-            or record_at[0] + n + 3 > len(record_at)
-            or 2 * (record_at[0] + n) > len(record_slots)
-        ):
+        room = room - 1 if room > 1 else _room(n, n_families, all_shapes, all_records)
+        if room <= 0:
             return r
-        theirs = their_record_shape[r]
-        at = their_shape_at[1 + theirs]
+        shape = their_record_shape[r]
+        at = their_shape_at[1 + shape]
         m, k = np.int64(their_shapes[at]), np.int64(their_shapes[at + 1])
-        if moved[theirs] < 0:
+        if moved[shape] < 0:
             for i in range(m):
                 variables[i] = their_shapes[at + 2 + i]
             for i in range(k):
                 families[i] = their_shapes[at + 2 + m + i]
-            moved[theirs] = _shape_of(m, k, variables, families, shapes, shape_at, shape_slots)
+            moved[shape] = _shape_of(m, k, variables, families, all_shapes)
         at = record_at[1 + record_at[0]]
-        key = BASIS ^ np.uint64(moved[theirs])
+        key = BASIS ^ np.uint64(moved[shape])
         for i in range(k):
             records[at + i] = their_records[their_record_at[1 + r] + i]
             key = (key ^ np.uint64(records[at + i])) * PRIME
-        _weigh(
-            moved[theirs], k, key, their_multiplicity[r], records, record_at, record_shape, multiplicity, record_key, record_slots
-        )
+        _weigh(moved[shape], k, key, their_multiplicity[r], all_records)
     return int(their_record_at[0])
 
 

@@ -1,4 +1,4 @@
-"""One climb of EM from one start: plain, accelerated, or in parts. The objective never falls, and that is checked."""
+"""Ways up from several starts; one of EM is plain, accelerated, or in parts. Its objective never falls, and that is checked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError
-from suffice.iteration import Iteration
+from suffice.errors import FitError, ModelError, SufficeError, note
+from suffice.iteration import Iteration, OutOfTime, Progress
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -64,21 +64,69 @@ class Squarem:
 
 
 @dataclass(eq=False)
-class Climb:
-    """Where a climb has got to: it can be looked at, or stopped, at any time."""
+class Way:
+    """A way up from one start, as far as it has got: it can be looked at, or stopped, at any time."""
 
-    problem: Problem
+    problem: Any
     point: Point
-    clock: Callable[[], float]
     trace: list[Iteration] = field(default_factory=list)
     converged: bool = False
     stopped: str = ""
+    begun: float = field(default_factory=time.perf_counter)
+
+    def record(self) -> None:
+        """The point as one more iteration."""
+        self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, time.perf_counter() - self.begun))
+
+
+W = TypeVar("W", bound=Way)
+
+
+def from_starts(
+    starts: Iterator[Any], n: int, shown: Progress[Any], begin: Callable[[Any], W], climb: Callable[[int, W], None]
+) -> tuple[list[W], bool]:
+    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C."""
+    ways: list[W] = []
+    try:
+        for i, parameters in enumerate(starts):
+            ways.append(begin(parameters))
+            try:
+                climb(i, ways[-1])
+            except FitError as collapse:
+                ways[-1].stopped = str(collapse)
+                if n == 1:
+                    raise
+    except (OutOfTime, KeyboardInterrupt) as stop:
+        if any(way.trace for way in ways):
+            return ways, True
+        if isinstance(stop, KeyboardInterrupt):
+            raise
+        raise FitError(f"the time limit of {shown.time_limit:g} s was over before the first iteration") from None
+    finally:
+        shown.close()
+    return ways, False
+
+
+def best_first(ways: list[W], n: int) -> list[W]:
+    """Those that came to an end before those that did not, the best first; which did not is noted."""
+    lost = list(dict.fromkeys(way.stopped for way in ways if way.stopped))
+    order = sorted(range(len(ways)), key=lambda i: (bool(ways[i].stopped) or not ways[i].trace, -ways[i].point.objective, i))
+    best = ways[order[0]]
+    if best.stopped or not best.trace:
+        raise FitError(f"every one of {len(ways)} starts ended early; the first: {lost[0]}")
+    if lost:
+        note(f"{sum(bool(way.stopped) for way in ways)} of {n} starts ended early; the first: {lost[0]}")
+    return [ways[i] for i in order]
+
+
+class Climb(Way):
+    """A way of EM."""
 
     @classmethod
     def at(cls, problem: Any, parameters: Any) -> Climb:
         """A climb that begins at these parameters; its clock runs from now."""
-        start = time.perf_counter()
-        return cls(problem, evaluated(problem, parameters), lambda: time.perf_counter() - start)
+        begun = time.perf_counter()
+        return cls(problem, evaluated(problem, parameters), begun=begun)
 
     def run(self, steps: Iterator[Point], tol: float, max_iter: int, watch: Callable[[Climb], None]) -> None:
         """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
@@ -90,7 +138,7 @@ class Climb:
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
                 )
             self.point = point
-            self.trace.append(Iteration(point.objective, point.log_likelihood, self.clock()))
+            self.record()
             if tol > 0 and point.plain and gain <= max(tol, 1e-15 * abs(point.objective)):
                 self.converged = True
                 return
@@ -99,7 +147,7 @@ class Climb:
     def settle(self) -> None:
         """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""
         self.point = evaluated(self.problem, self.point.parameters)
-        self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, self.clock()))
+        self.record()
 
 
 def slack_of(problem: Problem, point: Point) -> float:

@@ -8,7 +8,6 @@ What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mea
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +21,8 @@ from suffice.errors import FitError, ModelError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
 from suffice.families.logistic_cpd import LogisticCpd
-from suffice.iteration import OutOfTime, Progress, Run, checked_seconds
-from suffice.learning.climb import Climb, Squarem, evaluated, steps_of
+from suffice.iteration import Progress, Run, checked_seconds
+from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.incomplete import problem_of
 from suffice.learning.problem import ParameterProblem
 from suffice.learning.starts import beginnings
@@ -174,44 +173,22 @@ def em(
         raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
     if accelerate is not None and not isinstance(accelerate, Squarem):
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
-    if start is not None and not isinstance(start, BayesNet):
-        raise ModelError(f"a start is a network, not {type(start).__name__}")
-    if start is not None and hidden == ():
-        hidden = hidden_in(dag, data, start)
+    hidden = hidden_in(dag, data, hidden, start)
     threads = None if threads is None else whole(threads, "threads", 1)
     options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
     problem = problem_of(dag, data, shared=shared, **options)
     problem = _holding(problem, [fixed] if isinstance(fixed, str) else list(fixed), start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
-    climbs: list[Climb] = []
-    stopped = False
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
-    try:
-        for i, parameters in enumerate(beginnings(problem, start, n, seed)):
-            climb = Climb(problem, evaluated(problem, parameters), partial(_since, time.perf_counter()))
-            climbs.append(climb)
-            steps = steps_of(problem, climb.point, accelerate, batches)
-            try:
-                climb.run(steps, tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
-                if batches is not None:
-                    climb.settle()
-            except FitError as collapse:
-                climb.stopped = str(collapse)
-                if n == 1:
-                    raise
-    except (OutOfTime, KeyboardInterrupt) as stop:
-        if not any(c.trace for c in climbs):
-            if isinstance(stop, KeyboardInterrupt):
-                raise
-            raise FitError(f"the time limit of {time_limit:g} s was over before the first iteration") from None
-        stopped = True
-    finally:
-        shown.close()
+
+    def climb(i: int, way: Climb) -> None:
+        way.run(steps_of(problem, way.point, accelerate, batches), tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
+        if batches is not None:
+            way.settle()
+
+    thetas = beginnings(problem, start, n, seed)
+    climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
     return _finished(problem, climbs, n, stopped, tol)
-
-
-def _since(start: float) -> float:
-    return time.perf_counter() - start
 
 
 def _holding(problem: ParameterProblem, fixed: list[str], start: BayesNet | None) -> ParameterProblem:
@@ -246,8 +223,12 @@ def checked_numbers(
     )
 
 
-def hidden_in(dag: Any, data: Any, start: BayesNet) -> list[Finite]:
-    """The variables of a start that are nodes of the graph but not columns of the data."""
+def hidden_in(dag: Any, data: Any, hidden: Any, start: BayesNet | None) -> Any:
+    """What is declared hidden, or else the variables of a start that are nodes of the graph but not columns of the data."""
+    if start is not None and not isinstance(start, BayesNet):
+        raise ModelError(f"a start is a network, not {type(start).__name__}")
+    if start is None or hidden != ():
+        return hidden
     from suffice.engines.scan import scan
     from suffice.graphs import Dag
 
@@ -278,17 +259,10 @@ def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
 
 def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
     """The best climb as a run; what the user should know of it is noted."""
-    ended = [c for c in climbs if c.trace and not c.stopped]
-    if not ended:
-        reasons = list(dict.fromkeys(c.stopped for c in climbs))
-        raise FitError(f"every one of {len(climbs)} starts ended early; the first: {reasons[0]}")
-    order = sorted(range(len(climbs)), key=lambda i: (climbs[i] not in ended, -climbs[i].point.objective, i))
-    best = climbs[order[0]]
+    ordered = best_first(climbs, n)
+    best = ordered[0]
     cpds = problem.cpds(best.point.parameters)
-    optima = tuple(_optimum(problem, i, climbs[i], best, cpds) for i in order)
-    lost = [c for c in climbs if c.stopped]
-    if lost:
-        note(f"{len(lost)} of {n} starts ended early; the first: {lost[0].stopped}")
+    optima = tuple(_optimum(problem, climbs.index(c), c, best, cpds) for c in ordered)
     for name in problem.hidden:
         variable = problem.variables[name]
         gone = collapsed(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []

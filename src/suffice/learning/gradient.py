@@ -18,12 +18,12 @@ from suffice.errors import FitError, ModelError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
-from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
+from suffice.iteration import Progress, Run, checked_seconds
+from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import checked_numbers, hidden_in
 from suffice.learning.incomplete import problem_of
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import Expected, ParameterProblem
 from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import described
@@ -69,8 +69,8 @@ class LBFGS:
         A cell that a bold step has pushed to the boundary, where its log-odds are flat, is lifted off it in between.
         """
         before = -np.inf
-        while ascent.objective - before > max(ascent.tol, 1e-12 * abs(ascent.objective)):
-            before = ascent.objective
+        while ascent.point.objective - before > max(ascent.tol, 1e-12 * abs(ascent.point.objective)):
+            before = ascent.point.objective
             for move in (self._climb, _refuse_collapse, lift):
                 with suppress(_Quiet):
                     move(ascent)
@@ -79,28 +79,26 @@ class LBFGS:
     def _climb(self, ascent: Ascent) -> None:
         from scipy.optimize import minimize
 
-        problem = ascent.problem
-        atlas = Atlas.around(problem, ascent.parameters, ascent.expected.statistic)
+        problem, here = ascent.problem, ascent.point
+        atlas = Atlas.around(problem, here.parameters, here.statistic)
         if not atlas.size:
             return
-        origin = atlas.vector(ascent.parameters)
-        curvature = atlas.curvature(ascent.parameters, ascent.expected.statistic)
+        origin = atlas.vector(here.parameters)
+        curvature = atlas.curvature(here.parameters, here.statistic)
         scale = np.sqrt(np.maximum(curvature, 0.05 / atlas.unit**2))
-        seen: dict[bytes, tuple[Any, Expected]] = {}
+        seen: dict[bytes, Point] = {}
 
         def loss(z: Array) -> tuple[float, Array]:
             ascent.check()
             cpds = atlas.cpds(origin + z / scale)
-            parameters = problem.parameters(cpds)
-            expected = problem.expected(parameters)
-            seen[z.tobytes()] = parameters, expected
-            return -ascent.value(parameters, expected), -atlas.scores(cpds, expected.statistic) / scale
+            point = seen[z.tobytes()] = evaluated(problem, problem.parameters(cpds))
+            return -point.objective, -atlas.scores(cpds, point.statistic) / scale
 
         def accepted(z: Array) -> None:
             point = seen.get(z.tobytes())
             seen.clear()
             if point is not None:
-                ascent.step(*point)
+                ascent.step(point)
 
         most = ascent.max_iter
         options = {"maxcor": self.memory, "maxiter": most, "maxfun": 20 * most + 20, "ftol": 0.0, "gtol": 0.0}
@@ -131,25 +129,24 @@ class Projected:
         ascent.settle()
 
     def _climb(self, ascent: Ascent) -> None:
-        atlas = Atlas.around(ascent.problem, ascent.parameters, ascent.expected.statistic)
+        problem = ascent.problem
+        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic)
         for name, chart in atlas.charts.items():
             if not isinstance(chart.cpd, Table):
                 raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
-        step = self.step or 0.01 / ascent.problem.weight
+        step = self.step or 0.01 / problem.weight
         while True:
-            tables = ascent.problem.cpds(ascent.parameters)
-            slopes = atlas.weighed(ascent.expected.statistic)
-            while step * ascent.problem.weight > 1e-14:
+            tables, slopes = problem.cpds(ascent.point.parameters), atlas.weighed(ascent.point.statistic)
+            while step * problem.weight > 1e-14:
                 ascent.check()
-                parameters = ascent.problem.parameters({n: _stepped(tables[n], slopes[n], step) for n in slopes})
-                expected = ascent.problem.expected(parameters)
-                if ascent.value(parameters, expected) >= ascent.objective:
+                point = evaluated(problem, problem.parameters({n: _stepped(tables[n], slopes[n], step) for n in slopes}))
+                if point.objective >= ascent.point.objective:
                     break
                 step /= 2.0
             else:
                 return
             step *= 2.0
-            ascent.step(parameters, expected)
+            ascent.step(point)
 
 
 class _Quiet(Exception):
@@ -160,36 +157,22 @@ class _Enough(Exception):
     """The ascent has had all its iterations."""
 
 
-@dataclass
-class Ascent:
-    """One way up from one start: where it is, its record, and when it ends."""
+@dataclass(eq=False)
+class Ascent(Way):
+    """A way by gradients, which knows when it ends."""
 
-    problem: ParameterProblem
-    parameters: Any
-    expected: Expected
-    progress: Progress[Any]
-    tol: float
-    max_iter: int
+    progress: Progress[Any] = field(kw_only=True)
+    tol: float = field(kw_only=True)
+    max_iter: int = field(kw_only=True)
     words: str = ""
-    trace: list[Iteration] = field(default_factory=list)
-    converged: bool = False
-    stopped: str = ""
-    objective: float = -np.inf
     _quiet: int = 0
 
-    def __post_init__(self) -> None:
-        self.objective = self.value(self.parameters, self.expected)
-
-    def value(self, parameters: Any, expected: Expected) -> float:
-        return expected.log_likelihood + self.problem.log_prior(parameters)
-
-    def step(self, parameters: Any, expected: Expected) -> None:
-        """An iteration came to these parameters. Raises when there was nothing to gain for a while, and at the last iteration."""
-        objective = self.value(parameters, expected)
-        gain = objective - self.objective
+    def step(self, point: Point) -> None:
+        """An iteration came to this point. Raises when there was nothing to gain for a while, and at the last iteration."""
+        gain = point.objective - self.point.objective
         if gain >= 0.0:  # what falls by rounding alone is not taken
-            self.parameters, self.expected, self.objective = parameters, expected, objective
-        self.trace.append(Iteration(self.objective, self.expected.log_likelihood, self.progress.seconds))
+            self.point = point
+        self.record()
         self._quiet = self._quiet + 1 if gain <= self.tol else 0
         if len(self.trace) >= self.max_iter:
             raise _Enough
@@ -200,13 +183,13 @@ class Ascent:
 
     def check(self) -> None:
         """Look at the clock, and show where the ascent is."""
-        self.progress.check(f"{self.words}iteration {len(self.trace)}, log-likelihood {self.expected.log_likelihood:,.3f}")
+        self.progress.check(f"{self.words}iteration {len(self.trace)}, log-likelihood {self.point.log_likelihood:,.3f}")
 
     def settle(self) -> None:
         """The end: there is nothing more to gain."""
         self.converged = True
         if not self.trace:
-            self.trace.append(Iteration(self.objective, self.expected.log_likelihood, self.progress.seconds))
+            self.record()
 
 
 @one_blas_thread
@@ -238,66 +221,40 @@ def gradient(
     """
     chosen = _checked_method(method)
     tol, max_iter, seed, starts, _ = checked_numbers(tol, max_iter, seed, starts, None)
-    if start is not None and not isinstance(start, BayesNet):
-        raise ModelError(f"a start is a network, not {type(start).__name__}")
-    if start is not None and hidden == ():
-        hidden = hidden_in(dag, data, start)
+    hidden = hidden_in(dag, data, hidden, start)
     problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
-    ascents: list[Ascent] = []
-    stopped = False
-    try:
-        for i, parameters in enumerate(beginnings(problem, start, n, seed)):
-            expected = problem.expected(parameters)
-            ascents.append(
-                Ascent(problem.scaled, parameters, expected, watch, tol, max_iter, f"start {i + 1} of {n}, " if n > 1 else "")
-            )
-            try:
-                with suppress(_Enough):
-                    chosen.climb(ascents[-1])
-                _refuse_collapse(ascents[-1])  # once more: it may have had all its iterations on the way down
-            except FitError as collapse:
-                ascents[-1].stopped = str(collapse)
-                if n == 1:
-                    raise
-    except (OutOfTime, KeyboardInterrupt) as stop:
-        if not any(ascent.trace for ascent in ascents):
-            if isinstance(stop, KeyboardInterrupt):
-                raise
-            raise FitError(f"the time limit of {time_limit:g} s was over before the first iteration") from None
-        stopped = True
+
+    def begin(parameters: Any) -> Ascent:
+        return Ascent(problem.scaled, evaluated(problem, parameters), progress=watch, tol=tol, max_iter=max_iter)
+
+    def climb(i: int, ascent: Ascent) -> None:
+        ascent.words = f"start {i + 1} of {n}, " if n > 1 else ""
+        with suppress(_Enough):
+            chosen.climb(ascent)
+        _refuse_collapse(ascent)  # once more: it may have had all its iterations on the way down
+
+    ascents, stopped = from_starts(beginnings(problem, start, n, seed), n, watch, begin, climb)
+    if stopped:
         note("gradient ascent was stopped before its end; this is the best so far")
-    finally:
-        watch.close()
-    return _best(ascents, stopped, type(chosen).__name__)
-
-
-def _best(ascents: list[Ascent], stopped: bool, method: str) -> Run[BayesNet]:
-    ended = [ascent for ascent in ascents if ascent.trace and not ascent.stopped]
-    lost = [ascent.stopped for ascent in ascents if ascent.stopped]
-    if not ended:
-        raise FitError(f"every one of {len(ascents)} starts ended early; the first: {lost[0]}")
-    if lost:
-        note(f"{len(lost)} of {len(ascents)} starts ended early; the first: {lost[0]}")
-    best = max(ended, key=lambda ascent: ascent.objective)
-    problem = best.problem
+    best = best_first(ascents, n)[0]
     if not best.converged and not stopped:
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
     end = "converged" if best.converged else "did not converge"
     several = f", best of {len(ascents)} starts" if len(ascents) > 1 else ""
     info = (
-        f"fitted from {problem.weight:,.10g} rows by gradient ascent ({method}): {end} in {len(best.trace):,} iterations"
-        f"{several}, log-likelihood {best.expected.log_likelihood:,.3f}"
+        f"fitted from {problem.weight:,.10g} rows by gradient ascent ({type(chosen).__name__}): {end} in {len(best.trace):,} "
+        f"iterations{several}, log-likelihood {best.point.log_likelihood:,.3f}"
     )
-    bn = problem.network(best.parameters, best.expected.statistic, info)
+    bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 
 
 def _refuse_collapse(ascent: Ascent) -> None:
     """A normal distribution that has shrunk onto a point, where its density has no limit, is no estimate."""
-    seen = ascent.problem.statistics(ascent.expected.statistic)
-    for name, cpd in ascent.problem.cpds(ascent.parameters).items():
+    seen = ascent.problem.statistics(ascent.point.statistic)
+    for name, cpd in ascent.problem.cpds(ascent.point.parameters).items():
         if isinstance(cpd, ConditionalGaussian):
             whole = seen.moments((), [name])
             low = cpd.variance.reshape(-1) * whole.count[0] < 1e-9 * whole.scatter[0, 0, 0]
@@ -308,18 +265,17 @@ def _refuse_collapse(ascent: Ascent) -> None:
 
 def lift(ascent: Ascent) -> None:
     """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
-    problem = ascent.problem
-    atlas = Atlas.around(problem, ascent.parameters, ascent.expected.statistic)
-    weighed, cpds = atlas.weighed(ascent.expected.statistic), problem.cpds(ascent.parameters)
+    problem, here = ascent.problem, ascent.point
+    atlas = Atlas.around(problem, here.parameters, here.statistic)
+    weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if isinstance(c.cpd, Table)}
     for share in 0.1 * 0.25 ** np.arange(8):
         higher = {n: _lifted(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
         if all(higher[n] is tables[n] for n in tables):
             return
-        parameters = problem.parameters({**cpds, **higher})
-        expected = problem.expected(parameters)
-        if ascent.value(parameters, expected) > ascent.objective + ascent.tol:
-            ascent.step(parameters, expected)
+        point = evaluated(problem, problem.parameters({**cpds, **higher}))
+        if point.objective > here.objective + ascent.tol:
+            ascent.step(point)
             return
 
 

@@ -19,7 +19,7 @@ from suffice.errors import DataError
 from suffice.families.family import Array, Estimate
 from suffice.learning.mixture_discrete import log_factorials, log_shares, logs, shares
 from suffice.learning.mixture_part import IMPOSSIBLE, Collapsed, Part
-from suffice.learning.problem import Expected
+from suffice.learning.problem import EStep
 
 
 class Parameters(NamedTuple):
@@ -169,12 +169,12 @@ class Mixture:
     def weight(self) -> float:
         return self.data.weight
 
-    def expected(self, parameters: Parameters) -> Expected:
+    def expected(self, parameters: Parameters) -> EStep:
         try:
             sums = self.data.fold(Expectation(Classes.of(self.parts, parameters, self.label)), threads=self.threads)
         except ImpossibleRow as error:
             raise error.with_place(self.data) from None
-        return Expected(Statistic(sums, parameters), sums.log_likelihood + self.base)
+        return EStep(Statistic(sums, parameters), sums.log_likelihood + self.base)
 
     def maximised(self, statistic: Statistic) -> Parameters:
         sums, at = statistic

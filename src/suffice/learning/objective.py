@@ -25,7 +25,7 @@ from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_la
 from suffice.incomplete.components import Line
 from suffice.incomplete.mixed import scaled_moments
 from suffice.incomplete.moments import no_groups
-from suffice.incomplete.patterns import NodeFamily
+from suffice.incomplete.nodes import NodeFamily
 from suffice.statistics import Moments
 from suffice.statistics.configurations import described, sizes
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from suffice.engines.engine import added
 from suffice.engines.grouping import Groups
-from suffice.errors import FitError, ModelError, listed, note
+from suffice.errors import FitError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
@@ -31,7 +31,7 @@ from suffice.incomplete.components import Components, Line, Theta
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.moments import no_groups
-from suffice.incomplete.patterns import NodeFamily, nodes_of, refuse_unanswerable
+from suffice.incomplete.nodes import NodeFamily, nodes_of, refuse_unanswerable
 from suffice.incomplete.tables import Array, FlatTables, log_likelihood
 from suffice.incomplete.units import Units, moments_by_column, observed_cells
 from suffice.learning.objective import kept, log_prior_of_line, log_prior_of_rates, normal_of
@@ -56,7 +56,7 @@ class Statistic(NamedTuple):
     steps: dict[str, Any]
 
 
-class Expected(NamedTuple):
+class EStep(NamedTuple):
     """The result of an E-step: what is expected, in the form of the problem, and ln p(observed | θ)."""
 
     statistic: Any
@@ -106,13 +106,14 @@ class ParameterProblem:
         else:
             refuse_unanswerable(task.rows.missing, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
-        counts = [Counts((v,), components.states[v.name]) for v in finite if v.name in components.states]
-        shown = Statistics([*counts, *moments_by_column(spread, seen)], components.weight)
-        prior = None if task.prior is None else task.prior.bind(task.variables, shown)
+        shown = components.shown
+        counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
+        known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
+        prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = _said(nodes, prior)
         _refuse_constants(nodes, units, spread, said, task.ties)
-        if components.n_empty:
-            note(f"{components.n_empty:,} rows have no observed cell: they say nothing, and are kept")
+        if shown.n_empty:
+            note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         return cls(task, nodes, tables, units, components, prior, said, units)
 
     @property
@@ -137,7 +138,7 @@ class ParameterProblem:
     @property
     def weight(self) -> float:
         """The weight of all rows together."""
-        return self.components.weight
+        return self.components.shown.weight
 
     @cached_property
     def scaled(self) -> ParameterProblem:
@@ -148,10 +149,10 @@ class ParameterProblem:
         """The same problem, but that some nodes keep the distributions that they have in a network."""
         return replace(self, start=self.parameters({name: start[name] for name in start}), fixed=tuple(fixed))
 
-    def expected(self, theta: Theta) -> Expected:
+    def expected(self, theta: Theta) -> EStep:
         """One E-step."""
         e = self.components.expected(theta)
-        return Expected(Statistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
+        return EStep(Statistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
 
     def maximised(self, statistic: Statistic) -> Theta:
         """One M-step."""
@@ -249,7 +250,7 @@ class ParameterProblem:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
         cells, others = np.empty(self.tables.n_cells), {}
         for name, node in self.nodes.items():
-            cpd = _arranged(node, cpds.get(name))
+            cpd = node.arranged(cpds.get(name))
             if node.by_table:
                 cells[self.tables.cells(name)] = cpd.probs.reshape(-1)
             else:
@@ -283,7 +284,7 @@ class ParameterProblem:
         return self.units.outward_map(cpd) if scaled else None  # type: ignore[arg-type]
 
     def statistics(self, statistic: Statistic) -> Statistics:
-        """Expected counts and moments by name; of regressions the counts of the child."""
+        """EStep counts and moments by name; of regressions the counts of the child."""
         plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
@@ -407,15 +408,13 @@ class ParameterProblem:
 
     def _shares(self, theta: Theta) -> bool:
         """Whether tied nodes have the same parameters."""
-        for a, b in ((tie.nodes[0], node) for tie in self.ties for node in tie.nodes[1:]):
-            pairs = (
-                [(theta.cells[self.tables.cells(a)], theta.cells[self.tables.cells(b)])]
-                if self.nodes[a].by_table
-                else zip(free_parts(theta.others[a]), free_parts(theta.others[b]), strict=True)
-            )
-            if not all(np.array_equal(x, y, equal_nan=True) for x, y in pairs):
-                return False
-        return True
+
+        def numbers(name: str) -> list[Array]:
+            by_table = self.nodes[name].by_table
+            return [theta.cells[self.tables.cells(name)]] if by_table else free_parts(theta.others[name])
+
+        pairs = ((numbers(tie.nodes[0]), numbers(node)) for tie in self.ties for node in tie.nodes[1:])
+        return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))
 
     def _tied(self, theta: Theta) -> Theta:
         """A step of EM leads from any parameters to shared ones; nodes that share none stay where they are."""
@@ -454,31 +453,3 @@ def _refuse_constants(
                 f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
                 "such as NormalInverseGamma()"
             )
-
-
-def _arranged(node: NodeFamily, cpd: Any) -> Any:
-    """A distribution with the axes of its parents in the order of the node; one that is not of this node is refused."""
-    wanted = tuple(p.name for p in node.parents)
-    if cpd is None or set(cpd.parents) != set(wanted):
-        what = "table" if node.by_table else "distribution"
-        raise ModelError(f"the start has no {what} of {node.name!r} given {listed(wanted) or 'nothing'}")
-    theirs = {v.name: v for v in (*cpd.parent_variables, cpd.child)}
-    for v in node.members:
-        other = theirs[v.name]
-        if isinstance(v, Finite) and v.states != getattr(other, "states", ()):
-            states = listed(getattr(other, "states", ()))
-            raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
-    kind = Table if node.by_table else ConditionalGaussian
-    if not node.by_rows and not isinstance(cpd, kind):
-        raise ModelError(f"the start has a {type(cpd).__name__} of {node.name!r}, which needs a {kind.__name__}")
-    if node.by_table:
-        axes = [cpd.parents.index(p) for p in wanted]
-        return Table(cpd.child, node.parents, np.transpose(cpd.probs, [*axes, len(axes)]))  # type: ignore[arg-type]
-    if node.normal:
-        before = [p.name for p in cpd.finite_parents]
-        axes = [before.index(v.name) for v in node.parents if isinstance(v, Finite)]
-        columns = [cpd.real_parents.index(v.name) for v in node.parents if not isinstance(v, Finite)]
-        b = np.transpose(cpd.coefficients, [*axes, len(axes)])[..., columns]
-        intercept, variance = (np.transpose(part, axes) for part in (cpd.intercept, cpd.variance))
-        return ConditionalGaussian(node.child, node.parents, intercept, b, variance)
-    return cpd

@@ -21,7 +21,7 @@ from suffice.errors import listed, note
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mean
 from suffice.incomplete.components import Theta
-from suffice.incomplete.patterns import NodeFamily
+from suffice.incomplete.nodes import NodeFamily
 from suffice.incomplete.tables import Array
 from suffice.incomplete.units import Units
 from suffice.learning.objective import normal_of
@@ -82,7 +82,7 @@ class Starts:
         for node in self.problem.nodes.values():
             if node.by_table and self._hidden(node):
                 # around the states that the child shows
-                own = self.problem.components.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
+                own = self.problem.components.shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
                 own = np.ones_like(own) if node.name in self.problem.hidden else own
                 weights[self.problem.tables.cells(node.name)] = np.tile(
                     0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
@@ -106,7 +106,7 @@ class Starts:
 
     @property
     def _weights(self) -> Array:
-        return self.problem.components.counts + self.problem.alpha + 1.0
+        return self.problem.components.shown.counts + self.problem.alpha + 1.0
 
     @property
     def _others(self) -> list[NodeFamily]:
@@ -136,7 +136,7 @@ class Starts:
             cpd: Cpd = node.family.start(node.child, node.parents)
             return cpd
         groups = self._imagined(node, centres)
-        if (seen := self.problem.components.moments.get(node.name)) is not None:
+        if (seen := self.problem.components.shown.moments.get(node.name)) is not None:
             groups += replace(seen, log_base=np.zeros((len(seen.keys), 0)))
         if node.normal:
             q = sizes(node.finite)

@@ -16,8 +16,7 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
-from suffice.engines.views import is_missing
+from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import MissingCells
 from suffice.families import family_of
 from suffice.families.family import Estimate

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
-from suffice.engines.views import is_missing
+from suffice.engines.engine import Block, Step, is_missing
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -174,7 +173,7 @@ def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], b
         for begin in _starts(mixture, table, task):
             if isinstance(begin, Collapsed):
                 nowhere = Point(None, None, -np.inf, -np.inf)
-                climbs.append(Climb(mixture, nowhere, time.perf_counter, stopped=str(begin)))
+                climbs.append(Climb(mixture, nowhere, stopped=str(begin)))
                 continue
             climb = Climb.at(mixture, begin)
             climbs.append(climb)

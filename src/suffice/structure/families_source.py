@@ -19,7 +19,7 @@ from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.incomplete.expectations import Expected, ExpectedTables
+    from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class FamiliesSource:
     """Asks the data for each family's table or moments, and the score for its value."""
 
     def __init__(
-        self, data: Data | Statistics | Expected, variables: Sequence[Variable], score: Any, threads: int | None
+        self, data: Data | Statistics | ExpectedStatistics, variables: Sequence[Variable], score: Any, threads: int | None
     ) -> None:
         self.data, self.variables, self.threads = data, tuple(variables), threads
         self.weight = data.weight
@@ -144,12 +144,7 @@ class ExpectedSource(FamiliesSource):
     """
 
     def __init__(
-        self,
-        data: ExpectedTables | Weighed,
-        variables: Sequence[Variable],
-        score: Any,
-        form: tuple[int, float, float],
-        threads: int | None,
+        self, data: Any, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
     ) -> None:
         super().__init__(data, variables, score, threads)
         self.tables = data.tables

@@ -26,7 +26,7 @@ from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.incomplete.expectations import Expected
+    from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
@@ -73,7 +73,7 @@ class LocalScores:
 
     def __init__(
         self,
-        data: Data | Statistics | Expected,
+        data: Data | Statistics | ExpectedStatistics,
         variables: Sequence[Variable],
         score: Any,
         *,
@@ -148,7 +148,7 @@ def toggled(parents: Parents, other: int) -> Parents:
 
 
 def _source(
-    data: Data | Statistics | Expected,
+    data: Data | Statistics | ExpectedStatistics,
     variables: tuple[Variable, ...],
     score: Any,
     threads: int | None,
@@ -163,7 +163,7 @@ def _source(
             return FiniteSource(rows, variables, score, form, threads, memory_limit)
         return ExpectedSource(Weighed(rows), variables, score, form, threads)
     if hasattr(data, "tables") and form is not None:
-        return ExpectedSource(data, variables, score, form, threads)  # type: ignore[arg-type]
+        return ExpectedSource(data, variables, score, form, threads)
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):
         return GaussianSource(data, variables, score, threads)  # type: ignore[arg-type]
     return FamiliesSource(data, variables, score, threads)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -125,7 +126,8 @@ class Posterior:
         keys = [_key(codes, reals) for codes, reals in zip(seen.codes, seen.reals, strict=True)]
         place = {key: i for i, key in enumerate(keys)}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            each = pool.map(lambda key: self._answer(seen.take(np.array([place[key]])), key, n), place)
+            rows = (seen.take(np.array([i])) for i in place.values())
+            each = pool.map(self._answer, rows, place, repeat(n))
             found = dict(zip(place, each, strict=True))
         return np.array([found[key][0] for key in keys]), np.array([found[key][1] for key in keys])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encode import missing_code
+from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.errors import DataError, listed, nearest, note
 from suffice.inference.network import NONE
@@ -31,7 +31,7 @@ def row_evidence(bn: BayesNet, block: Block) -> RowEvidence:
     for name, cells in block.columns.items():
         if name in compiled.index:
             line = cells.astype(np.int32)
-            line[line == missing_code(cells.dtype)] = NONE
+            line[is_missing(cells)] = NONE
             codes[:, compiled.index[name]] = line
         else:
             reals[:, compiled.real_index[name]] = cells

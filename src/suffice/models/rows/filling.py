@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encode import texts
+from suffice.engines import texts
 from suffice.errors import DataError, listed
 from suffice.variables import state_text
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encode import missing_code
+from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, note
@@ -187,7 +187,7 @@ class Impute:
         found = block.columns[name]
         if not isinstance(variable, Finite):
             return pa.array(found, from_pandas=True)
-        codes = pa.array(found.astype(np.int32), mask=found == missing_code(found.dtype))
+        codes = pa.array(found.astype(np.int32), mask=is_missing(found))
         return pa.DictionaryArray.from_arrays(codes, pa.array(variable.states, pa.string()))
 
 

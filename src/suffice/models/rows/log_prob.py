@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines import is_missing
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
+from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
-from suffice.engines.views import is_missing
 from suffice.errors import DataError
 from suffice.models.rows.evidence import present, row_evidence
 from suffice.models.rows.posteriors import log_probs
