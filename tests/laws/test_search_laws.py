@@ -15,6 +15,7 @@ import pytest
 import suffice as sf
 from suffice.engines import bitmaps
 from tests.oracles import random_net
+from tests.toy_engine import toy
 
 METHODS: dict[str, Any] = {
     "orders": sf.Orders(),
@@ -106,6 +107,18 @@ def test_many_equal_rows_are_merged_to_the_same_end(method, monkeypatch):
         assert one.details == other.details
 
 
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_elsewhere_give_the_same_graph(method, weighted):
+    """Blocks in another place, of which only sums come back."""
+    rows = finite(3, n=250)
+    weights = np.random.default_rng(2).integers(1, 30, 250) if weighted else None
+    far, near = toy(rows, weights=weights), sf.scan(rows, weights=weights)
+    one, other = sf.search(far, method=method), sf.search(near, method=method)
+    assert (one.dag, one.cpdag, one.score) == (other.dag, other.cpdag, other.score)
+    assert far.engine.rows_out == []
+
+
 def test_orders_are_sampled_alike_from_weighted_rows():
     rows = finite(5, n=60)
     weights = np.random.default_rng(1).integers(1, 20, 60)
@@ -113,6 +126,13 @@ def test_orders_are_sampled_alike_from_weighted_rows():
     other = sf.order_mcmc(sf.scan(rows, weights=weights), samples=50)
     assert (one.matrix == other.matrix).all()
     assert (one.log_scores == other.log_scores).all()
+
+
+def test_a_bootstrap_of_rows_elsewhere():
+    far = toy({n: c for n, c in finite(3, n=250).items() if n in ("n0", "n1", "n2")})
+    assert sf.bootstrap(far, sf.HillClimb(), n=3).n_done == 3
+    assert len(sf.cross_validate(far, sf.HillClimb(), folds=3).folds) == 3
+    assert far.engine.rows_out == []
 
 
 @pytest.mark.parametrize("name", [n for n in METHODS if n != "tan"])

@@ -107,7 +107,7 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
     >>> block = Block({"x": np.array([0, 1, 1], np.uint8)}, np.array([5.0, 2.0, 1.0]))
     >>> bits = bit_block(block, BitLayout(("x",), (2,)))
     >>> bits.times, bits.bits[:, :, 0].tolist()
-    (array([1, 2, 4]), [[1, 4], [0, 2], [1, 0]])
+    (array([1, 2, 4]), [[1, 2], [0, 1], [1, 0]])
     """
     parts = planes(block)
     bits = np.zeros((len(parts), int(layout.first[-1]), n_words(max((p.n for p in parts), default=0))), np.uint64)
