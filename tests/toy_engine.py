@@ -65,7 +65,7 @@ class Toy(Partitions):
             result = pickle.loads(answer)
             if isinstance(result, Exception):
                 raise result
-            self._spy(work, result)
+            self._spy(work, pickle.loads(answer))
             yield result
 
     def _spy(self, work: Any, result: Any) -> None:

@@ -133,7 +133,7 @@ def summed(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins
     rows, columns = margins[0], margins[1]
     for z in range(q):
         base = z * r * c
-        total = 0
+        total = np.int64(0)  # a literal would be a type of its own
         for j in range(c):
             columns[j] = 0
         for i in range(r):
@@ -161,7 +161,7 @@ def summed(table: Any, q: int, r: int, c: int, pearson: bool, logs: Any, margins
             for j in range(c):
                 cell = table[base + i * c + j]
                 if cell > 0:
-                    part += float(cell) * cell / (float(rows[i]) * columns[j]) if pearson else n_log_n(cell, logs)
+                    part += float(cell) * cell / (float(rows[i]) * columns[j]) if pearson else n_log_n(np.int64(cell), logs)
         statistic += total * part if pearson else 2.0 * (part + n_log_n(total, logs))
     return max(statistic, 0.0), df
 
@@ -464,7 +464,7 @@ def table_tests(
             df += more_df
         if not adjusted:
             df = configurations * (sizes[x] - 1) * (sizes[y] - 1)
-        if statistic < 1e-14 * n_log_n(whole, logs):  # what rounding leaves of the sums
+        if statistic < 1e-14 * n_log_n(np.int64(whole), logs):  # what rounding leaves of the sums
             statistic = 0.0
         log_p[i] = log_chi_square_tail(statistic, df)
 
