@@ -160,7 +160,7 @@ def sampled(name: str, n_rows: int) -> sf.Data:
 
 
 def coded(data: sf.Data) -> pd.DataFrame:
-    return pd.DataFrame({name: data.column(name).astype(int) for name in data.columns})
+    return pd.DataFrame({name: codes.astype(int) for name, codes in data.sample(10**9).columns.items()})
 
 
 def optimum() -> None:

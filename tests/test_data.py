@@ -91,7 +91,7 @@ def test_all_inputs_give_the_same(kind: str, tmp_path: Path) -> None:
     found = data.gather([Request(("x", "y")), Request(("y",), ("z",))])
     assert found.counts(["x", "y"]).values.tolist() == [[1, 0], [1, 1], [1, 0]]
     assert found.moments(["y"], ["z"]).mean.ravel() == pytest.approx([4 / 3, -1])
-    assert data.column("z").tolist() == CELLS["z"]
+    assert data.take(["z"]).sample(10**9).columns["z"].tolist() == CELLS["z"]
 
 
 def schema(cells: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_csv_numbers(cells: str, tmp_path: Path) -> None:
     path = written(tmp_path, "t.csv", "v,w\n" + "".join(f"{c},a\n" for c in words))
     data = scan(path)
     assert data.schema["v"] == Real("v")
-    assert data.column("v").tolist() == [float(w) for w in words]
+    assert data.take(["v"]).sample(10**9).columns["v"].tolist() == [float(w) for w in words]
 
 
 def test_a_column_that_turns_to_text_late_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_integers_that_turn_out_to_be_real_late(tmp_path: Path, monkeypatch: pyt
     path = written(tmp_path, "t.csv", "a,b\n" + "1,1\n" * 500 + "0.5,2\n")
     data = scan(path, integers=Finite)
     assert dict(data.schema) == {"a": Real("a"), "b": Finite("b", ["1", "2"])}
-    assert data.column("a").sum() == 500.5
+    assert data.take(["a"]).sample(10**9).columns["a"].sum() == 500.5
 
 
 @pytest.mark.parametrize("word", ["inf", "-Infinity", "nan", "1e999"])
@@ -287,8 +287,8 @@ def test_only_empty_is_missing(tmp_path: Path) -> None:
     typed = scan({"a": ["", "x", None, "?"], "b": [1.0, -999.0, np.nan, 2.0], "i": [1, -999, 2, 3]}, missing=["?", "-999"])
     assert dict(typed.missing) == {"a": 3, "b": 2, "i": 1}
     assert typed.schema["a"].states == ("x",)
-    assert np.isnan(typed.column("i")).tolist() == [False, True, False, False]
-    assert typed.column("a").tolist() == [255, 0, 255, 255]
+    assert np.isnan(typed.take(["i"]).sample(10**9).columns["i"]).tolist() == [False, True, False, False]
+    assert typed.take(["a"]).sample(10**9).columns["a"].tolist() == [255, 0, 255, 255]
 
 
 def test_missing_cells_are_refused_where_they_matter() -> None:
@@ -321,8 +321,8 @@ def test_wide_columns(n_states: int) -> None:
     rng = np.random.default_rng(0)
     codes = np.concatenate([np.arange(n_states), rng.integers(0, n_states, 1000)])
     data = scan({"x": pa.array([f"s{c:06}" for c in codes]), "y": ["a", "b"] * (len(codes) // 2) + ["a"] * (len(codes) % 2)})
-    assert data.column("x").dtype == encode.code_type(n_states)
-    assert (data.column("x") == codes).all()
+    assert data.take(["x"]).sample(10**9).columns["x"].dtype == encode.code_type(n_states)
+    assert (data.take(["x"]).sample(10**9).columns["x"] == codes).all()
     table = data.gather([Request(("y", "x"))]).counts(["y", "x"]).dense()
     assert table.sum() == len(codes)
     assert (table.sum(axis=0) == np.bincount(codes)).all()
@@ -332,19 +332,19 @@ def test_declared_states() -> None:
     data = scan(
         {"x": ["b", "a"], "i": [1, 2], "f": [1.0, 2.5]}, {"x": ["c", "b", "a"], "i": ["2", "1"], "f": Finite("f", [2.5, 1])}
     )
-    assert data.column("x").tolist() == [1, 2]
+    assert data.take(["x"]).sample(10**9).columns["x"].tolist() == [1, 2]
     assert data.schema["x"] == Finite("x", ["c", "b", "a"])
-    assert data.column("i").tolist() == [1, 0]
-    assert data.column("f").tolist() == [1, 0]
+    assert data.take(["i"]).sample(10**9).columns["i"].tolist() == [1, 0]
+    assert data.take(["f"]).sample(10**9).columns["f"].tolist() == [1, 0]
     unused = pd.DataFrame({"x": pd.Categorical(["a"], ["a", "never"])})
-    assert scan(unused, {"x": ["b", "a"]}).column("x").tolist() == [1]
+    assert scan(unused, {"x": ["b", "a"]}).take(["x"]).sample(10**9).columns["x"].tolist() == [1]
 
 
 def test_redeclaring() -> None:
     data = scan({"x": ["a", "b"], "i": [1, 2]})
     assert data.with_variables({"i": Finite}).schema["i"] == Finite("i", ["1", "2"])
     assert scan(data) is data
-    assert scan(data, [Finite("x", ["b", "a"])]).column("x").tolist() == [1, 0]
+    assert scan(data, [Finite("x", ["b", "a"])]).take(["x"]).sample(10**9).columns["x"].tolist() == [1, 0]
     with pytest.raises(DataError, match="scan their source again"):
         scan(data, weights="i")
 
@@ -355,13 +355,16 @@ def test_bins() -> None:
     cells = {"x": x, "ill": np.where(x > 0.3, "yes", "no"), "w": rng.integers(0, 3, 1000)}
     data = scan(cells, {"x": Bins(4), "w": Real})
     assert data.gather([Request(("x",))]).counts(["x"]).values.tolist() == [250] * 4
-    assert scan(cells, {"x": data.schema["x"], "w": Real}).column("x").tolist() == data.column("x").tolist()
+    assert (
+        scan(cells, {"x": data.schema["x"], "w": Real}).take(["x"]).sample(10**9).columns["x"].tolist()
+        == data.take(["x"]).sample(10**9).columns["x"].tolist()
+    )
     wide = scan(cells, {"x": Bins(4, method="width"), "w": Real})
     assert np.diff(wide.schema["x"].cuts) == pytest.approx((x.max() - x.min()) / 4)
     mdl = scan(cells, {"x": Bins(method="mdl", target="ill"), "w": Real}).take(["x"])
     assert len(mdl.schema["x"].cuts) == 1
     assert mdl.schema["x"].cuts[0] == pytest.approx(0.3, abs=0.01)
-    assert scan({"x": [1.0, 17, 18, np.nan]}, {"x": Bins([18])}).column("x").tolist() == [0, 0, 1, 255]
+    assert scan({"x": [1.0, 17, 18, np.nan]}, {"x": Bins([18])}).take(["x"]).sample(10**9).columns["x"].tolist() == [0, 0, 1, 255]
     assert scan({"x": [1.0, 1, 1, 1, 2]}, {"x": Bins(3)}).schema["x"].cuts == (2.0,)
     assert scan({"x": [1.0, 1]}, {"x": Bins(3)}).schema["x"].states == ("all",)
 
@@ -414,11 +417,11 @@ def test_the_frame_is_not_changed_and_does_not_change_the_codes() -> None:
     array = np.array([1.0, 2.0])
     data, other = scan(frame), scan({"z": array})
     data.gather([Request(("x",), ("z",))])
-    other.column("z")
+    other.take(["z"]).sample(10**9).columns["z"]
     frame.loc[0, "z"] = array[0] = 5.0
     frame.loc[0, "x"] = None
     assert frame["z"].tolist() == [5.0, 2.0]
-    assert data.column("x").tolist() == [1, 0]
+    assert data.take(["x"]).sample(10**9).columns["x"].tolist() == [1, 0]
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -482,31 +485,52 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"'x' has the type string in .*1\.parquet and int64 in .*2\.parquet",
     ),
     "unknown state": (
-        lambda d: scan({"x": ["no", "yes", "yse"]}, {"x": ["no", "yes"]}).column("x"),
+        lambda d: scan({"x": ["no", "yes", "yse"]}, {"x": ["no", "yes"]}).take(["x"]).sample(10**9).columns["x"],
         r"row 3, column 'x': 'yse' is not a state; did you mean 'yes'",
     ),
     "unknown state in csv": (
-        lambda d: scan(written(d, "t.csv", "s,t\ntrue,1\n\nBEURK,2\n"), {"s": ["true", "false"]}).column("s"),
+        lambda d: (
+            scan(written(d, "t.csv", "s,t\ntrue,1\n\nBEURK,2\n"), {"s": ["true", "false"]}).take(["s"]).sample(10**9).columns["s"]
+        ),
         r"t\.csv, line 4, column 's': 'BEURK' is not a state; the states are 'true', 'false'",
     ),
     "unknown state in second file": (
-        lambda d: scan([written(d, "1.csv", "s\na\nb\n"), written(d, "2.csv", "s\na\nz\n")], {"s": ["a", "b"]}).column("s"),
+        lambda d: (
+            scan([written(d, "1.csv", "s\na\nb\n"), written(d, "2.csv", "s\na\nz\n")], {"s": ["a", "b"]})
+            .take(["s"])
+            .sample(10**9)
+            .columns["s"]
+        ),
         r"2\.csv, line 3, column 's': 'z' is not a state",
     ),
     "unknown state in second parquet": (
-        lambda d: scan([parquet(d, "1.parquet"), parquet(d, "2.parquet")], {"x": ["a", "b"]}).column("x"),
+        lambda d: (
+            scan([parquet(d, "1.parquet"), parquet(d, "2.parquet")], {"x": ["a", "b"]}).take(["x"]).sample(10**9).columns["x"]
+        ),
         r"1\.parquet, row 4, column 'x': 'c' is not a state",
     ),
     "unknown integer": (
-        lambda d: scan({"x": [1, 2, 3]}, {"x": ["1", "2"]}).column("x"),
+        lambda d: scan({"x": [1, 2, 3]}, {"x": ["1", "2"]}).take(["x"]).sample(10**9).columns["x"],
         r"row 3, column 'x': '3' is not a state",
     ),
-    "text is not real": (lambda d: scan({"x": ["1", "b"]}, {"x": Real}).column("x"), r"row 2, column 'x': 'b' is not a number"),
-    "inf": (lambda d: scan({"x": [1.0, np.inf]}).column("x"), r"row 2, column 'x': 'inf' is not a finite number"),
-    "negative count": (lambda d: scan({"x": [1, -1]}, {"x": Count}).column("x"), r"row 2, column 'x': -1 is not a count"),
-    "half count": (lambda d: scan({"x": [1, 0.5]}, {"x": Count}).column("x"), r"row 2, column 'x': 0.5 is not a count"),
+    "text is not real": (
+        lambda d: scan({"x": ["1", "b"]}, {"x": Real}).take(["x"]).sample(10**9).columns["x"],
+        r"row 2, column 'x': 'b' is not a number",
+    ),
+    "inf": (
+        lambda d: scan({"x": [1.0, np.inf]}).take(["x"]).sample(10**9).columns["x"],
+        r"row 2, column 'x': 'inf' is not a finite number",
+    ),
+    "negative count": (
+        lambda d: scan({"x": [1, -1]}, {"x": Count}).take(["x"]).sample(10**9).columns["x"],
+        r"row 2, column 'x': -1 is not a count",
+    ),
+    "half count": (
+        lambda d: scan({"x": [1, 0.5]}, {"x": Count}).take(["x"]).sample(10**9).columns["x"],
+        r"row 2, column 'x': 0.5 is not a count",
+    ),
     "dates are not real": (
-        lambda d: scan({"x": [datetime.date(2020, 1, 1)]}, {"x": Real}).column("x"),
+        lambda d: scan({"x": [datetime.date(2020, 1, 1)]}, {"x": Real}).take(["x"]).sample(10**9).columns["x"],
         "'x' has the type date32",
     ),
     "unknown column": (lambda d: scan({"smoke": ["a"]}).take(["smok"]), "no column 'smok'; did you mean 'smoke'"),
@@ -589,7 +613,7 @@ def test_what_was_refused_is_refused_again(tmp_path: Path) -> None:
         for _ in range(2):
             with pytest.raises(DataError, match=message):
                 data.schema  # noqa: B018
-    assert late.take(["w"]).column("w").tolist() == [0, 1]
+    assert late.take(["w"]).take(["w"]).sample(10**9).columns["w"].tolist() == [0, 1]
 
 
 def test_refused_declarations() -> None:
@@ -633,7 +657,9 @@ def assert_same(a: Data, b: Data) -> None:
     assert dict(a.schema) == dict(b.schema)
     assert dict(a.missing) == dict(b.missing)
     for name in a.columns:
-        assert np.array_equal(a.column(name), b.column(name), equal_nan=True)
+        assert np.array_equal(
+            a.take([name]).sample(10**9).columns[name], b.take([name]).sample(10**9).columns[name], equal_nan=True
+        )
 
 
 @settings(max_examples=40, deadline=None)

@@ -257,7 +257,7 @@ def test_bins_and_late_states_in_a_spill(tmp_path: Path) -> None:
     spill, memory = opened("spill", tmp_path, table, {"x": Bins(7)}), scan(table, {"x": Bins(7)})
     assert dict(spill.schema) == dict(memory.schema)
     for name in table:
-        assert np.array_equal(spill.column(name), memory.column(name))
+        assert np.array_equal(spill.take([name]).sample(10**9).columns[name], memory.take([name]).sample(10**9).columns[name])
     assert spill.schema["s"] == Finite("s", ["a", "m", "z"])
     assert_identical(spill.gather([Request(("x", "s")), Request(("c",))]), memory.gather([Request(("x", "s")), Request(("c",))]))
 
@@ -285,7 +285,7 @@ def test_a_relation_is_free_again_after_an_error() -> None:
     con = duckdb.connect()
     relation = con.sql("select case when i = 299999 then 'z' else 'a' end as s from range(300000) r(i)")
     with pytest.raises(DataError, match="row 300000, column 's': 'z' is not a state") as error:
-        scan(relation, {"s": ["a", "b"]}).column("s")
+        scan(relation, {"s": ["a", "b"]}).take(["s"]).sample(10**9).columns["s"]
     assert con.sql("select 1").fetchall() == [(1,)], error
 
 
@@ -298,7 +298,7 @@ def test_a_value_of_a_dictionary_that_occurs_late(declared: Any, tmp_path: Path,
         assert data.gather([Request(("s",))]).counts(["s"]).values.tolist() == [10, 5000, 1]
     else:
         with pytest.raises(DataError, match=r"t\.parquet, row 5011, column 's': 'z' is not a state"):
-            data.column("s")
+            data.take(["s"]).sample(10**9).columns["s"]
 
 
 def test_large_means_cost_no_digits(engine: str, tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_a_spill_goes_when_the_process_is_killed(tmp_path: Path) -> None:
     pq.write_table(pa.table(COMPLETE), tmp_path / "t.parquet")
     program = (
         "import sys, time; from suffice.engines import scan\n"
-        "data = scan(sys.argv[1], memory_limit=0); data.column('a'); print('ready', flush=True); time.sleep(60)"
+        "data = scan(sys.argv[1], memory_limit=0); data.known; print('ready', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-W", "ignore", "-c", program, str(tmp_path / "t.parquet")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)}) as process:
@@ -442,7 +442,7 @@ def test_rows_of_an_unstable_source_are_read_together() -> None:
     relation = duckdb.connect().sql("select i % 5 as g, (i * 7 % 3)::varchar as s, i * 1.0::double as x from range(50000) r(i)")
     shuffled = relation.order("random()")
     data = scan(shuffled, {"g": Finite})
-    assert data.take(["g"]).column("g").shape == (50_000,)
+    assert data.take(["g"]).take(["g"]).sample(10**9).columns["g"].shape == (50_000,)
     x, s, g = (data.take(["g", "s", "x"]).column(n) for n in "xsg")
     assert np.array_equal(g, x % 5)
     assert np.array_equal(s, x * 7 % 3)

@@ -108,7 +108,7 @@ def kinds(rows: dict[str, list[Any]], folder: Path) -> dict[str, Any]:
         "csv": folder / "rows.csv",
         "parquet": str(folder / "rows.parquet"),
         "data": sf.scan(frame),
-        "data read": sf.scan(frame, {n: sf.Finite(n, STATES[n]) for n in rows}).pick(range(len(frame))),
+        "data read": sf.scan(frame, {n: sf.Finite(n, STATES[n]) for n in rows}).hold(),
         "duckdb": relation,
     }
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.engines import scan
-from suffice.engines.resample import counts, drawn, parted
-from suffice.errors import DataError, FitError, GraphError, SufficeNote, TooLarge
+from suffice.errors import DataError, FitError, GraphError, SufficeNote
 from suffice.families.gathering import gather
 from suffice.graphs import Cpdag, Dag
 from suffice.recipes.bootstrap import Bootstrap, _threshold, bootstrap
@@ -53,89 +52,108 @@ def edges(*pairs: tuple[int, int], n: int = 4) -> list[tuple[int, ...]]:
     return [tuple(sorted(p for p, c in pairs if c == child)) for child in range(n)]
 
 
-def test_picked_rows_keep_order_states_and_missing_cells() -> None:
+def test_rows_of_a_sample_keep_order_states_and_missing_cells() -> None:
     data = scan({"x": ["a", "b", None, "c"], "y": [1.0, None, 3.0, 4.0]}, weights=[1, 2, 3, 4])
-    few = data.pick([2, 0, 0])
+    rows = data.sample(10).take([2, 0, 0])
+    few = data.of_rows(rows)
     assert few.schema["x"] == data.schema["x"]
     assert dict(few.missing) == {"x": 1, "y": 0}
-    np.testing.assert_array_equal(few.column("x"), [255, 0, 0])
-    np.testing.assert_array_equal(few.column("y"), [3.0, 1.0, 1.0])
+    np.testing.assert_array_equal(few.sample(10).columns["x"], [255, 0, 0])
+    np.testing.assert_array_equal(few.sample(10).columns["y"], [3.0, 1.0, 1.0])
     assert few.weight == 5.0
-    assert few.take(["y"]).pick([False, True, True]).n_rows == 2
 
 
-def test_picked_rows_can_be_declared_anew() -> None:
-    few = scan({"x": ["a", "b", None], "y": [1.0, 2.0, 2.0]}, weights=[1.0, 0.5, 0.5]).pick([2, 1, 0])
-    again = few.with_variables({"x": ["b", "a", "z"], "y": sf.Finite})
-    np.testing.assert_array_equal(again.column("x"), [255, 0, 1])
+def test_rows_of_a_sample_can_be_declared_anew() -> None:
+    data = scan({"x": ["a", "b", None], "y": [1.0, 2.0, 2.0]}, weights=[1.0, 0.5, 0.5])
+    again = data.of_rows(data.sample(10).take([2, 1, 0])).with_variables({"x": ["b", "a", "z"], "y": sf.Finite})
+    np.testing.assert_array_equal(again.sample(10).columns["x"], [255, 0, 1])
     assert again.schema["y"].states == ("1", "2")
     assert again.weight == 2.0
 
 
-@pytest.mark.parametrize(("index", "message"), [([], "no rows"), ([3], "no row 3"), ([-1], "no row -1"), ([0.5], "numbers")])
-def test_rows_that_are_not_there(index: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        scan({"x": ["a", "b", "c"]}).pick(index)
+def test_a_sample_is_without_replacement_and_by_its_seed() -> None:
+    data = scan({"x": np.arange(100_000.0)})
+    few = data.sample(1000, 1).columns["x"]
+    assert len(set(few.tolist())) == 1000
+    assert (np.diff(few) > 0).all()
+    np.testing.assert_array_equal(few, data.sample(1000, 1).columns["x"])
+    assert (few != data.sample(1000, 2).columns["x"]).any()
+    assert abs(few.mean() - 50_000) < 5 * 100_000 / np.sqrt(12 * 1000)
 
 
-def test_rows_from_files_larger_than_memory(tmp_path: Any) -> None:
+def test_views_of_files_larger_than_memory_are_those_of_memory(tmp_path: Any) -> None:
     table = pa.table({**sprinkler(500), "z": np.arange(500.0)})
     pyarrow.csv.write_csv(table, tmp_path / "rows.csv")
     spilled, held = scan(tmp_path / "rows.csv", memory_limit="6KiB"), scan(table)
-    spilled.schema  # noqa: B018
-    index = np.random.default_rng(0).integers(500, size=300)
-    for name in held.columns:
-        np.testing.assert_array_equal(spilled.pick(index).column(name), held.pick(index).column(name))
-    with pytest.raises(TooLarge, match=r"a sample of 1,000 rows takes 11\.7 KiB"):
-        spilled.pick(np.zeros(1000, np.int64))
-    assert held.pick(np.zeros(1000, np.int64)).n_rows == 1000
+    a, b = spilled.resample(3), held.resample(3)
+    for x, y in ((a, b), (a.hold(), b.hold()), (a, b.hold())):
+        assert x.known.missing == y.known.missing
+        for name in held.columns:
+            np.testing.assert_array_equal(x.sample(10**6).columns[name], y.sample(10**6).columns[name])
+    for one, other in zip(spilled.split(3, 0), held.split(3, 0), strict=True):
+        for x, y in zip(one, other, strict=True):
+            np.testing.assert_array_equal(x.sample(10**6).columns["z"], y.hold().sample(10**6).columns["z"])
 
 
-def test_gathered_statistics_of_picked_rows_are_those_of_the_rows() -> None:
-    rows = pa.table(sprinkler(100))
-    index = np.random.default_rng(0).integers(100, size=80)
-    mine, theirs = (gather(d, "rain -> wet; coin") for d in (scan(rows).pick(index), scan(rows.take(index))))
+def test_gathered_statistics_of_a_view_are_those_of_its_rows() -> None:
+    rows = pa.table({**sprinkler(100), "i": np.arange(100.0)})
+    view = scan(rows).resample(0)
+    index = view.take(["i"]).sample(10**6).columns["i"].astype(int)
+    mine, theirs = (gather(d, "rain -> wet; coin") for d in (view, scan(rows.take(index))))
     np.testing.assert_array_equal(mine.counts(["rain", "wet"]).values, theirs.counts(["rain", "wet"]).values)
+    assert len(index) == 100
 
 
 def test_identifiers_are_judged_once() -> None:
     data = scan({"x": [str(i % 85) for i in range(100)]}, {"x": sf.Finite})
     assert not data.identifiers
-    assert not data.pick(np.arange(90)).identifiers
+    assert not data.resample(0).identifiers
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any), st.integers(2, 4), st.integers(0, 99))
 def test_counts_are_dealt_out_and_drawn_one_by_one(numbers: list[int], folds: int, seed: int) -> None:
-    weight = np.array(numbers, float)
-    assert counts(weight)
-    rng = np.random.default_rng(seed)
-    _, drawn_weight = drawn(len(weight), weight, rng)
-    assert drawn_weight is not None
-    assert drawn_weight.sum() == weight.sum()
-    dealt, sizes = np.zeros_like(weight), []
-    for (out_rows, out_weight), (in_rows, in_weight) in parted(len(weight), weight, folds, rng):
-        assert out_weight is not None
-        assert in_weight is not None
-        np.testing.assert_array_equal(
-            np.bincount(out_rows, out_weight, len(weight)) + np.bincount(in_rows, in_weight, len(weight)), weight
-        )
-        dealt += np.bincount(in_rows, in_weight, len(weight))
-        sizes.append(in_weight.sum())
-    np.testing.assert_array_equal(dealt, weight)
+    data = scan({"i": np.arange(float(len(numbers)))}, weights=numbers)
+    assert data.whole_weights
+    assert data.resample(seed).weight == sum(numbers)
+    dealt, sizes = np.zeros(len(numbers)), []
+    for outside, inside in data.split(folds, seed):
+        weights = [weights_of(part, len(numbers)) for part in (outside, inside)]
+        np.testing.assert_array_equal(weights[0] + weights[1], numbers)
+        dealt += weights[1]
+        sizes.append(weights[1].sum())
+    np.testing.assert_array_equal(dealt, numbers)
     assert max(sizes) - min(sizes) <= 1
 
 
+def weights_of(data: Any, n: int) -> Any:
+    """The weight of each of n numbered rows in a view; it may have none of them."""
+    try:
+        rows = data.sample(10**6)
+    except DataError:
+        return np.zeros(n)
+    return np.bincount(rows.columns["i"].astype(int), rows.weights, n)
+
+
+@settings(max_examples=50)
 @given(st.integers(2, 30), st.integers(2, 5), st.integers(0, 99))
 def test_folds_part_the_rows(n: int, folds: int, seed: int) -> None:
     if folds > n:
         return
-    parts = [inside for _, (inside, _) in parted(n, None, folds, np.random.default_rng(seed))]
+    parts = [inside.sample(100).columns["i"] for _, inside in scan({"i": np.arange(float(n))}).split(folds, seed)]
     assert sorted(np.concatenate(parts)) == list(range(n))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+def test_folds_of_many_blocks_part_the_rows_evenly() -> None:
+    parts = [inside.known.n_rows for _, inside in scan({"i": np.arange(50_000.0)}).split(7, 0)]
+    assert sum(parts) == 50_000
+    assert max(parts) - min(parts) <= 1
+
+
 def test_very_large_counts_are_dealt_out_too() -> None:
-    inside = [w for _, (_, w) in parted(2, np.array([3e12, 1e12]), 4, np.random.default_rng(0))]
+    data = scan({"i": [0.0, 1.0]}, weights=[3e12, 1e12])
+    inside = [weights_of(part, 2) for _, part in data.split(4, 0)]
     np.testing.assert_allclose(np.sum(inside, axis=0), [3e12, 1e12])
     np.testing.assert_allclose(inside[0], [7.5e11, 2.5e11], rtol=1e-4)
 

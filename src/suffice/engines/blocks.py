@@ -10,8 +10,6 @@ import numpy as np
 
 from suffice.engines.engine import ROWS, Array, Block
 
-Batch = Block
-
 
 @dataclass(frozen=True)
 class Layout:

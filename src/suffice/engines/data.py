@@ -277,47 +277,6 @@ class Data:
         known = self.engine.schema(tuple(names))
         refuse_missing(known.missing, known.n_rows)
 
-    # what follows goes as learners stop looking at rows
-
-    def _store(self) -> Any:
-        local: Any = self.engine if hasattr(self.engine, "store") else self.engine.hold(self.columns)
-        local.store.require(self.columns)
-        return local.store
-
-    def batches(self, block_rows: int = 2**14, *, order: Iterable[int] | None = None) -> Iterator[Block]:
-        from suffice.engines.blocks import ranges
-
-        store = self._store()
-
-        def batch(start: int, stop: int) -> Block:
-            weight = None if store.weight is None else store.view(store.weight, start, stop)
-            columns = {n: store.view(store.read[n].column, start, stop) for n in self.columns}
-            return Block(columns, weight, start // 2**14)
-
-        if order is None:
-            return (batch(a, b) for a, b in ranges(store.n_rows, block_rows))
-        starts = (int(i) * block_rows for i in order)
-        return (batch(a, min(a + block_rows, store.n_rows)) for a in starts)
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        data = self if name in self.columns else self.take([*self.columns, name])
-        store = data._store()
-        out: npt.NDArray[Any] = store.rows(store.read[name].column, 0, store.n_rows)
-        return out
-
-    def pick(self, index: Any, *, weights: Any = None) -> Data:
-        from suffice.engines.local import Local
-        from suffice.engines.resample import picked
-
-        return Data(Local(picked(self._store(), self.columns, index, weights)), self.columns)
-
-    def written_out(self) -> Data | None:
-        from suffice.engines.local import Local
-        from suffice.engines.resample import written_out
-
-        store = written_out(self._store(), self.columns)
-        return None if store is None else Data(Local(store), self.columns)
-
     def __repr__(self) -> str:
         if not self._read:
             rows = "" if self.engine.n_rows is None else f"{self.engine.n_rows:,} rows, "

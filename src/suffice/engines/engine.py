@@ -52,11 +52,6 @@ class Block:
         return 0 if self.weight is None else len(self.weight)
 
     @property
-    def start(self) -> int:
-        """The number of the first row in an engine whose blocks are all full."""
-        return self.number * ROWS
-
-    @property
     def weights(self) -> Floats:
         """The weight of each row, 1 where there are none."""
         return np.ones(self.n_rows) if self.weight is None else self.weight
@@ -117,6 +112,18 @@ class Sum(Generic[T]):
         for at in order:
             total = self._nodes[at] if total is None else added(self._nodes[at], total)
         return total if self.exact is None else self.exact if total is None else added(total, self.exact)
+
+
+def summed(parts: Iterable[T]) -> T | None:
+    """The sum of parts in their order, by the same tree; None of nothing.
+
+    >>> summed([0.5, 1.5])
+    2.0
+    """
+    total: Sum[T] = Sum()
+    for number, part in enumerate(parts):
+        total.add(number, part)
+    return total.value
 
 
 def added(a: Any, b: Any) -> Any:

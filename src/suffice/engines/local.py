@@ -13,6 +13,7 @@ import numpy as np
 from suffice.engines.bits import BitLayout, Bits
 from suffice.engines.blocks import ranges
 from suffice.engines.columns import Array
+from suffice.engines.encoded import Encoded
 from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing
 from suffice.engines.local_bits import LocalBits
 from suffice.engines.memory import Held
@@ -20,12 +21,11 @@ from suffice.engines.options import Options
 from suffice.engines.parallel import in_order, n_threads
 from suffice.engines.progress import watched
 from suffice.engines.reading import Read, encoder_for
-from suffice.engines.resample import Encoded
 from suffice.engines.sources import Kind, readable
 from suffice.engines.store import Store
 from suffice.engines.stream import Stream, stream
-from suffice.engines.views import as_declared
-from suffice.errors import DataError, MissingCells, TooLarge, bytes_in_words, listed
+from suffice.engines.views import Viewed, as_declared
+from suffice.errors import DataError, MissingCells, listed
 from suffice.variables import Variable
 
 PIECE = 2**10
@@ -162,12 +162,20 @@ class Local:
             yield Block({n: np.concatenate([b.columns[n] for b in some])[order] for n in names}, weight, number)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        if view is None:
-            self.store.require(names)
-            return self
         self.store.require(names)
+        if view is None:
+            return self
+        if not self._fits(names):
+            return Viewed(self, view)
         blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
         return held({n: self.store.read[n].variable for n in names}, blocks, self.store.options.memory_limit)
+
+    def _fits(self, names: Sequence[str]) -> bool:
+        """Whether another copy of columns fits into memory: who has the rows there may have a sample of them, too."""
+        columns = [self.store.read[n].column for n in names]
+        width = sum(c.dtype.itemsize for c in columns) + (8 if self.weighted else 0)
+        there = sum(c.array.nbytes for c in columns if isinstance(c, Held))
+        return (self.store.n_rows or 0) * width <= max(self.store.options.memory_limit, 2 * there)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
         self.store.require(layout.names)
@@ -189,11 +197,6 @@ def held(
     `place` says where a row came from.
     """
     rows = sum(block.n_rows for block in blocks)
-    size = sum(c.nbytes for block in blocks for c in block.columns.values())
-    if size > max(memory_limit, 2**30):
-        raise TooLarge(
-            f"a sample of {rows:,} rows takes {bytes_in_words(size)} in memory, and the limit is {bytes_in_words(memory_limit)}"
-        )
     read = {n: _read(v, np.concatenate([b.columns[n] for b in blocks])) for n, v in variables.items()}
     store = Store(Encoded(read, rows, place), Options(dict(variables), memory_limit=memory_limit))
     store.read = read

@@ -64,24 +64,3 @@ def ahead(items: Iterator[T]) -> Generator[T]:
         if isinstance(items, Generator):
             with suppress(ValueError):  # an interrupt may leave it running in its thread
                 items.close()
-
-
-def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T | None:
-    """The sum of the parts by a fixed binary tree: ((a+b)+(c+d))+…, with few of them held at a time.
-
-    >>> tree_sum("abcde", lambda a, b: f"({a}{b})")
-    '(((ab)(cd))e)'
-    """
-    stack: list[tuple[int, T]] = []
-    for part in parts:
-        size = 1
-        while stack and stack[-1][0] == size:
-            part = add(stack.pop()[1], part)
-            size *= 2
-        stack.append((size, part))
-    if not stack:
-        return None
-    _, total = stack.pop()
-    while stack:
-        total = add(stack.pop()[1], total)
-    return total

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.blas import one_blas_thread
 from suffice.engines.bins import cut_points
 from suffice.engines.bits import BitLayout, Bits, PassedBits
 from suffice.engines.encode import Wrong
@@ -136,6 +137,7 @@ class Looking:
 
     reader: Reader
 
+    @one_blas_thread
     def __call__(self, blocks: Iterable[Raw]) -> Sum[Look]:
         total: Sum[Look] = Sum()
         for raw in blocks:
@@ -150,6 +152,7 @@ class Folding:
     reader: Reader
     step: Step[Any]
 
+    @one_blas_thread
     def __call__(self, blocks: Iterable[Raw]) -> Sum[Any]:
         return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
 
@@ -162,6 +165,7 @@ class Visiting:
     step: Callable[[Block], Any]
     keep: tuple[str, ...]
 
+    @one_blas_thread
     def __call__(self, blocks: Iterable[Raw]) -> list[Any]:
         return [self.step(self.reader.block(raw, self.keep)) for raw in blocks if len(raw[1])]
 

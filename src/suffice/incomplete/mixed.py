@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step, added
+from suffice.engines.engine import Block, Step, added, summed
 from suffice.engines.grouping import Groups
-from suffice.engines.parallel import in_order, tree_sum
+from suffice.engines.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
@@ -133,7 +133,7 @@ class _Again(Step[Expectation]):
 
     def of(self, block: Block) -> Expectation:
         parts = (completed(batch, self.theta, self.step.units) for batch in self.step.needed(block))
-        return tree_sum(parts, added) or _nothing(self.theta)
+        return summed(parts) or _nothing(self.theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ class MixedComponents:
             logs, moments = expected_moments(self.step.finder.component(key), cases, theta.lines)
             total = added(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
         tasks = (partial(completed, batch, theta, self.step.units) for batch in self._batches)
-        more = tree_sum(in_order(tasks, self.threads if self._worth_threads else 1), added)
+        more = summed(in_order(tasks, self.threads if self._worth_threads else 1))
         total = total if more is None else added(total, more)
         return total if self.step.hold else added(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
 

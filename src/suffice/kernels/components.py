@@ -149,7 +149,9 @@ def reduce_rows(
         while missing > 0:
             while mark[v] == 0:
                 v += 1
-            m, k, head = 1, 0, 0
+            m: Any = np.int64(1)  # no literal, or what it is passed to is compiled once more
+            k: Any = np.int64(0)
+            head = 0
             queue[0] = v
             mark[v] = 0
             while head < m:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines import is_missing
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
