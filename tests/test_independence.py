@@ -105,8 +105,7 @@ def test_the_tails_far_out() -> None:
     ("n_rows", "sizes"),
     [
         (100, [2, 3, 2, 4, 3]),  # bitmaps
-        (40_000, [2, 3, 2]),  # merged rows
-        (40_000, [9, 9, 9, 9]),  # more than one block of bitmaps
+        (40_000, [2, 3, 2]),  # bitmaps of more than one block
         (500, [5, 6, 7, 8, 3]),  # tables counted row by row
         (60, [9, 9, 40, 50, 60]),  # strata in a list
         (300, [200, 90, 3, 17]),  # no bitmaps at all for some

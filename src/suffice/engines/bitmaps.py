@@ -32,9 +32,6 @@ FULL = 512
 TABLES = 2**23
 """Cells of tables that are counted in one go."""
 
-MANY = 2**13
-"""Rows from which on equal ones may be worth merging."""
-
 
 class Bitmaps:
     """The finite columns of some data, ready to be counted in many small tables. Weights are whole numbers.
@@ -52,7 +49,7 @@ class Bitmaps:
     ) -> None:
         self.names = tuple(v.name for v in variables)
         self.layout = BitLayout(self.names, tuple(v.n_states for v in variables), wide=data.weight >= 2**31)
-        self.bits: Bits = data.engine.bits(self.layout, threads=threads, memory_limit=memory_limit)
+        self.bits, data = bits_of(data, variables, self.layout, threads=threads, memory_limit=memory_limit)
         self.sizes, self.narrow = self.layout.sizes, self.layout.narrow
         self.all_narrow = bool(self.narrow.all())
         self.workers = n_threads(threads)
@@ -135,8 +132,20 @@ class Bitmaps:
         return self.bits.fold(step) if step.n_cells else step.zeros()
 
 
-def merged(data: Data, variables: Sequence[Finite]) -> Data:
-    """The same rows, equal ones merged into one that has their weight, if they are many and there are few that differ.
+def bits_of(
+    data: Data, variables: Sequence[Finite], layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None
+) -> tuple[Bits, Data]:
+    """The bits of some data, and the rows they are of: equal ones are merged where a pass over all of them is long.
+
+    Rows at hand are not: by measurement, the pass that merges them takes longer than all that a search asks of their bits.
+    """
+    bits = data.engine.bits(layout, threads=threads, memory_limit=memory_limit)
+    few = None if bits.at_hand else merged(data, variables)
+    return (bits, data) if few is None else (few.engine.bits(layout, threads=threads, memory_limit=memory_limit), few)
+
+
+def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
+    """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ.
 
     One pass counts the table of all variables, whose cells are the rows. Its scores and tests are those of the rows.
 
@@ -147,9 +156,8 @@ def merged(data: Data, variables: Sequence[Finite]) -> Data:
     (2, 18000.0)
     """
     names, sizes = tuple(v.name for v in variables), [v.n_states for v in variables]
-    cells = math.prod(sizes)
-    if data.n_rows < max(MANY, 8 * cells):
-        return data
+    if data.n_rows < 8 * math.prod(sizes):
+        return None
     table = data.gather([Request(names)]).counts(names).values.ravel()
     occur = np.flatnonzero(table)
     codes = np.unravel_index(occur, sizes)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bitmaps import merged
 from suffice.engines.data import Data
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
@@ -158,10 +157,9 @@ def _source(
     form = _form(score, data.weight)
     finite = [v for v in variables if isinstance(v, Finite) and v.n_states < 2**16]
     if isinstance(data, Data) and len(finite) == len(variables) and form is not None:
-        rows = merged(data, finite)
-        if not rows.weighted or rows.whole_weights:
-            return FiniteSource(rows, variables, score, form, threads, memory_limit)
-        return ExpectedSource(Weighed(rows), variables, score, form, threads)
+        if not data.weighted or data.whole_weights:
+            return FiniteSource(data, variables, score, form, threads, memory_limit)
+        return ExpectedSource(Weighed(data), variables, score, form, threads)
     if hasattr(data, "tables") and form is not None:
         return ExpectedSource(data, variables, score, form, threads)
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):

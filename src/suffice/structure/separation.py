@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bitmaps import merged
+from suffice.engines.bitmaps import bits_of
 from suffice.engines.bits import BitBlock, BitLayout, Bits
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
@@ -31,7 +31,7 @@ Ints = npt.NDArray[Any]
 IN_MEMORY = 2**31
 """Bytes of codes that are held in memory, where no other limit is given."""
 
-KNOWN = 2**20
+KNOWN = 2**17
 """Values of n log n that are looked up."""
 
 STATES = 16
@@ -292,12 +292,9 @@ def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
     if not isinstance(data, Data):
         return GatheringJudge(problem, test)
     finite = [v for v in problem.variables if isinstance(v, Finite)]
-    rows = merged(data, finite)
-    sizes = tuple(v.n_states for v in finite)
-    small = max(sizes) <= 255 and rows.weight < 2**31 and 2 * rows.n_rows * len(names) <= (problem.memory_limit or IN_MEMORY)
-    if small and (not rows.weighted or rows.whole_weights):
-        layout = BitLayout(names, sizes, STATES)
-        bits = rows.engine.bits(layout, threads=problem.threads, memory_limit=problem.memory_limit)
-        if bits.at_hand:
+    layout = BitLayout(names, tuple(v.n_states for v in finite), STATES)
+    if max(layout.n_states) <= 255 and data.weight < 2**31 and (not data.weighted or data.whole_weights):
+        bits, rows = bits_of(data, finite, layout, threads=problem.threads, memory_limit=problem.memory_limit)
+        if bits.at_hand and 2 * rows.n_rows * len(names) <= (problem.memory_limit or IN_MEMORY):
             return RowJudge(bits, layout, test, rows.weight, problem.threads)
     return GatheringJudge(problem, test)
