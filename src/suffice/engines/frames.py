@@ -1,4 +1,4 @@
-"""Tables in memory as a source: pandas, polars, Arrow, a dict of columns, a structured array; and columns that are encoded already.
+"""Tables in memory as a source: pandas, polars, Arrow, a dict of columns, a structured array, encoded columns.
 
 Columns become Arrow arrays when they are asked for, without a copy where there is a way; frames come in through narwhals.
 """

@@ -1,5 +1,5 @@
-"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; and what the user said
-of them (`Options`).
+"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; and what was
+said of them (`Options`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
