@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import atexit
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from suffice.engines import Data, Sum
-from suffice.engines.options import Options, checked_variables, checked_words
 from suffice.engines.partitions import Partitions, Raw, caused
 from suffice.engines.sample import Distinct, Sample
+from suffice.engines.sources import Options, checked_variables, checked_words
 from suffice.variables import Real
 
 
 @cache
 def pool() -> ProcessPoolExecutor:
+    if (root := str(Path(__file__).parents[1])) not in sys.path:  # the other process finds this module by it
+        sys.path.append(root)
     made = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     atexit.register(made.shutdown)
     return made

@@ -16,8 +16,7 @@ from suffice.engines.data import Data
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block
 from suffice.engines.local_bits import SHARED
-from suffice.engines.parallel import n_threads
-from suffice.engines.progress import available_memory
+from suffice.engines.parallel import available_memory, n_threads
 from suffice.engines.sample import Rows
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Request

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
-from suffice.engines.blocks import layout_of
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
+from suffice.engines.grouping import layout_of
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, most_of
 from suffice.engines.views import Part, Redrawn, Tally, Viewed

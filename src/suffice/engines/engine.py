@@ -276,3 +276,12 @@ class Engine(Protocol):
 
     def place(self, number: int, row: int) -> str:
         """Where a row of a block stands, for a person."""
+
+
+def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
+    """The first and last row of each block.
+
+    >>> list(ranges(5, 2))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return ((start, min(start + size, n_rows)) for start in range(0, n_rows, size))

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.engines.columns import Array, Column
 from suffice.engines.encode import recode, texts
+from suffice.engines.memory import Array, Column
 from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
 from suffice.errors import DataError
 

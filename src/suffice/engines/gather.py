@@ -10,10 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.blocks import Buffers, Layout
 from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.grouping import Groups, Table, add_tables, grouped, log_base, moments_of, table_of, whole_moments
-from suffice.engines.progress import available_memory
+from suffice.engines.grouping import (
+    Buffers,
+    Groups,
+    Layout,
+    Table,
+    add_tables,
+    grouped,
+    log_base,
+    moments_of,
+    table_of,
+    whole_moments,
+)
+from suffice.engines.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, settled

@@ -17,8 +17,7 @@ import numpy as np
 
 from suffice.engines.bits import BitBlock, BitLayout, BitStep, Counts, Fused, bit_block, code_block, n_words, planes, set_plane
 from suffice.engines.engine import ROWS, Block
-from suffice.engines.parallel import in_order, n_threads
-from suffice.engines.progress import available_memory, watched
+from suffice.engines.parallel import available_memory, in_order, n_threads, watched
 
 T = TypeVar("T")
 

@@ -1,8 +1,10 @@
-"""Threads over blocks of rows, and sums that do not depend on how many threads there are."""
+"""Threads over blocks of rows in their order, a bar where that takes long, and how much memory there is."""
 
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -64,3 +66,47 @@ def ahead(items: Iterator[T]) -> Generator[T]:
         if isinstance(items, Generator):
             with suppress(ValueError):  # an interrupt may leave it running in its thread
                 items.close()
+
+
+PATIENCE = 1.0
+"""Seconds before a bar appears."""
+
+
+def watched(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
+    """The same items, with a bar that counts their sizes up to `total`.
+
+    >>> list(watched([1, 2, 3], "counting"))
+    [1, 2, 3]
+    """
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    start, done = time.perf_counter(), 0
+    source = iter(items)
+    for item in source:
+        yield item
+        done += size(item)
+        if time.perf_counter() - start > PATIENCE:
+            yield from _shown(source, what, total, size, done)
+            return
+
+
+def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, completed=done)
+        for item in items:
+            yield item
+            bar.advance(task, size(item))
+
+
+def available_memory() -> float:
+    """The bytes of memory that are free, as far as the system says."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return 2.0**33

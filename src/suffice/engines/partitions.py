@@ -18,14 +18,12 @@ from suffice.engines.bins import cut_points
 from suffice.engines.bits import BitLayout, Bits, PassedBits
 from suffice.engines.encode import Wrong
 from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, added
-from suffice.engines.found import Found, found_by
 from suffice.engines.frames import Frame
-from suffice.engines.infer import Guess, Weights
+from suffice.engines.infer import Found, Guess, Weights, found_by
 from suffice.engines.local import refuse_missing
-from suffice.engines.options import Options, checked_variables
 from suffice.engines.reading import Encoder, encoder_for
 from suffice.engines.sample import Sample
-from suffice.engines.sources import Categories
+from suffice.engines.sources import Categories, Options, checked_variables
 from suffice.engines.store import SAMPLE, identifies
 from suffice.engines.views import Size, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError

@@ -11,15 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.columns import Array, Column, Sink
 from suffice.engines.encode import Cuts, Numbers, States, Wrong, code_type
-from suffice.engines.found import Found
-from suffice.engines.infer import Guess, Integers
-from suffice.engines.memory import Nothing
-from suffice.engines.options import Options
-from suffice.engines.parallel import ahead, n_threads
-from suffice.engines.progress import watched
-from suffice.engines.sources import Kind, Source
+from suffice.engines.infer import Found, Guess, Integers
+from suffice.engines.memory import Array, Column, Nothing, Sink
+from suffice.engines.parallel import ahead, n_threads, watched
+from suffice.engines.sources import Kind, Options, Source
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Finite, Real, Variable
 

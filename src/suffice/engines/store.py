@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.bins import cut_points
-from suffice.engines.blocks import ranges
-from suffice.engines.columns import Array, Column, Sink
 from suffice.engines.encode import Wrong, binned, code_type, is_integer_text
-from suffice.engines.engine import Sum
-from suffice.engines.found import Found, found_by
-from suffice.engines.infer import FEW, Guess, Weights, marks_among, words_among_numbers
-from suffice.engines.memory import Held, Memory
-from suffice.engines.options import Options, checked_variables
+from suffice.engines.engine import Sum, ranges
+from suffice.engines.infer import FEW, Found, Guess, Weights, found_by, marks_among, words_among_numbers
+from suffice.engines.memory import Array, Column, Held, Memory, Sink
 from suffice.engines.reading import Encoder, Read, encoded, encoder_for, finished, foreseen, misplaced
 from suffice.engines.sample import sampled_rows
-from suffice.engines.sources import Kind, Source, readable
+from suffice.engines.sources import Kind, Options, Source, checked_variables, readable
 from suffice.errors import DataError, listed, nearest, note
 from suffice.variables import Bins, Finite, Real, Variable
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.progress import watched
+from suffice.engines.parallel import watched
 from suffice.recipes.missing_cells import Columns, MissingCells, Normal, PatternMoments
 
 Array = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from suffice.engines.progress import available_memory
+from suffice.engines.parallel import available_memory
 from suffice.errors import FitError
 from suffice.iteration import OutOfTime
 from suffice.structure.branch_and_cut import BranchAndCut

@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.engines.options import checked_limit
-from suffice.engines.parallel import in_order
-from suffice.engines.progress import available_memory
+from suffice.engines.parallel import available_memory, in_order
+from suffice.engines.sources import checked_limit
 from suffice.errors import FitError, TooLarge, bytes_in_words, note
 from suffice.iteration import OutOfTime
 from suffice.scores import AIC, LogLikelihood

@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.options import checked_limit
 from suffice.engines.scan import scan
+from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, FitError, listed, note, whole
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
