@@ -119,6 +119,11 @@ class Gather(Step[Partial]):
     plan: Plan
     weighted: bool
 
+    @property
+    def runs(self) -> int:
+        """Tables that take in many rows cost less than many tables that are added."""
+        return 2
+
     def __call__(self, blocks: Iterable[Block]) -> Sum[Partial]:
         counter, total = _Counter(self.plan, self.weighted), Sum[Partial]()
         buffers = Buffers(self.plan.layout, self.weighted)

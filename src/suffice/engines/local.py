@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class Local:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(n for n in self.store.source.names if n != self.weights)
 
