@@ -207,7 +207,7 @@ class Ascent:
             unit, error = self._units(s)
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
-            ahead = 1e3 * (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
+            ahead = 100.0 * (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
             before = errors
             done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
             if not done and error > 0.0 and errors <= VANISHED * error:
