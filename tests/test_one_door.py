@@ -15,7 +15,7 @@ import pytest
 
 import suffice as sf
 from suffice.engines import Data, Step
-from tests.toy_engine import toy
+from tests.toy_engine import Toy, toy
 
 N = 600
 SOURCE = Path(sf.__file__).parent
@@ -68,12 +68,21 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "update": (some(WHOLE, "a", "b"), lambda d: numbers(sf.fit("a -> b", some(WHOLE, "a", "b")).update(d))),
     "naive Bayes": (some(WHOLE, *FINITE, *REAL), lambda d: numbers(sf.naive_bayes(d, "a"))),
     "naive Bayes with gaps": (some(HOLED, *FINITE), lambda d: numbers(sf.naive_bayes(d, "a"))),
+    "naive Bayes with gaps in numbers": (
+        {**some(WHOLE, "a"), **some(HOLED, "b", *REAL)},
+        lambda d: numbers(sf.naive_bayes(d, "a")),
+    ),
+    "discriminant with gaps": ({**some(WHOLE, "a"), **some(HOLED, *REAL)}, lambda d: numbers(sf.discriminant(d, "a"))),
     "discriminant": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.discriminant(d, "a"))),
     "TAN": (some(WHOLE, *FINITE), found(sf.TAN("a"))),
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
     "hill climbing": (some(WHOLE, *FINITE), found(sf.HillClimb())),
+    "hill climbing, few equal rows": (
+        {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(3)},
+        found(sf.HillClimb(max_parents=2)),
+    ),
     "tabu": (some(WHOLE, *FINITE), found(sf.Tabu(), sf.Evidence(sf.BDeu(1)))),
     "GES": (some(WHOLE, *FINITE), found(sf.GES())),
     "orders": (some(WHOLE, *FINITE), found(sf.Orders())),
@@ -86,6 +95,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     ),
     "logistic": (some(WHOLE, "l", "x"), lambda d: numbers(sf.fit("x -> l", d, families={"l": sf.Logistic()}))),
     "Poisson": (some(WHOLE, "k", "x"), lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.PoissonLog()}))),
+    "negative binomial": (
+        some(WHOLE, "k", "x"),
+        lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.NegativeBinomialLog()})),
+    ),
     "ordinal": (some(WHOLE, "a", "y"), lambda d: numbers(sf.fit("y -> a", d, families={"a": sf.ProportionalOdds()}))),
     "EM of tables": (some(HOLED, *FINITE), lambda d: numbers(sf.em("a -> b -> c; a -> l", d).model)),
     "EM with numbers": (some(HOLED, "a", *REAL), lambda d: numbers(sf.em("a -> x -> y", d).model)),
@@ -101,6 +114,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "structural EM": (some(HOLED, *FINITE), lambda d: sorted(sf.structural_em(d).model.dag.edges)),
     "structural EM of numbers": (some(HOLED, *REAL), lambda d: sorted(sf.structural_em(d).model.dag.cpdag().edges)),
     "mixture": (some(WHOLE, *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
+    "mixture, held-out rows": (
+        some(WHOLE, *REAL),
+        lambda d: sf.mixture(d, [1, 2], choose=sf.HeldOut(2), starts=1, max_iter=5).log_likelihood > -np.inf,
+    ),
     "mixture with gaps": (some(HOLED, "a", *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
     "missingness": (some(HOLED, *FINITE, *REAL), lambda d: sf.missingness(d).missing),
     "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
@@ -149,6 +166,29 @@ def test_learners_run_in_other_processes(name: str) -> None:
 
 def steps(of: type = Step) -> list[type]:
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
+
+
+ELSEWHERE = {"Each", "_Again", "_FirstImpossible", "_Sizes"}
+"""Steps that other tests pickle: of functions, of rows read again in each iteration, of impossible rows, of starts of classes."""
+
+
+def test_every_step_of_the_library_travels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a learner folds or maps is pickled on its way; here, that no step was forgotten."""
+    seen: set[str] = set()
+    run = Toy.run
+
+    def noted(engine: Toy, work: Any) -> Any:
+        step = getattr(work, "step", None)
+        while step is not None:
+            seen.add(type(step).__name__)
+            step = getattr(step, "step", None)
+        return run(engine, work)
+
+    monkeypatch.setattr(Toy, "run", noted)
+    for table, learn in LEARNERS.values():
+        learn(toy(table, {"k": sf.Count} if "k" in table else None, n=3))
+    known = {step.__name__ for step in steps() if step.__module__.startswith("suffice")}
+    assert known - seen <= ELSEWHERE
 
 
 def test_steps_are_frozen_values_of_modules() -> None:
