@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encode import Codes, Cuts, Floats, NotANumber, Numbers, States, Wrong, is_integer_text, number, texts
-from suffice.engines.sources import Categories, Options, Source
+from suffice.engines.sources import Categories, Options
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
 
 FEW = 20
@@ -260,11 +260,3 @@ def found_by(encoder: States | Numbers | Cuts | Guess, n_rows: int) -> Found:
     few = frozenset(encoder.few.values) if isinstance(encoder, Integers) and encoder.few.alive else None
     there = encoder.n_missing < n_rows or encoder.whole
     return Found("numbers" if there else "nothing", encoder.n_missing, few=few, whole=encoder.whole)
-
-
-def categories_of(sources: Sequence[Source], name: str) -> Categories | None:
-    """The states that the type of a column declares, in the order of the parts that have them."""
-    each = [c for s in sources if (c := s.categories(name)) is not None]
-    if not each:
-        return None
-    return Categories(tuple(dict.fromkeys(w for c in each for w in c.states)), all(c.ordered for c in each))

@@ -1,0 +1,84 @@
+"""Hot paths of one checkout, to compare with those of another on the same machine, in turn.
+
+python benchmarks/before_after.py new.json                 (in each checkout, several times)
+python benchmarks/before_after.py old.json new.json        prints both and the ratio
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import suffice as sf
+
+
+def median(work: Callable[[], Any], times: int = 5) -> float:
+    """The median seconds of some work, warm."""
+    work()
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return float(np.median(found))
+
+
+def iteration(run: Any) -> float:
+    return float(np.median([b.seconds - a.seconds for a, b in pairwise(run.trace)]))
+
+
+def with_gaps(table: pa.Table, share: float) -> pa.Table:
+    rng, columns = np.random.default_rng(0), {}
+    for name in table.column_names:
+        cells = pa.concat_arrays(table[name].chunks)
+        mask = rng.random(len(cells)) < share
+        columns[name] = pa.DictionaryArray.from_arrays(pa.array(cells.indices.to_numpy(), mask=mask), cells.dictionary)
+    return pa.table(columns)
+
+
+def measured() -> dict[str, float]:
+    bn, rng = sf.load("alarm"), np.random.default_rng(0)
+    rows, known = bn.sample(1_000_000, seed=0), dict(bn.variables)
+    whole, gaps = sf.scan(rows, known), sf.scan(with_gaps(rows, 0.05), known)
+    some = {n: sf.scan(rows.slice(0, n), known) for n in (5_000, 10_000, 20_000, 100_000)}
+    few_gaps = sf.scan(with_gaps(rows.slice(0, 10_000), 0.1), known)
+    x = rng.normal(size=(1_000_000, 10)) + rng.integers(0, 8, 1_000_000)[:, None]
+    numbers = {f"x{i}": x[:, i] for i in range(10)}
+    label = np.where(rng.random(len(x)) < 1 / (1 + np.exp(-x[:, 0])), "y", "n")
+    labelled, dag = sf.scan({**numbers, "y": label}), {"y": list(numbers)}
+    half = with_gaps(rows.slice(0, 10_000), 0.5).to_pandas()
+    return {
+        "fit, 1M rows": median(lambda: sf.fit(bn.dag, whole)),
+        "hill climb, 10k rows": median(lambda: sf.search(some[10_000], method=sf.HillClimb())),
+        "hill climb, 100k rows": median(lambda: sf.search(some[100_000], method=sf.HillClimb())),
+        "default search, 20k rows": median(lambda: sf.search(some[20_000]), 3),
+        "PC, 10k rows": median(lambda: sf.search(some[10_000], method=sf.PC())),
+        "EM, 10k rows, an iteration": iteration(sf.em(bn.dag, few_gaps, max_iter=60, tol=0)),
+        "EM, 1M rows, an iteration": iteration(sf.em(bn.dag, gaps, max_iter=40, tol=0)),
+        "EM, 1M rows, setup and one": median(lambda: sf.em(bn.dag, gaps, max_iter=1, tol=0), 3),
+        "mixture, 1M x 10, an iteration": iteration(sf.mixture(numbers, 8, starts=1, max_iter=6, tol=0)),
+        "logistic, 1M x 10": median(lambda: sf.fit(dag, labelled, families={"y": sf.Logistic()}), 3),
+        "predict_proba, 10k rows": median(lambda: bn.predict_proba(half, "HR")),
+        "log_prob with gaps, 10k rows": median(lambda: bn.log_prob(half)),
+        "impute, 5 draws": median(lambda: bn.impute(half, draws=5), 2),
+        "bootstrap of hill climbs, 20 x 5k": median(lambda: sf.bootstrap(some[5_000], sf.HillClimb(), n=20), 3),
+    }
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if len(sys.argv) == 2:
+        Path(sys.argv[1]).write_text(json.dumps(measured()))
+    else:
+        old, new = (json.loads(Path(p).read_text()) for p in sys.argv[1:3])
+        for what, seconds in old.items():
+            print(f"{what:36} {1e3 * seconds:10.2f} {1e3 * new[what]:10.2f} ms   {new[what] / seconds:.2f}")
