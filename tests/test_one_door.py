@@ -5,6 +5,8 @@ The toy engine pickles every step and every partial sum. No rows but those of `s
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +75,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         lambda d: numbers(sf.naive_bayes(d, "a")),
     ),
     "discriminant with gaps": ({**some(WHOLE, "a"), **some(HOLED, *REAL)}, lambda d: numbers(sf.discriminant(d, "a"))),
+    "shared discriminant with gaps": (
+        {**some(WHOLE, "a"), **some(HOLED, *REAL)},
+        lambda d: numbers(sf.discriminant(d, "a", covariance=sf.Tied())),
+    ),
     "discriminant": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.discriminant(d, "a"))),
     "TAN": (some(WHOLE, *FINITE), found(sf.TAN("a"))),
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
@@ -165,6 +171,9 @@ def test_learners_run_in_other_processes(name: str) -> None:
 
 
 def steps(of: type = Step) -> list[type]:
+    for module in pkgutil.walk_packages(sf.__path__, "suffice."):
+        if module.name != "suffice.__main__":
+            importlib.import_module(module.name)
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
 
 
