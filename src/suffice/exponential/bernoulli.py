@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, listed
-from suffice.exponential.statistic import Array
 from suffice.exponential.trials import Trials
-from suffice.exponential.values import bounded, held, plain
+from suffice.exponential.values import Array, bounded, held, plain
 from suffice.variables import Finite, Variable
 
 

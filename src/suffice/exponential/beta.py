@@ -16,13 +16,11 @@ import numpy.typing as npt
 
 from suffice.exponential import shares
 from suffice.exponential.dirichlet_mean import from_log_means
-from suffice.exponential.family import Family, generator
-from suffice.exponential.family_and_prior import FamilyAndPrior
+from suffice.exponential.family import Family, FamilyAndPrior, generator
 from suffice.exponential.interval import Interval
-from suffice.exponential.saddle import log_beta
-from suffice.exponential.shapes import aligned, keep, vectors
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import LEAST, bounded, observed, plain
+from suffice.exponential.special import log_beta
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import LEAST, Array, bounded, keep, observed, plain, vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

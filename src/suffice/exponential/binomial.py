@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.exponential.shapes import broadcast, rows_of_several
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.statistic import Totals
 from suffice.exponential.trials import Trials
-from suffice.exponential.values import bounded, held, natural_numbers, plain
+from suffice.exponential.values import Array, bounded, broadcast, held, natural_numbers, plain, rows_of_several
 
 if TYPE_CHECKING:
     from suffice.exponential.predictives import BetaBinomial

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from suffice.errors import DataError, ModelError, listed, nearest
 from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import generator
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import Outside, checked_weights, held, observed, plain, shown
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import Array, Outside, checked_weights, held, observed, plain, shown
 from suffice.variables import Finite, Variable, state_text
 
 

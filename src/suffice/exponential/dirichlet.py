@@ -18,13 +18,11 @@ import numpy.typing as npt
 from suffice.errors import DataError, ModelError
 from suffice.exponential import shares
 from suffice.exponential.dirichlet_mean import from_log_means
-from suffice.exponential.family import Family, generator
-from suffice.exponential.family_and_prior import FamilyAndPrior
+from suffice.exponential.family import Family, FamilyAndPrior, generator
 from suffice.exponential.interval import Interval
-from suffice.exponential.saddle import log_beta
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import LEAST, bounded, held, observed, plain
+from suffice.exponential.special import log_beta
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import LEAST, Array, bounded, held, observed, plain
 
 SUM = 1e-9
 """Shares that sum to 1 but for this much are taken as such."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from suffice.errors import FitError
 from suffice.exponential.special import log_minus_digamma
-from suffice.exponential.statistic import Array
+from suffice.exponential.values import Array
 
 EQUAL = 8.0 * float(np.finfo(np.float64).eps)
 """A δ below this, times the size of what it is made of, is rounding."""

@@ -16,11 +16,10 @@ import numpy as np
 
 from suffice.errors import ModelError
 from suffice.exponential.family import Family
-from suffice.exponential.saddle import deviance, log_counts_evidence
-from suffice.exponential.shapes import aligned, vectors
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.special import deviance, log_counts_evidence
+from suffice.exponential.statistic import Totals, aligned
 from suffice.exponential.trials import ROUNDING
-from suffice.exponential.values import bounded, plain
+from suffice.exponential.values import Array, bounded, plain, vectors
 
 if TYPE_CHECKING:
     from suffice.exponential.dirichlet import Dirichlet

@@ -14,10 +14,9 @@ from suffice.errors import FitError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.lomax import Lomax
-from suffice.exponential.shapes import aligned, keep, vectors
 from suffice.exponential.special import log_gamma_step, log_growth, ratio_excess
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import Array, bounded, keep, observed, plain, vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

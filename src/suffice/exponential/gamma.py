@@ -12,21 +12,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError
-from suffice.exponential.family import Family, generator
-from suffice.exponential.family_and_prior import FamilyAndPrior
+from suffice.exponential.family import Family, FamilyAndPrior, generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.quantiles import gamma_ends
-from suffice.exponential.saddle import deviance, log_poisson
-from suffice.exponential.shapes import aligned, keep, vectors
 from suffice.exponential.special import (
     HALF_LOG_2PI,
+    deviance,
+    gamma_ends,
     inverse_log_minus_digamma,
     log_minus_digamma,
+    log_poisson,
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import LEAST, bounded, observed, plain
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import LEAST, Array, bounded, keep, observed, plain, vectors
 
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from suffice.errors import ModelError
 from suffice.exponential.family import Family, generator
 from suffice.exponential.poisson import LARGEST, counts
-from suffice.exponential.saddle import deviance, log_counts_evidence
-from suffice.exponential.shapes import aligned, vectors
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, held, observed, plain
+from suffice.exponential.special import deviance, log_counts_evidence
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import Array, bounded, held, observed, plain, vectors
 
 if TYPE_CHECKING:
     from suffice.exponential.beta import Beta

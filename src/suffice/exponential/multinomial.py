@@ -11,11 +11,9 @@ import numpy.typing as npt
 from suffice.errors import DataError, ModelError
 from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import generator
-from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import log_binomial, log_multinomial, log_poisson
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array
-from suffice.exponential.values import held, natural_numbers, observed, plain, shown
+from suffice.exponential.special import lattice, log_binomial, log_multinomial, log_poisson
+from suffice.exponential.statistic import aligned
+from suffice.exponential.values import Array, held, natural_numbers, observed, plain, shown
 
 if TYPE_CHECKING:
     from suffice.exponential.predictives import DirichletMultinomial

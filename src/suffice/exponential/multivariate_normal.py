@@ -16,12 +16,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import DataError, FitError, ModelError, TooLarge, bytes_in_words
-from suffice.exponential.centred import Centred, centred, with_centre
 from suffice.exponential.family import Family, generator
 from suffice.exponential.normal_inverse_wishart import NormalInverseWishart
-from suffice.exponential.shapes import aligned, components, finite, keep_with_axes
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
 from suffice.exponential.symmetric import (
     COLLINEAR,
     Factor,
@@ -32,7 +30,7 @@ from suffice.exponential.symmetric import (
     singular_column,
     whole_of,
 )
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.values import Array, bounded, components, finite, keep_with_axes, observed, plain
 
 LARGEST = 2**31
 """Bytes that a Hessian may take."""

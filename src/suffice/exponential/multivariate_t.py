@@ -9,13 +9,12 @@ import numpy as np
 from suffice.errors import ModelError
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval
-from suffice.exponential.shapes import aligned, components
 from suffice.exponential.special import log_gamma_step
-from suffice.exponential.statistic import Array
+from suffice.exponential.statistic import aligned
 from suffice.exponential.student_t import StudentT, log1p_square
 from suffice.exponential.symmetric import factored
 from suffice.exponential.tables import summary
-from suffice.exponential.values import observed, plain
+from suffice.exponential.values import Array, components, observed, plain
 
 
 class MultivariateT(NamedTuple):

@@ -12,15 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.exponential.centred import Centred, centred, with_centre
-from suffice.exponential.family import Family, generator
-from suffice.exponential.family_and_prior import FamilyAndPrior
+from suffice.exponential.family import Family, FamilyAndPrior, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.normal_inverse_gamma import NormalInverseGamma
-from suffice.exponential.shapes import aligned, finite, keep, vectors
 from suffice.exponential.special import HALF_LOG_2PI, ratio_excess
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
+from suffice.exponential.values import Array, bounded, finite, keep, observed, plain, vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,17 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.centred import Centred, joined
-from suffice.exponential.family import Family, generator
+from suffice.exponential.family import Family, PriorOfBoth, generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.prior import PriorOfBoth
-from suffice.exponential.quantiles import gamma_ends
-from suffice.exponential.saddle import log_poisson
-from suffice.exponential.shapes import aligned, finite, keep
-from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth
-from suffice.exponential.statistic import Array
+from suffice.exponential.special import HALF_LOG_2PI, gamma_ends, log_gamma_step, log_growth, log_poisson
+from suffice.exponential.statistic import Centred, aligned, joined
 from suffice.exponential.student_t import StudentT
-from suffice.exponential.values import bounded, plain
+from suffice.exponential.values import Array, bounded, finite, keep, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.normal import Normal

@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.centred import Centred, joined
-from suffice.exponential.family import Family, generator
+from suffice.exponential.family import Family, PriorOfBoth, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.multivariate_t import MultivariateT
-from suffice.exponential.prior import PriorOfBoth
-from suffice.exponential.quantiles import gamma_ends
-from suffice.exponential.saddle import log_poisson
-from suffice.exponential.shapes import aligned, components, finite, keep_with_axes
-from suffice.exponential.special import HALF_LOG_2PI, log_multigamma_step
-from suffice.exponential.statistic import Array
+from suffice.exponential.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
+from suffice.exponential.statistic import Centred, aligned, joined
 from suffice.exponential.symmetric import Factor, factored, positive
-from suffice.exponential.values import bounded, plain
+from suffice.exponential.values import Array, bounded, components, finite, keep_with_axes, plain
 
 if TYPE_CHECKING:
     from suffice.exponential.multivariate_normal import MultivariateNormal

@@ -14,11 +14,10 @@ from suffice.errors import FitError, ModelError
 from suffice.exponential.family import Family
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.normal import Normal
-from suffice.exponential.shapes import aligned, broadcast, finite, keep, rows_of_several, vectors
 from suffice.exponential.special import HALF_LOG_2PI, log_gamma_step, log_growth, ratio_excess
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.statistic import Totals, aligned
 from suffice.exponential.student_t import StudentT
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.values import Array, bounded, broadcast, finite, keep, observed, plain, rows_of_several, vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,13 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.centred import Centred, centred, with_centre
 from suffice.exponential.family import Family
 from suffice.exponential.normal import Normal
-from suffice.exponential.shapes import aligned, broadcast, finite, keep, rows_of_several, vectors
 from suffice.exponential.special import HALF_LOG_2PI
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
+from suffice.exponential.values import Array, bounded, broadcast, finite, keep, observed, plain, rows_of_several, vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

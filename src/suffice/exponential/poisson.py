@@ -18,11 +18,9 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError
 from suffice.exponential.family import Family, generator
-from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import deviance, log_negative_binomial, log_poisson
-from suffice.exponential.shapes import aligned, vectors
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, held, observed, plain
+from suffice.exponential.special import deviance, lattice, log_negative_binomial, log_poisson
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import Array, bounded, held, observed, plain, vectors
 
 if TYPE_CHECKING:
     from suffice.exponential.gamma import Gamma

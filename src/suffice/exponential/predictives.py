@@ -17,11 +17,10 @@ from suffice.errors import ModelError, TooLarge, whole
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, checked_level, tail
 from suffice.exponential.poisson import LARGEST, counts
-from suffice.exponential.saddle import log_negative_binomial, log_polya
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array
+from suffice.exponential.special import log_negative_binomial, log_polya
+from suffice.exponential.statistic import aligned
 from suffice.exponential.tables import summary
-from suffice.exponential.values import observed, plain
+from suffice.exponential.values import Array, observed, plain
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""

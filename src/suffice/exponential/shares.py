@@ -9,10 +9,8 @@ import numpy as np
 
 from suffice.errors import FitError
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.saddle import deviance, log_poisson
-from suffice.exponential.special import HALF_LOG_2PI, log_minus_digamma, stirling_divergence, stirling_rest
-from suffice.exponential.statistic import Array
-from suffice.exponential.values import plain
+from suffice.exponential.special import HALF_LOG_2PI, deviance, log_minus_digamma, log_poisson, stirling_divergence, stirling_rest
+from suffice.exponential.values import Array, plain
 
 MANY = 64
 """Of more states than this the k² sums of all others are too long."""

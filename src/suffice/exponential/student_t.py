@@ -8,12 +8,10 @@ import numpy as np
 
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.quantiles import student_end
-from suffice.exponential.shapes import aligned
-from suffice.exponential.special import log_gamma_step
-from suffice.exponential.statistic import Array
+from suffice.exponential.special import log_gamma_step, student_end
+from suffice.exponential.statistic import aligned
 from suffice.exponential.tables import summary
-from suffice.exponential.values import observed, plain
+from suffice.exponential.values import Array, observed, plain
 
 
 class StudentT(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.shapes import finite
-from suffice.exponential.statistic import Array
+from suffice.exponential.values import Array, finite
 
 COLLINEAR = 1e-11
 """In data, a column with a smaller share of variance of its own than this is a combination of those before it."""

@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.exponential.family import Family, generator
-from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import deviance, log_binomial, log_counts_evidence, log_multinomial
-from suffice.exponential.shapes import aligned, vectors
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, observed, plain
+from suffice.exponential.special import deviance, lattice, log_binomial, log_counts_evidence, log_multinomial
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import Array, bounded, observed, plain, vectors
 
 if TYPE_CHECKING:
     from suffice.exponential.beta import Beta

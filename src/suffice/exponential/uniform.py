@@ -13,10 +13,9 @@ import numpy as np
 from suffice.errors import DataError, FitError, ModelError, StatisticsError
 from suffice.exponential.columns import complete, gathered, scanned
 from suffice.exponential.family import generator
-from suffice.exponential.shapes import aligned, finite, keep
-from suffice.exponential.statistic import Array, weight_of_statistic
+from suffice.exponential.statistic import aligned, weight_of_statistic
 from suffice.exponential.tables import summary, table
-from suffice.exponential.values import Outside, checked_weights, observed, plain, same, shown
+from suffice.exponential.values import Array, Outside, checked_weights, finite, keep, observed, plain, same, shown
 from suffice.variables import Finite, Variable
 
 
