@@ -233,10 +233,11 @@ def log_poisson(x: Any, m: Any, log_m: Any = None) -> Array:
 
     x, m = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(m, dtype=np.float64))
     large = x >= LARGE
-    few, many = np.where(large, 1.0, x), np.where(large, x, LARGE)
-    direct = xlogy(few, m) - m - gammaln(few + 1.0)
-    saddle = -deviance(many, m) - stirling_rest(many) - HALF_LOG_2PI - 0.5 * np.log(many)
-    answer = np.asarray(np.where(large, saddle, direct))
+    few = np.where(large, 1.0, x)
+    answer = np.asarray(xlogy(few, m) - m - gammaln(few + 1.0))
+    if large.any():
+        many = x[large]
+        answer[large] = -deviance(many, m[large]) - stirling_rest(many) - HALF_LOG_2PI - 0.5 * np.log(many)
     return answer if log_m is None else np.where(m < TINY, x * log_m - m - gammaln(x + 1.0), answer)
 
 
@@ -413,12 +414,3 @@ def lattice(mean: Any, deviation: Any, high: Any = np.inf) -> tuple[Array, Array
     x = np.rint(mean) + step * np.arange(-each_side, each_side + 1)
     inside = (x >= 0.0) & (x <= high)
     return np.where(inside, x, 0.0), np.where(inside, step, 0.0)
-
-
-def entropy_of_counts(logs: Array, weight: Array) -> Array:
-    """The sum of −p ln p over the counts of a lattice, along the last axis.
-
-    >>> float(entropy_of_counts(np.log([0.5, 0.5]), np.ones(2)).round(6))
-    0.693147
-    """
-    return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)

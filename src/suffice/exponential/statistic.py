@@ -17,7 +17,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import DataError, ModelError, StatisticsError
 from suffice.exponential.tables import table
-from suffice.exponential.values import Array, Outside, checked_weights, observed
+from suffice.exponential.values import Array, Outside, checked_weights, observed, read_only
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
 
 if TYPE_CHECKING:
@@ -47,12 +47,9 @@ class Totals:
     log_base: Array
 
     def __post_init__(self) -> None:
-        for name in ("count", "total", "log_base"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if not np.isfinite(array).all():
+        for name in read_only(self, "count", "total", "log_base"):
+            if not np.isfinite(getattr(self, name)).all():
                 raise StatisticsError(f"the {name} of the statistic is not finite: a sum beyond the largest double")
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
 
     @property
     def mean(self) -> Array:
@@ -211,10 +208,7 @@ class Centred(Totals):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("centre", "scatter", "rest"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        read_only(self, "centre", "scatter", "rest")
 
     @classmethod
     def of(cls, family: Family, spread: Spread, shape: tuple[int, ...]) -> Centred:

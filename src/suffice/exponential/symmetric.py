@@ -35,11 +35,17 @@ class Factor(NamedTuple):
     @property
     def root(self) -> Array:
         """L⁻¹ D⁻¹: its square is S⁻¹."""
-        return np.asarray(np.linalg.inv(self.lower) / self.scale[..., None, :])
+        inverse = np.linalg.inv(self.lower) if self.lower.shape[-1] > 1 else 1.0 / self.lower
+        return np.asarray(inverse / self.scale[..., None, :])
 
     def whitened(self, x: Array) -> Array:
         """L⁻¹ D⁻¹ x of each x (..., d), whose squares sum to xᵀ S⁻¹ x."""
         return np.asarray(np.einsum("...ij,...j->...i", self.root, x))
+
+    def square(self, x: Array) -> Array:
+        """xᵀ S⁻¹ x of each x (..., d)."""
+        white = self.whitened(x)
+        return np.asarray(np.einsum("...i,...i->...", white, white))
 
     def coloured(self, z: Array) -> Array:
         """D L z of each z (..., d): from unit variance to S."""

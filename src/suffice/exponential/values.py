@@ -14,6 +14,8 @@ LEAST = float(np.finfo(np.float64).smallest_subnormal)
 """The least double above 0."""
 LARGEST = 2.0**53
 """Not every whole number beyond is a double."""
+DRAWN = 1e15
+"""Counts are not drawn at larger rates: not every whole number is a double beyond."""
 
 
 class Outside(DataError):
@@ -113,6 +115,17 @@ def observed(x: Any, what: str) -> Array:
     return array
 
 
+def counts(x: Any, what: str) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Observations, and whether each is a whole number from 0 up; 0 in place of those that are not.
+
+    >>> counts([2, -1, 0.5], "Poisson")
+    (array([2., 0., 0.]), array([ True, False, False]))
+    """
+    x = observed(x, what)
+    inside = (x >= 0.0) & (x == np.rint(x)) & np.isfinite(x)
+    return np.where(inside, x, 0.0), inside
+
+
 def _no_number(x: Any) -> Any:
     """The first of some observations that is no number."""
     try:
@@ -178,6 +191,15 @@ def keep(owner: Any, **parameters: Array | None) -> None:
         raise ModelError(f"{name} has the {next(iter(given))} but no {lost}: give both, or leave out both")
     for field, value in zip(given, broadcast(name, **given), strict=True):
         object.__setattr__(owner, field, held(np.array(value)))
+
+
+def read_only(owner: Any, *names: str) -> tuple[str, ...]:
+    """Make these fields of a frozen value arrays that cannot be written to."""
+    for name in names:
+        array = np.array(getattr(owner, name), dtype=np.float64)
+        array.flags.writeable = False
+        object.__setattr__(owner, name, array)
+    return names
 
 
 def broadcast(name: str, **arrays: Array) -> tuple[Array, ...]:
