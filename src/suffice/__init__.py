@@ -146,7 +146,7 @@ _HOME = {
     "order_mcmc": "structure.order_mcmc",
     "project": "learning.project",
     "read": "formats",
-    "read_tiers": "structure.tiers_file",
+    "read_tiers": "structure.constraints",
     "scan": "engines.scan",
     "score": "learning.fit",
     "search": "structure.search",
@@ -359,6 +359,7 @@ if TYPE_CHECKING:
         NotAncestor,
         Require,
         Tiers,
+        read_tiers,
     )
     from suffice.structure.exact import Exact
     from suffice.structure.found import Found
@@ -373,7 +374,6 @@ if TYPE_CHECKING:
     from suffice.structure.pc import PC
     from suffice.structure.search import search
     from suffice.structure.tabu import Tabu
-    from suffice.structure.tiers_file import read_tiers
     from suffice.variables import Bins, Count, Finite, Real
 
 

@@ -9,7 +9,7 @@ from suffice.errors import GraphError
 from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.input import unknown
-from suffice.graphs.paths import chain
+from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import parse_arrows, written
 from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
 from suffice.structure.neighbourhood import Neighbourhood
@@ -85,7 +85,7 @@ def _reversed(around: Neighbourhood, parent: int, child: int) -> Change:
     refused = _refusal(around, child, parent)
     if around.rules.required[child, parent]:
         refused = _constraint(around, parent, child)
-    elif detour := around.path(parent, child, direct=False):
+    elif detour := shortest_path(parent, child, {**around.children, parent: _less(around.children[parent], child)}):
         refused = refused or f"it would make a cycle: {chain([names[i] for i in (*detour, parent)])}"
     return _change(around, new, refused)
 
@@ -131,7 +131,7 @@ def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
         return "a finite variable cannot have a real parent"
     if not rules.allowed[child, parent]:
         return _constraint(around, parent, child)
-    if parent not in around.children[child] and (path := around.path(child, parent)):
+    if parent not in around.children[child] and (path := shortest_path(child, parent, around.children)):
         return f"it would make a cycle: {chain([names[i] for i in (*path, child)])}"
     if len(around.parents[child]) >= rules.max_parents[child]:
         return _full(around, child)
@@ -218,7 +218,7 @@ def _tested(found: Found, a: str, b: str) -> PairTested:
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
 
 
-def _less(parents: Parents, parent: int) -> Parents:
+def _less(parents: Sequence[int], parent: int) -> Parents:
     return tuple(p for p in parents if p != parent)
 
 

@@ -5,7 +5,6 @@ All in numbers: variable i is problem.names[i]. Words about it are in `explain`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, combinations
@@ -14,8 +13,9 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from suffice.graphs.paths import links
 from suffice.structure.problem import Problem
-from suffice.structure.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules, ancestors
 
 N_SETS = 10_000
 """Parent sets of one child that are looked at to find its best alternative; past that only those one or two swaps away."""
@@ -29,46 +29,13 @@ class Neighbourhood:
         self.scores = problem.scores
 
     @cached_property
-    def children(self) -> list[list[int]]:
-        result: list[list[int]] = [[] for _ in self.parents]
-        for child, chosen in enumerate(self.parents):
-            for p in chosen:
-                result[p].append(child)
-        return result
+    def children(self) -> dict[int, list[int]]:
+        return links(((p, c) for c, chosen in enumerate(self.parents) for p in chosen), range(len(self.parents)))[1]
 
     @cached_property
-    def below(self) -> npt.NDArray[np.bool_]:
-        """below[i, j]: there is a directed path from i to j."""
-        result = np.zeros((len(self.parents),) * 2, bool)
-        waiting = [len(c) for c in self.children]
-        ready = [i for i, n in enumerate(waiting) if not n]
-        while ready:
-            node = ready.pop()
-            for p in self.parents[node]:
-                result[p] |= result[node]
-                result[p, node] = True
-                waiting[p] -= 1
-                if not waiting[p]:
-                    ready.append(p)
-        return result
-
-    def path(self, start: int, end: int, *, direct: bool = True) -> Parents:
-        """A shortest directed path; without `direct` one of at least two edges; empty when there is none."""
-        came: dict[int, int] = {}
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            for c in self.children[node]:
-                if c in came or (not direct and (node, c) == (start, end)):
-                    continue
-                came[c] = node
-                if c == end:
-                    path = [end]
-                    while path[-1] != start:
-                        path.append(came[path[-1]])
-                    return tuple(path[::-1])
-                queue.append(c)
-        return ()
+    def above(self) -> npt.NDArray[np.bool_]:
+        """above[i, j]: there is a directed path from j to i."""
+        return ancestors(self.parents)
 
     def gain(self, child: int, parents: Parents) -> float:
         """What the score gains when the child gets these parents instead of its own."""
@@ -77,7 +44,7 @@ class Neighbourhood:
 
     def candidates(self, child: int) -> list[int]:
         """Whom the child may have as parents, its other arrows and those of all others staying as they are."""
-        return [int(p) for p in np.flatnonzero(self.rules.allowed[child] & ~self.below[child])]
+        return [int(p) for p in np.flatnonzero(self.rules.allowed[child] & ~self.above[:, child])]
 
     def one_change(self, child: int) -> Iterator[Parents]:
         """The parent sets with one parent more, one less, or one swapped, that the arrows and the rules allow."""

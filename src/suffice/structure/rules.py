@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.graphs.paths import links, topological_order
 
 Parents = tuple[int, ...]
 
@@ -80,3 +81,19 @@ class Rules:
             matrix[child, list(chosen)] = True
         few = bool((matrix.sum(1) <= self.max_parents).all())
         return few and not (matrix & ~self.allowed).any() and not (self.required & ~matrix).any()
+
+
+def ancestors(parents: Sequence[Sequence[int]]) -> npt.NDArray[np.bool_]:
+    """Which have a directed path to which: [descendant, ancestor].
+
+    >>> ancestors([(), (0,), (1,)]).astype(int)
+    array([[0, 0, 0],
+           [1, 0, 0],
+           [1, 1, 0]])
+    """
+    above = np.zeros((len(parents), len(parents)), bool)
+    for x in topological_order(*links(((p, c) for c, ps in enumerate(parents) for p in ps), range(len(parents)))):
+        for p in parents[x]:
+            above[x] |= above[p]
+            above[x, p] = True
+    return above
