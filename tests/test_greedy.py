@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.iteration import OutOfTime, Progress
 from suffice.structure.ges import GES, Class, as_set, class_of, cliques, closed, member, members
-from suffice.structure.hill_climb import HillClimb
+from suffice.structure.hill_climb import HillClimb, Tabu
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.tabu import Tabu
 from tests.oracles import random_dag, random_net, random_rows, random_tables
 
 METHODS = [HillClimb(), HillClimb(restarts=3), Tabu(length=5, patience=12), GES()]

@@ -19,8 +19,8 @@ from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit
 from suffice.engines.engine import Block
 from suffice.structure import finite_source
 from suffice.structure.finite_source import FiniteSource
-from suffice.structure.lattice import lattice
 from suffice.structure.local_scores import LocalScores
+from suffice.structure.parent_sets import lattice
 from suffice.structure.rules import Rules
 from suffice.structure.sources import FamiliesSource, GaussianSource
 

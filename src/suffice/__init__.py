@@ -73,7 +73,7 @@ _HOME = {
     "Logistic": "families.logistic",
     "LogisticCpd": "families.logistic_cpd",
     "LogisticNormal": "families.logistic_normal",
-    "MMHC": "structure.mmhc",
+    "MMHC": "structure.pc",
     "Majority": "structure.orientation",
     "Marginals": "models.answers",
     "MaxParents": "structure.constraints",
@@ -120,7 +120,7 @@ _HOME = {
     "SufficeError": "errors",
     "SufficeNote": "errors",
     "TAN": "structure.chow_liu",
-    "Tabu": "structure.tabu",
+    "Tabu": "structure.hill_climb",
     "Tied": "learning.mixture_kinds",
     "Tiers": "structure.constraints",
     "bootstrap": "recipes.bootstrap",
@@ -364,16 +364,14 @@ if TYPE_CHECKING:
     from suffice.structure.exact import Exact
     from suffice.structure.found import Found
     from suffice.structure.ges import GES
-    from suffice.structure.hill_climb import HillClimb
+    from suffice.structure.hill_climb import HillClimb, Tabu
     from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
     from suffice.structure.local_scores import LocalScores
-    from suffice.structure.mmhc import MMHC
     from suffice.structure.order_mcmc import order_mcmc
     from suffice.structure.orders import Orders
     from suffice.structure.orientation import Conservative, FirstSepset, Majority
-    from suffice.structure.pc import PC
+    from suffice.structure.pc import MMHC, PC
     from suffice.structure.search import search
-    from suffice.structure.tabu import Tabu
     from suffice.variables import Bins, Count, Finite, Real
 
 

@@ -44,13 +44,13 @@ SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
 METHODS: dict[str, tuple[str, str, str | None]] = {
     "orders": ("orders", "Orders", None),
     "hill-climb": ("hill_climb", "HillClimb", None),
-    "tabu": ("tabu", "Tabu", None),
+    "tabu": ("hill_climb", "Tabu", None),
     "ges": ("ges", "GES", None),
     "exact": ("exact", "Exact", None),
     "chow-liu": ("chow_liu", "ChowLiu", None),
     "tan": ("chow_liu", "TAN", "target"),
     "pc": ("pc", "PC", None),
-    "mmhc": ("mmhc", "MMHC", None),
+    "mmhc": ("pc", "MMHC", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
 FAMILIES: dict[str, tuple[str, str, type | None]] = {

@@ -129,7 +129,7 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     """
     n_left = {child: len(ps) for child, ps in parents.items()}
     children = links((p, child) for child, ps in parents.items() for p in ps)[1]
-    sources = [name for name in {*children, *n_left} if not n_left.get(name)]
+    sources = [name for name in children.keys() | n_left.keys() if not n_left.get(name)]
     while sources:
         for child in children.get(sources.pop(), ()):
             n_left[child] -= 1
@@ -147,7 +147,7 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     cycle = cycle[cycle.index(here) :][::-1]
     start = cycle.index(min(cycle))
     cycle = cycle[start:] + cycle[:start]
-    return [*cycle, cycle[0]]
+    return cycle + cycle[:1]
 
 
 def chain(names: Sequence[Node], limit: int = 10) -> str:
@@ -157,7 +157,7 @@ def chain(names: Sequence[Node], limit: int = 10) -> str:
     ('a -> b -> a', 'a -> b -> c -> ... -> f')
     """
     cut = [written(str(name)[:60]) for name in names]
-    return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
+    return " -> ".join(cut if len(cut) <= limit else cut[: limit - 1] + ["..."] + cut[-1:])
 
 
 def compelled(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
@@ -176,7 +176,7 @@ def compelled(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Nod
         if not into:
             continue
         x = max(into, key=position.__getitem__)
-        if strong[x] <= into and into <= {x, *parents[x]}:
+        if strong[x] <= into and into <= set(parents[x]) | {x}:
             strong[y] = set(strong[x])
         else:
             strong[y] = into

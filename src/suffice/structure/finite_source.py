@@ -21,7 +21,7 @@ import numpy.typing as npt
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
-from suffice.structure.lattice import Ints, Level, Sets, lattice
+from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.sources import FamiliesSource, Source
 from suffice.variables import Finite, Variable
@@ -85,8 +85,8 @@ class FiniteSource(Source):
         threads: int | None,
         memory_limit: float | None,
     ) -> None:
-        self.variables = tuple(v for v in variables if isinstance(v, Finite))
-        self.bitmaps = Bitmaps(data, self.variables, threads=threads, memory_limit=memory_limit)
+        self.variables = finite = tuple(v for v in variables if isinstance(v, Finite))
+        self.bitmaps = Bitmaps(data, finite, threads=threads, memory_limit=memory_limit)
         self.sizes = self.bitmaps.sizes
         self.weight = data.weight
         self.kind, self.alpha, self.price = form

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,16 @@ class Rules:
     @property
     def n(self) -> int:
         return len(self.allowed)
+
+    @property
+    def n_families(self) -> int:
+        """How many families they allow, whatever they require.
+
+        >>> Rules.free(3, 1).n_families
+        9
+        """
+        most, candidates = self.max_parents.tolist(), self.allowed.sum(1).tolist()
+        return sum(comb(c, k) for c, m in zip(candidates, most, strict=True) for k in range(min(m, c) + 1))
 
     def capped(self, max_parents: int | None) -> Rules:
         """The same rules with at most so many parents."""

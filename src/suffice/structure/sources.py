@@ -21,8 +21,7 @@ from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.priors import NormalWishart
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.statistics import Moments, Request, Statistics
-from suffice.structure.lattice import Ints, Level, Sets, lattice
-from suffice.structure.parent_sets import ParentSets, chosen, pruned
+from suffice.structure.parent_sets import Ints, Level, ParentSets, Sets, chosen, lattice, pruned
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite, Variable
 
@@ -236,11 +235,13 @@ class ExpectedSource(FamiliesSource):
 
     def _tables(self, sets: Sequence[tuple[str, ...]]) -> tuple[Array, Ints]:
         """The tables of sets of variables one after the other, and where each begins; what is expected makes them at once."""
-        if not isinstance(self.data, Data):
-            return self.data.tables(sets, threads=self.threads)  # type: ignore[union-attr]
+        expected: Any = self.data
+        if hasattr(expected, "tables"):
+            tables, at = expected.tables(sets, threads=self.threads)
+            return tables, at
         statistics = self._gathered([Request(s) for s in sets])
-        tables = [statistics.counts(s).values.ravel() for s in sets]
-        return np.concatenate([np.zeros(0), *tables]), np.cumsum([0, *map(len, tables)])
+        each = [statistics.counts(s).values.ravel() for s in sets]
+        return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
 
 
 class Barring(FamiliesSource):
