@@ -150,14 +150,14 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     return cycle + cycle[:1]
 
 
-def chain(names: Sequence[Node], limit: int = 10) -> str:
+def chain(names: Sequence[object], limit: int = 10) -> str:
     """A path for a sentence, cut in the middle.
 
     >>> chain(["a", "b", "a"]), chain(list("abcdef"), limit=4)
     ('a -> b -> a', 'a -> b -> c -> ... -> f')
     """
     cut = [written(str(name)[:60]) for name in names]
-    return " -> ".join(cut if len(cut) <= limit else cut[: limit - 1] + ["..."] + cut[-1:])
+    return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
 
 
 def compelled(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
