@@ -71,7 +71,7 @@ _HOME = {
     "LocalScores": "structure.local_scores",
     "LogLikelihood": "scores",
     "Logistic": "families.logistic",
-    "LogisticCpd": "families.logistic_cpd",
+    "LogisticCpd": "families.logistic",
     "LogisticNormal": "families.logistic_normal",
     "MMHC": "structure.mmhc",
     "Majority": "structure.orientation",
@@ -91,7 +91,7 @@ _HOME = {
     "NormalWishart": "families.priors",
     "NotAncestor": "structure.constraints",
     "Orders": "structure.orders",
-    "OrdinalCpd": "families.ordinal_cpd",
+    "OrdinalCpd": "families.ordinal",
     "PC": "structure.pc",
     "Partial": "learning.plates",
     "Plate": "learning.plates",
@@ -105,7 +105,7 @@ _HOME = {
     "ProportionalOdds": "families.ordinal",
     "Rates": "families.poisson",
     "Real": "variables",
-    "Regression": "families.written_regression",
+    "Regression": "families.regression_cpd",
     "RegressionCpd": "families.regression_cpd",
     "RegressionMixture": "models.regression_mixture",
     "Request": "statistics",
@@ -304,16 +304,13 @@ if TYPE_CHECKING:
     from suffice.families.family import Mean, Mode
     from suffice.families.gathering import gather
     from suffice.families.hierarchical import HierarchicalDirichlet
-    from suffice.families.logistic import Logistic
-    from suffice.families.logistic_cpd import LogisticCpd
+    from suffice.families.logistic import Logistic, LogisticCpd
     from suffice.families.logistic_normal import LogisticNormal
-    from suffice.families.ordinal import ProportionalOdds
-    from suffice.families.ordinal_cpd import OrdinalCpd
+    from suffice.families.ordinal import OrdinalCpd, ProportionalOdds
     from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
     from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
-    from suffice.families.regression_cpd import RegressionCpd
+    from suffice.families.regression_cpd import Regression, RegressionCpd
     from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
-    from suffice.families.written_regression import Regression
     from suffice.formats import load, read, write
     from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
