@@ -15,7 +15,6 @@ from suffice.display import html_table, text_table
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
-from suffice.engines.grouping import layout_of
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, most_of
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
@@ -155,8 +154,7 @@ class Data:
         names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
         self.engine.check(names)
         variables = self.engine.variables(names)
-        layout = layout_of({n: code_type(v.n_states) if isinstance(v, Finite) else np.dtype(float) for n, v in variables.items()})
-        step = Gather(Plan.of(wanted, variables, layout, self.engine.n_rows), self.weighted)
+        step = Gather(Plan.of(wanted, variables, self.engine.n_rows), self.weighted)
         workers = n_threads(threads)
         step.check_size(workers)
         total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
