@@ -24,16 +24,13 @@ _NAMES = {
     "families.family": "Mean Mode",
     "families.gathering": "gather",
     "families.hierarchical": "HierarchicalDirichlet",
-    "families.logistic": "Logistic",
-    "families.logistic_cpd": "LogisticCpd",
+    "families.logistic": "Logistic LogisticCpd",
     "families.logistic_normal": "LogisticNormal",
-    "families.ordinal": "ProportionalOdds",
-    "families.ordinal_cpd": "OrdinalCpd",
+    "families.ordinal": "OrdinalCpd ProportionalOdds",
     "families.poisson": "NegativeBinomial PoissonRates Rates",
     "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
-    "families.regression_cpd": "RegressionCpd",
+    "families.regression_cpd": "Regression RegressionCpd",
     "families.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
-    "families.written_regression": "Regression",
     "formats": "load read write",
     "graphs": "Cpdag Dag Graph compare n_dags shd",
     "inference.sampling": "Gibbs LikelihoodWeighting",
@@ -102,10 +99,10 @@ if TYPE_CHECKING:
     from suffice.families.gathering import gather as gather
     from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
     from suffice.families.logistic import Logistic as Logistic
-    from suffice.families.logistic_cpd import LogisticCpd as LogisticCpd
+    from suffice.families.logistic import LogisticCpd as LogisticCpd
     from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
     from suffice.families.ordinal import ProportionalOdds as ProportionalOdds
-    from suffice.families.ordinal_cpd import OrdinalCpd as OrdinalCpd
+    from suffice.families.ordinal import OrdinalCpd as OrdinalCpd
     from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates, Rates as Rates
     from suffice.families.priors import (
         K2 as K2,
@@ -127,7 +124,7 @@ if TYPE_CHECKING:
         PoissonLog as PoissonLog,
         Probit as Probit,
     )
-    from suffice.families.written_regression import Regression as Regression
+    from suffice.families.regression_cpd import Regression as Regression
     from suffice.formats import load as load, read as read, write as write
     from suffice.graphs import Cpdag as Cpdag, Dag as Dag, Graph as Graph, compare as compare, n_dags as n_dags, shd as shd
     from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
