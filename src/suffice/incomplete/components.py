@@ -7,7 +7,7 @@ Another kind, such as chains, is a class that has what `Components` says, made f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +17,7 @@ import numpy as np
 from suffice.engines.grouping import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
+from suffice.incomplete.nodes import NodeFamily
 from suffice.incomplete.tables import Array, FlatTables
 
 
@@ -40,6 +41,23 @@ class Theta:
     tables: FlatTables
     cells: Array
     others: Mapping[str, Cpd] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        nodes: Mapping[str, NodeFamily],
+        tables: FlatTables,
+        cpds: Mapping[str, Cpd],
+        scaled: Callable[[NodeFamily, Any], Cpd],
+    ) -> Theta:
+        """The parameters of these distributions; those that are no tables are `scaled`."""
+        cells, others = np.empty(tables.n_cells), {}
+        for name, node in nodes.items():
+            cpd = node.arranged(cpds.get(name))
+            if node.by_table:
+                cells[tables.cells(name)] = cpd.probs.reshape(-1)
+            else:
+                others[name] = scaled(node, cpd)
+        return Theta(tables, cells, others)
 
     @cached_property
     def log_tables(self) -> dict[str, Array]:

@@ -56,10 +56,11 @@ def conditional(component: Component, lines: Mapping[str, Line], indices: list[I
             kind, place = local.sources[name]
             own = j == len(local.node.reals) - 1
             (A if kind == "unknown" else C)[..., i, place] = 1.0 if own else -line.coefficients[index, j]
-    return _solved(A, C, a, v)
+    return solved(A, C, a, v)
 
 
-def _solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
+def solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
+    """The missing numbers m given o, where A m + C o − a ~ Normal(0, diag v)."""
     p = A.shape[-1]
     root = 1.0 / np.sqrt(v)
     Q, R = np.linalg.qr(A * root[..., None], mode="complete")

@@ -12,54 +12,46 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.sample import row_hashes
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.incomplete.completions import Floats, Ints, Places, Small, codes_of
-from suffice.incomplete.units import observed_cells
-from suffice.statistics.chan import settled
-from suffice.variables import Finite
+from suffice.incomplete.units import Units, observed_cells
+from suffice.variables import Finite, Real
 
 CROWD = 4
 """Rows are summed up when there are so many times as many as they become: summing up takes time itself."""
 
 
 class NumberRows(NamedTuple):
-    """Rows of states, `codes[variable, row]`, −1 where missing, and of numbers less their `centre`, NaN where missing."""
+    """Rows of states, `codes[variable, row]`, −1 where missing, and of numbers in units, `numbers[real, row]`, NaN there."""
 
     variables: tuple[Finite, ...]
     reals: tuple[str, ...]
     codes: Small
     numbers: Floats
     weights: Floats
-    centre: Floats
-    """The mean of each column of numbers, from the cells that are there,"""
-    variance: Floats
-    """and the variance."""
-    patterns: npt.NDArray[np.bool_]
-    """[pattern, number]: which numbers some rows show,"""
-    pattern: Ints
-    """and which of these each row shows."""
+    units: Units
     places: Places
 
     @staticmethod
     def of(data: Data, variables: tuple[Finite, ...], reals: tuple[str, ...]) -> NumberRows:
         """The rows over these variables, of which those that are no column are hidden."""
         seen = data.take([n for n in (*(v.name for v in variables), *reals) if n in data.columns])
-        weight, mean, _, square = settled(observed_cells(seen.take(reals), reals))
-        centre, scatter = mean[:, 0], square[:, 0, 0]
-        for name, s in zip(reals, scatter, strict=True):
-            if not s > 0:
+        units = Units.of(observed_cells(seen.take(reals), reals), {n: Real(n) for n in reals})
+        for name in reals:
+            if not units.variance[name] > 0:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
-        rows = seen.fold(_Reduce(variables, reals, centre), what="reading numbers")
-        patterns, pattern = np.unique(~np.isnan(rows.numbers), axis=0, return_inverse=True)
-        return NumberRows(
-            *(variables, reals, rows.codes, rows.numbers, rows.weights, centre, scatter / weight),
-            *(patterns, pattern.reshape(-1), Places(seen, rows.at)),
-        )
+        rows = seen.fold(_Reduce(variables, reals, units), what="reading numbers")
+        numbers = np.ascontiguousarray(rows.numbers.T)
+        return NumberRows(variables, reals, rows.codes, numbers, rows.weights, units, Places(seen, rows.at))
+
+    def block(self, codes: Small, numbers: Floats) -> Block:
+        """Rows of these variables as an engine has them."""
+        states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
+        return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +106,16 @@ class _Reduced:
 
 @dataclass(frozen=True, eq=False)
 class _Reduce(Step[_Reduced]):
-    """Rows with weight, those that say the same summed up; numbers are less their centre, so that they keep their digits."""
+    """Rows with weight, those that say the same summed up; numbers are in their units, so that they keep their digits."""
 
     variables: tuple[Finite, ...]
     reals: tuple[str, ...]
-    centre: Floats
+    units: Units
 
     def of(self, block: Block) -> _Reduced:
         rows = np.flatnonzero(block.weights > 0)
         some = block.take(rows)
-        numbers = np.column_stack([some.columns[n] for n in self.reals]) - self.centre
+        numbers = np.column_stack([self.units.inward(n, some.columns[n]) for n in self.reals])
         at = np.column_stack([np.full(len(rows), block.number), rows])
         return _Reduced(codes_of(some.columns, self.variables, len(rows)), numbers, some.weights, at).crowds_merged()
 

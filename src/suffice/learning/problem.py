@@ -248,14 +248,11 @@ class ParameterProblem:
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
-        cells, others = np.empty(self.tables.n_cells), {}
-        for name, node in self.nodes.items():
-            cpd = node.arranged(cpds.get(name))
-            if node.by_table:
-                cells[self.tables.cells(name)] = cpd.probs.reshape(-1)
-            else:
-                others[name] = self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
-        theta = Theta(self.tables, cells, others)
+
+        def scaled(node: NodeFamily, cpd: Any) -> Cpd:
+            return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
+
+        theta = Theta.of(self.nodes, self.tables, cpds, scaled)
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
