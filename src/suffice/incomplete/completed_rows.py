@@ -21,8 +21,7 @@ from suffice.engines.grouping import Groups, log_base
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
-from suffice.incomplete.moments import some_columns, weighted_moments, widened
-from suffice.incomplete.normal import Conditional, conditional, places
+from suffice.incomplete.normal import Conditional, conditional, places, some_columns, weighted_moments, widened
 from suffice.incomplete.patterns import Array, Component, Index, Member, digits_of, distinct
 from suffice.incomplete.units import Units
 

@@ -21,8 +21,7 @@ from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
 from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, network_of, starts
-from suffice.incomplete.expected_moments import ExpectedMoments, saturated
-from suffice.incomplete.number_rows import NumberRows
+from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Real, Variable
 

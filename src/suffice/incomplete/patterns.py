@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
-from suffice.incomplete.nodes import NodeFamily
+from suffice.incomplete.components import NodeFamily
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Count, Finite
 

@@ -27,13 +27,20 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
-from suffice.incomplete.components import Components, Line, Theta
+from suffice.incomplete.components import (
+    Array,
+    Components,
+    FlatTables,
+    Line,
+    NodeFamily,
+    Theta,
+    log_likelihood,
+    nodes_of,
+    refuse_unanswerable,
+)
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.moments import no_groups
-from suffice.incomplete.nodes import NodeFamily, nodes_of, refuse_unanswerable
-from suffice.incomplete.tables import Array, FlatTables, log_likelihood
-from suffice.incomplete.units import Units, moments_by_column, observed_cells
+from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.objective import kept, log_prior_of_line, log_prior_of_rates, normal_of
 from suffice.learning.vectors import free_parts, like, with_parts
 from suffice.models.bayes_net import BayesNet
