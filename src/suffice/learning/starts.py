@@ -24,7 +24,7 @@ from suffice.errors import listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mean
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import LogisticCpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.units import Units

@@ -15,9 +15,9 @@ from suffice.families.empirical_bayes import Node, believed, chosen
 from suffice.families.family import Cpd, Estimate
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
+from suffice.families.regression_cpd import GlmCpd
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
-from suffice.models.regressions import REGRESSIONS, same_regressions
 from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
@@ -104,8 +104,8 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
         axes = [b.parents.index(p) for p in a.parents]
         return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
-    if isinstance(a, REGRESSIONS) and isinstance(b, REGRESSIONS):
-        return same_regressions(a, b)
+    if isinstance(a, GlmCpd) and isinstance(b, GlmCpd):
+        return a.same(b)
     assert isinstance(a, ConditionalGaussian)
     assert isinstance(b, ConditionalGaussian)
     finite = [[p.name for p in c.finite_parents] for c in (a, b)]

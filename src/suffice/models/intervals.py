@@ -19,11 +19,11 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge
 from suffice.families.family import Interval, Mean, checked_level
+from suffice.families.regression_cpd import GlmCpd
 from suffice.inference.network import Array
 from suffice.inference.sampling import checked_seed
 from suffice.models.evidence import Observed, impossible
 from suffice.models.redrawn import Redrawn
-from suffice.models.regressions import REGRESSIONS
 from suffice.models.requisite import Question
 from suffice.statistics.configurations import n_configurations
 
@@ -84,7 +84,7 @@ def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
 
 def _how(question: Question, level: float, draws: int, lost: int, error: float) -> str:
     bn = question.bn
-    regressions = [isinstance(bn[n], REGRESSIONS) for n in question.nodes]
+    regressions = [isinstance(bn[n], GlmCpd) for n in question.nodes]
     if regressions and all(regressions):
         point = "exact at the estimates"
     else:

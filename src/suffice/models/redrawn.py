@@ -11,13 +11,14 @@ import numpy as np
 
 from suffice.errors import TooLarge, listed
 from suffice.families.categorical import Table
+from suffice.families.regression_cpd import GlmCpd
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.likelihoods import in_pieces
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
 from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
-from suffice.models.regressions import REGRESSIONS, is_linear
+from suffice.models.regressions import is_linear
 from suffice.models.requisite import Question
 from suffice.variables import Finite
 
@@ -62,7 +63,7 @@ class Redrawn:
         bn, known = question.bn, question.observed
         finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
         self._number = {n: i for i, n in enumerate(finite)}
-        factors = [n for n in question.nodes if isinstance(bn[n], REGRESSIONS) and not is_linear(bn[n])]
+        factors = [n for n in question.nodes if isinstance(bn[n], GlmCpd) and not is_linear(bn[n])]
         real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
         others = [n for n in known if n not in self._number and n not in real_nodes]
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}

@@ -18,7 +18,6 @@ from suffice.inference.network import Array
 from suffice.models.answers import and_more
 from suffice.models.evidence import in_words
 from suffice.models.no_formula import words
-from suffice.models.regressions import distributions, moments
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count
 
@@ -138,11 +137,11 @@ class RegressionMixture:
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
-        return moments(self.cpd, self.columns, len(self))
+        return self.cpd.moments(self.columns, len(self))
 
     @cached_property
     def _each(self) -> Any:
-        return distributions(self.cpd, self.columns, len(self))
+        return self.cpd.distribution(self.columns, len(self))
 
     def _told(self, x: float) -> float:
         return int(x) if self.is_count and np.isfinite(x) else x

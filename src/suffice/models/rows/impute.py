@@ -22,7 +22,7 @@ from suffice.errors import ModelError, listed, note
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.models.no_formula import NoFormula, advising
-from suffice.models.regressions import is_open, quantiles, reduced
+from suffice.models.regressions import is_open, reduced
 from suffice.models.rows.evidence import column, is_seen, present, row_evidence
 from suffice.models.rows.frames import Fill, checked_size, filled
 from suffice.models.rows.posteriors import Places, row_posterior, tell_impossible
@@ -388,7 +388,7 @@ def _regressed(bn: BayesNet, name: str, rows: RowEvidence, fine: Flags, uniforms
         if not is_seen(bn, v.name, rows).all():
             raise _is_mixture(name, v.name)
     result = np.full(rows.n_rows, np.nan)
-    result[fine] = quantiles(cpd, {p: column(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
+    result[fine] = cpd.quantiles({p: column(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
     return result
 
 
