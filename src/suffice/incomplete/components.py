@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed
 from suffice.families import family_of
 from suffice.families.categorical import Categorical, Table

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step
-from suffice.engines.grouping import Groups, table_of
+from suffice.engines.gather import Groups, table_of
 from suffice.engines.sample import row_hashes
 from suffice.errors import DataError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd, flat_index
