@@ -13,7 +13,6 @@ from typing import Any
 
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
-from suffice.engines.distinct import entropy_of_rows, entropy_of_weights
 from suffice.engines.scan import scan
 from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listed, nearest
 from suffice.families import family_of
@@ -21,6 +20,7 @@ from suffice.families.family import Cpd, Mean
 from suffice.families.gathering import gather
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
+from suffice.models.divergence import entropy_of_rows, entropy_of_weights
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
 from suffice.models.marginal_entropy import NoEntropy, entropy_terms
