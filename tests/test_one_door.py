@@ -177,8 +177,9 @@ def steps(of: type = Step) -> list[type]:
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
 
 
-ELSEWHERE = {"Each", "_Again", "_FirstImpossible", "_Sizes"}
-"""Steps that other tests pickle: of functions, of rows read again in each iteration, of impossible rows, of starts of classes."""
+ELSEWHERE = {"Each", "Stretches", "_Again", "_FirstImpossible", "_Sizes"}
+"""Steps that other tests pickle: of functions, of starts of regressions of many rows, of rows read again in each iteration, of
+impossible rows, of starts of classes."""
 
 
 def test_every_step_of_the_library_travels(monkeypatch: pytest.MonkeyPatch) -> None:

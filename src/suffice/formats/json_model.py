@@ -24,9 +24,9 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError, whole
 from suffice.families import family_of
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian, split
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.empirical_bayes import believed
-from suffice.families.family import Cpd, Mean, Mode
+from suffice.families.family import Cpd, Mean, Mode, split
 from suffice.families.hierarchical import HierarchicalDirichlet
 from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.partial_pooling import Common, PartialPooling, Pool
