@@ -67,21 +67,18 @@ _NAMES = {
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
     "structure.chow_liu": "ChowLiu TAN",
-    "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers",
+    "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
     "structure.exact": "Exact",
     "structure.found": "Found",
     "structure.ges": "GES",
-    "structure.hill_climb": "HillClimb",
+    "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
     "structure.local_scores": "LocalScores",
-    "structure.mmhc": "MMHC",
     "structure.order_mcmc": "order_mcmc",
     "structure.orders": "Orders",
     "structure.orientation": "Conservative FirstSepset Majority",
-    "structure.pc": "PC",
+    "structure.pc": "MMHC PC",
     "structure.search": "search",
-    "structure.tabu": "Tabu",
-    "structure.tiers_file": "read_tiers",
     "variables": "Bins Count Finite Real",
 }
 """The public names of each module."""
@@ -170,11 +167,12 @@ if TYPE_CHECKING:
         NotAncestor as NotAncestor,
         Require as Require,
         Tiers as Tiers,
+        read_tiers as read_tiers,
     )
     from suffice.structure.exact import Exact as Exact
     from suffice.structure.found import Found as Found
     from suffice.structure.ges import GES as GES
-    from suffice.structure.hill_climb import HillClimb as HillClimb
+    from suffice.structure.hill_climb import HillClimb as HillClimb, Tabu as Tabu
     from suffice.structure.independence import (
         ChiSquared as ChiSquared,
         FisherZ as FisherZ,
@@ -183,14 +181,11 @@ if TYPE_CHECKING:
         independence_test as independence_test,
     )
     from suffice.structure.local_scores import LocalScores as LocalScores
-    from suffice.structure.mmhc import MMHC as MMHC
     from suffice.structure.order_mcmc import order_mcmc as order_mcmc
     from suffice.structure.orders import Orders as Orders
     from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority
-    from suffice.structure.pc import PC as PC
+    from suffice.structure.pc import MMHC as MMHC, PC as PC
     from suffice.structure.search import search as search
-    from suffice.structure.tabu import Tabu as Tabu
-    from suffice.structure.tiers_file import read_tiers as read_tiers
     from suffice.variables import Bins as Bins, Count as Count, Finite as Finite, Real as Real
 
 
