@@ -96,7 +96,7 @@ _HOME = {
     "Partial": "learning.plates",
     "Plate": "learning.plates",
     "PoissonLog": "families.responses",
-    "PoissonMixture": "models.poisson_mixture",
+    "PoissonMixture": "models.mixture",
     "PoissonRates": "families.poisson",
     "Pooled": "learning.plates",
     "Probit": "families.responses",
@@ -333,8 +333,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
     from suffice.models.bde import BDe
     from suffice.models.divergence import entropy, kl
-    from suffice.models.mixture import Mixture
-    from suffice.models.poisson_mixture import PoissonMixture
+    from suffice.models.mixture import Mixture, PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture
     from suffice.models.samples import Samples
     from suffice.recipes.bootstrap import bootstrap

@@ -23,9 +23,8 @@ from suffice.inference.hybrid_modes import most_probable as mode_of
 from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
-from suffice.models.mixture import Mixture
+from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.no_formula import NoFormula, no_formula
-from suffice.models.poisson_mixture import PoissonMixture
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:

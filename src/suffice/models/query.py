@@ -22,7 +22,6 @@ from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
 from suffice.models.no_formula import NoFormula, advising, no_formula, words
-from suffice.models.poisson_mixture import PoissonMixture
 from suffice.models.regression_mixture import RegressionMixture
 from suffice.models.regressions import REGRESSIONS, above, answerable, is_linear, is_open, reduced, without_formula
 from suffice.statistics.configurations import sizes
@@ -199,9 +198,7 @@ def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], li
 
 def _as_asked(answer: Any, names: tuple[str, ...]) -> Any:
     """The answer with the order of its targets, if some are finite and some real: it keeps them apart."""
-    if isinstance(answer, (Distribution, PoissonMixture)) or answer.finite is None:
-        return answer
-    return replace(answer, asked=names)
+    return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
 
 
 def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribution:
