@@ -49,7 +49,7 @@ class Tabular:
 
     _lines, _indent = 32, ""
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         raise NotImplementedError
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
@@ -58,8 +58,8 @@ class Tabular:
 
     def __repr__(self) -> str:
         tables, more = self._tables(self._lines)
-        return f"{self._title()}\n" + "\n\n".join(text_table(*t, indent=self._indent) for t in tables) + more
+        return f"{self._headline()}\n" + "\n\n".join(text_table(*t, indent=self._indent) for t in tables) + more
 
     def _repr_html_(self) -> str:
         (first, *rest), _ = self._tables(2 * self._lines)
-        return html_table(*first, caption=self._title()) + "".join(html_table(*t) for t in rest)
+        return html_table(*first, caption=self._headline()) + "".join(html_table(*t) for t in rest)

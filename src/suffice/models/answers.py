@@ -163,7 +163,7 @@ class Distribution(Answer):
             rows.append([*(key if isinstance(key, tuple) else (key,)), *(float(a[i]) for a in numbers)])
         return [(self.heading(), rows)], and_more(self.probs.size - limit, "row")
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         return self._question(self.names)
 
 
@@ -290,7 +290,7 @@ class Marginals(Tabular, Mapping[str, Any]):
         rows = [(n, in_a_line(self[n], 6)) for n in self._names[:limit]]
         return [(["node", "distribution"], rows)], and_more(len(self) - limit, "node")
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         nodes = f"Marginals of {counted(len(self), 'node')}"
         if not self._given:
             return nodes
@@ -368,7 +368,7 @@ class MostProbable(Tabular, Mapping[str, Any]):
         values = {"value": [float("nan") if isinstance(v, str) else v for v in found]} if self.is_density else {}
         return frame(states | values)
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         given = f" given {in_words(self._given)}" if self._given else ""
         return f"Most probable states of {counted(len(self), 'node')}{given}; {self._how_probable()}"
 

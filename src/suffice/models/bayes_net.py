@@ -366,7 +366,7 @@ class BayesNet(Tabular, Answering):
             facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
         return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 

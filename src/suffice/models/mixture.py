@@ -68,7 +68,7 @@ class NumberAnswer(Answer):
         known = {v.name: v.states[c] for v, c in zip(self.finite.variables, codes, strict=True)}
         return codes, float(self.finite.probs[codes]), {**self.given, **known}
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         return self._question(self.asked or (*self.names, *(self.finite.names if self.finite is not None else ())))
 
 
@@ -172,10 +172,10 @@ class ComponentMixture(NumberAnswer):
         rows = list(zip(*(c[:limit].tolist() for c in columns.values()), strict=True))
         return [(list(columns), rows)], and_more(len(self) - limit, "component")
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         kind, ends = self._words()
         moments = f": mean {number(self.mean)}{ends}, sd {number(self.sd)}" if len(self.names) == 1 else ""
-        return f"{super()._title()}{kind}{moments}"
+        return f"{super()._headline()}{kind}{moments}"
 
     def _words(self) -> tuple[str, str]:
         """What the title says of the kind of distribution, and after the mean."""

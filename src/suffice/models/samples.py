@@ -144,5 +144,5 @@ class Samples(NumberAnswer):
         rows = list(islice(self._cells(self.finite), limit))
         return [self._targets(), (heading, rows)], and_more(lines - limit, "row")
 
-    def _title(self) -> str:
-        return f"{super()._title()}, worth {self.effective_sample_size:,.0f}"
+    def _headline(self) -> str:
+        return f"{super()._headline()}, worth {self.effective_sample_size:,.0f}"
