@@ -37,7 +37,7 @@ _HOME = {
     "Cpdag": "graphs",
     "Dag": "graphs",
     "Data": "engines.data",
-    "Diagonal": "learning.mixture_kinds",
+    "Diagonal": "learning.mixture_setup",
     "Dirichlet": "families.priors",
     "Distribution": "models.answers",
     "EmRun": "learning.em",
@@ -49,7 +49,7 @@ _HOME = {
     "FisherZ": "structure.independence",
     "Forbid": "structure.constraints",
     "Found": "structure.found",
-    "Full": "learning.mixture_kinds",
+    "Full": "learning.mixture_setup",
     "GES": "structure.ges",
     "GSquared": "structure.independence",
     "Gamma": "families.priors",
@@ -113,7 +113,7 @@ _HOME = {
     "Run": "iteration",
     "Samples": "models.samples",
     "Separate": "learning.plates",
-    "Spherical": "learning.mixture_kinds",
+    "Spherical": "learning.mixture_setup",
     "Squarem": "learning.climb",
     "Statistics": "statistics",
     "StructuralRun": "recipes.structural_run",
@@ -121,7 +121,7 @@ _HOME = {
     "SufficeNote": "errors",
     "TAN": "structure.chow_liu",
     "Tabu": "structure.tabu",
-    "Tied": "learning.mixture_kinds",
+    "Tied": "learning.mixture_setup",
     "Tiers": "structure.constraints",
     "bootstrap": "recipes.bootstrap",
     "by_evidence": "learning.by_evidence",
@@ -325,7 +325,7 @@ if TYPE_CHECKING:
     from suffice.learning.gradient import LBFGS, Projected, gradient
     from suffice.learning.information import Information, observed_information
     from suffice.learning.lms import LmsRun, lms
-    from suffice.learning.mixture_kinds import Diagonal, Full, Spherical, Tied
+    from suffice.learning.mixture_setup import Diagonal, Full, Spherical, Tied
     from suffice.learning.objective import Collapsed
     from suffice.learning.plates import Partial, Plate, Pooled, Separate
     from suffice.learning.project import Projection, project
