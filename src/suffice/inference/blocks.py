@@ -14,7 +14,8 @@ from suffice.errors import ModelError, TooLarge
 from suffice.inference.gaussian import FINE, Conditioned, Configurations, Gaussians
 from suffice.inference.log_domain import LogFactor
 from suffice.inference.network import Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.weighed import likelihood_factors, weighed
+from suffice.inference.posterior import conditional
+from suffice.inference.weighed import likelihood_factors
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""
@@ -167,6 +168,8 @@ def evidence_factors(hybrid: Hybrid, evidence: Evidence, parts: Iterable[Block] 
     """What evidence other than codes says of the finite variables: ln p(evidence in a block | them) for each block that has
     some, all blocks unless `parts` are given; and likelihoods.
     """
+    if not evidence.reals:
+        return likelihood_factors(evidence.soft)
     if parts is None:
         parts = blocks(hybrid.nodes, (), evidence.reals)
     some = packed(hybrid.nodes, (part for part in parts if part.observed), evidence.codes, evidence.reals)
@@ -201,7 +204,7 @@ def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int]
     if not wrong.any():
         return
     if every.scope:
-        wrong &= weighed(network, every.scope, codes, likelihood_factors(soft)).probs.reshape(-1) > 0
+        wrong &= conditional(network, every.scope, codes, likelihood_factors(soft)).reshape(-1) > 0
     if wrong.any():
         first = int(np.argmax(wrong))
         raise Trouble(int(trouble[first]), observed, every.states(first))

@@ -24,10 +24,9 @@ from suffice.inference.blocks import (
     packed,
     united,
 )
-from suffice.inference.junction_tree import JunctionTree, Marginals
+from suffice.inference.junction_tree import JunctionTree, Marginals, marginals_of
 from suffice.inference.network import NONE, Array, Ints
-from suffice.inference.posterior import Posterior
-from suffice.inference.weighed import weighed, weighed_marginals
+from suffice.inference.posterior import log_prob_of, posterior
 
 
 class Mixed(NamedTuple):
@@ -43,11 +42,6 @@ class Mixed(NamedTuple):
     log_prob: float
 
 
-def finite_posterior(hybrid: Hybrid, targets: Sequence[int], evidence: Evidence) -> Posterior:
-    """p(finite targets | evidence) and ln p(evidence)."""
-    return weighed(hybrid.network, targets, evidence.codes, evidence_factors(hybrid, evidence))
-
-
 def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], evidence: Evidence) -> Mixed:
     """The joint posterior of real targets and finite ones."""
     parts = blocks(hybrid.nodes, reals, evidence.reals)
@@ -57,7 +51,7 @@ def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], 
     checked_shape(hybrid.network, axes, len(reals) ** 2)
     every, answer = conditioned(hybrid, asked, reals, evidence)
     factors = evidence_factors(hybrid, evidence, others) + ([density(every, answer)] if asked.observed else [])
-    probs, log_prob = weighed(hybrid.network, axes, evidence.codes, factors)
+    probs, log_prob = posterior(hybrid.network, axes, evidence.codes, factors)
     return mixture(probs, axes, every.scope, len(finite), answer.mean[:, 0], answer.covariance, log_prob)
 
 
@@ -70,7 +64,7 @@ def real_marginals(hybrid: Hybrid, evidence: Evidence) -> dict[int, Mixed]:
     result = {}
     for targets, block in groups:
         every, answer = conditioned(hybrid, block, targets, evidence, joint=False)
-        probs, log_prob = weighed(hybrid.network, every.scope, evidence.codes, factors)
+        probs, log_prob = posterior(hybrid.network, every.scope, evidence.codes, factors)
         variance = answer.variance
         for i, t in enumerate(targets):
             mean = answer.mean[:, 0, i : i + 1]
@@ -80,11 +74,10 @@ def real_marginals(hybrid: Hybrid, evidence: Evidence) -> dict[int, Mixed]:
 
 def finite_marginals(hybrid: Hybrid, evidence: Evidence, tree: Callable[[], JunctionTree]) -> Marginals:
     """p(v | evidence) of each finite v; `tree` gives that of the finite network, for when no real evidence adds to it."""
-    if not hybrid.network.n_variables:
-        return Marginals(np.zeros(0), np.zeros(1, np.int64), finite_posterior(hybrid, (), evidence).log_prob)
-    if not evidence.reals:
-        return tree().marginals(evidence.codes, evidence.soft)
-    return weighed_marginals(hybrid.network, evidence.codes, evidence_factors(hybrid, evidence))
+    network, factors = hybrid.network, evidence_factors(hybrid, evidence)
+    if not network.n_variables:
+        return Marginals(np.zeros(0), np.zeros(1, np.int64), log_prob_of(network, evidence.codes, factors))
+    return marginals_of(network, evidence.codes, factors, tree)
 
 
 def mixture(

@@ -30,8 +30,10 @@ from suffice.inference.blocks import (
 )
 from suffice.inference.gaussian import FINE, LOG_2PI
 from suffice.inference.log_domain import LogFactor
+from suffice.inference.most_probable import best_codes
 from suffice.inference.network import NONE, Array, Ints
-from suffice.inference.weighed import NEVER, likelihood_factors, most_weighed, weighed
+from suffice.inference.posterior import log_prob_of
+from suffice.inference.weighed import NEVER, likelihood_factors
 
 
 class Mode(NamedTuple):
@@ -53,12 +55,12 @@ class MixtureMode(ModelError):
 
 def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: Evidence) -> Mode:
     """The targets' values together, all other variables summed out."""
-    log_prob = weighed(hybrid.network, (), evidence.codes, evidence_factors(hybrid, evidence)).log_prob
+    log_prob = log_prob_of(hybrid.network, evidence.codes, evidence_factors(hybrid, evidence))
     if log_prob == NEVER:
         return Mode(np.zeros(len(finite), np.int64), np.zeros(len(reals)), NEVER, NEVER)
     everything = len(finite) + len(reals) == int((evidence.codes == NONE).sum()) + len(hybrid.nodes) - len(evidence.reals)
     factors = _all_modes(hybrid, evidence) if everything else _modes(hybrid, finite, reals, evidence)
-    codes, log_joint = most_weighed(hybrid.network, finite, evidence.codes, [*factors, *likelihood_factors(evidence.soft)])
+    codes, log_joint = best_codes(hybrid.network, finite, evidence.codes, [*factors, *likelihood_factors(evidence.soft)])
     return Mode(codes, _means(hybrid, finite, codes, reals, evidence), log_joint, log_prob)
 
 

@@ -1,14 +1,13 @@
-"""Finite networks in the domain of logarithms, where nothing underflows, for many rows of evidence at once.
+"""Factors as logarithms, and finite networks with such factors for many rows of evidence at once, whose factors differ.
 
 A density of real evidence can differ by factors like e^±10000 between configurations of the finite variables, and another
-one can differ the other way: in plain numbers the product would be zero everywhere. Slower than the kernels of
-`posterior`, so for when these run out of numbers, and for rows whose factors differ.
+one can differ the other way: in plain numbers the product would be zero everywhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,26 +58,7 @@ def log_joint(factors: Iterable[LogFactor], keep: Sequence[int], sizes: Ints) ->
     """
     pool = list(factors)
     rest = {v for f in pool for v in f.scope} - set(keep)
-    pool, _ = _eliminated(pool, rest, sizes, _log_sum)
-    return _product(pool, tuple(keep), sizes)
-
-
-def log_most(factors: Iterable[LogFactor], targets: Sequence[int], sizes: Ints) -> tuple[Ints, float]:
-    """The targets' codes at the maximum of Σ Π φ, the sum over all other variables, and its logarithm, for a single row.
-
-    >>> a, b = np.log([[0.25, 0.75]]), np.log([[[0.5, 0.5], [0.1, 0.9]]])
-    >>> codes, log_value = log_most([LogFactor((0,), a), LogFactor((0, 1), b)], [0, 1], np.array([2, 2]))
-    >>> codes, round(float(np.exp(log_value)), 6)
-    (array([1, 1]), 0.675)
-    """
-    pool = list(factors)
-    rest = {v for f in pool for v in f.scope} - set(targets)
-    pool, _ = _eliminated(pool, rest, sizes, _log_sum)
-    pool, steps = _eliminated(pool, set(targets), sizes, _maximum)
-    found: dict[int, int] = {}
-    for v, scope, table in reversed(steps):
-        found[v] = int(np.argmax(table[(0, *(found[u] for u in scope if u != v))]))
-    return np.array([found[t] for t in targets], np.int64), float(_product(pool, (), sizes)[0])
+    return _product(_eliminated(pool, rest, sizes), tuple(keep), sizes)
 
 
 def absorbed(factors: Iterable[LogFactor]) -> list[LogFactor]:
@@ -94,30 +74,21 @@ def absorbed(factors: Iterable[LogFactor]) -> list[LogFactor]:
     return result
 
 
-Reduction = Callable[[Array], Array]
-"""What takes the last axis away."""
-
-Step = tuple[int, tuple[int, ...], Array]
-"""A variable that was eliminated, and the factor it was in, its own axis last."""
-
-
-def _eliminated(pool: list[LogFactor], rest: set[int], sizes: Ints, reduce: Reduction) -> tuple[list[LogFactor], list[Step]]:
-    """What is left of the factors when all of `rest` are taken out, the cheapest first."""
+def _eliminated(pool: list[LogFactor], rest: set[int], sizes: Ints) -> list[LogFactor]:
+    """What is left of the factors when all of `rest` are summed out, the cheapest first."""
     around: dict[int, set[int]] = {v: {v} for v in rest}
     for f in pool:
         for v in rest.intersection(f.scope):
             around[v].update(f.scope)
-    steps: list[Step] = []
     while around:
         v = min(around, key=lambda v: (_cells(around[v], sizes), v))
         scope = (*sorted(around.pop(v) - {v}), v)
         table = _product([f for f in pool if v in f.scope], scope, sizes)
         pool = [f for f in pool if v not in f.scope]
-        pool.append(LogFactor(scope[:-1], reduce(table)))
-        steps.append((v, scope, table))
+        pool.append(LogFactor(scope[:-1], log_sum(table, (table.ndim - 1,))))
         for u in around.keys() & set(scope):
             around[u] = around[u].union(scope) - {v}
-    return pool, steps
+    return pool
 
 
 def _product(factors: Iterable[LogFactor], scope: tuple[int, ...], sizes: Ints) -> Array:
@@ -136,14 +107,6 @@ def _product(factors: Iterable[LogFactor], scope: tuple[int, ...], sizes: Ints) 
 
 def _cells(scope: Iterable[int], sizes: Ints) -> int:
     return math.prod(int(sizes[v]) for v in scope)
-
-
-def _maximum(x: Array) -> Array:
-    return np.asarray(x.max(axis=-1))
-
-
-def _log_sum(x: Array) -> Array:
-    return log_sum(x, (x.ndim - 1,))
 
 
 def _at_rows(scope: tuple[int, ...], table: Array, codes: Ints, seen: Ints) -> LogFactor:

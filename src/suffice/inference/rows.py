@@ -17,6 +17,7 @@ from suffice.inference.posterior import answered, carefully, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 from suffice.inference.support import support
 from suffice.inference.tree import Tree
+from suffice.inference.weighed import Weighed
 
 
 class RowEvidence(NamedTuple):
@@ -103,7 +104,7 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
             row = seen[r].astype(np.int64)
             row[v] = NONE
             at = slice(network.starts[v], network.starts[v + 1])
-            out[r, at] = carefully(network, [int(v)], network.with_zeros, row, network.tables)[0]
+            out[r, at] = carefully([int(v)], network.with_zeros, Weighed(network, network.tables, row, 0.0))[0]
     return out
 
 
@@ -125,5 +126,5 @@ def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes
         key = np.minimum(codes, 0).tobytes()
         if key not in trees:
             trees = {key: tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
-        out[r], log_prob[r] = answered(trees[key], targets, codes, tables[r if len(tables) > 1 else 0])
+        out[r], log_prob[r] = answered(trees[key], targets, Weighed(network, tables[r if len(tables) > 1 else 0], codes, 0.0))
     return out, log_prob

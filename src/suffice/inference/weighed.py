@@ -1,19 +1,21 @@
-"""Finite networks with further factors, given as logarithms: densities of real evidence, likelihoods of states.
+"""What is known of finite variables besides codes, multiplied into a network: likelihoods of states, densities of real evidence.
 
-The kernels of `posterior` do the work on plain numbers, scaled to at most 1; where these run out, `log_domain` does.
+Such factors come as logarithms, and may differ by more than floats hold, e^±10000 between configurations, and another one the
+other way. So they are scaled to at most 1, and where floats would not hold them all the same, their logs are kept for `logs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.junction_tree import JunctionTree, Marginals
-from suffice.inference.log_domain import LogFactor, absorbed, log_factors, log_joint, log_most
-from suffice.inference.most_probable import most_probable
-from suffice.inference.network import NONE, Array, Ints, Network, Soft
-from suffice.inference.posterior import Posterior, posterior
+from suffice.inference.log_domain import LogFactor, absorbed
+from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
+
+SMALLEST = 1e-290
+"""Products below this lose digits, or vanish."""
 
 SAFE = -300.0
 """An answer whose ln p(evidence) came out above this, all factors at most 1, has lost nothing that matters to underflow."""
@@ -21,74 +23,76 @@ SAFE = -300.0
 NEVER = float("-inf")
 
 
+class Weighed(NamedTuple):
+    """A network whose tables have factors in them, codes that tell of it, and ln of what was divided out of the factors.
+
+    `logs` are those of the tables, where floats do not hold them.
+    """
+
+    network: Network
+    tables: Array
+    codes: Ints
+    log_scale: float
+    logs: Array | None = None
+
+    def is_sure(self, log_prob: float) -> bool:
+        """Whether what underflowed cannot matter to an answer with this ln p(evidence)."""
+        return self.logs is None or log_prob > SAFE
+
+    @property
+    def log_tables(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.tables) if self.logs is None else self.logs
+
+
 def likelihood_factors(soft: Soft) -> list[LogFactor]:
-    """Likelihood evidence as factors."""
+    """Likelihood evidence, p(what was seen | state) up to a factor, as factors."""
+    if not soft:
+        return []
     with np.errstate(divide="ignore"):
         return [LogFactor((v,), np.log(np.asarray(likelihood, np.float64))[None]) for v, likelihood in soft.items()]
 
 
-def weighed(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor]) -> Posterior:
-    """p(targets | evidence) of finite targets, and ln p(evidence), which includes the factors.
+def weighed(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Weighed:
+    """Factors of one variable as part of its table, if no product might vanish; others as factors of a larger network.
 
-    >>> net = Network.of([2], [((0,), 0, np.array([0.5, 0.5]))])
-    >>> weighed(net, [0], net.unobserved(), [LogFactor((0,), np.array([[-5000.0, -5000.0]]))])
-    Posterior(probs=array([0.5, 0.5]), log_prob=-5000.0)
+    Unobserved variables with changed tables get the code `HINTED`: they matter, even if nothing below them does. Where a factor
+    is 0 everywhere, the scale is −inf.
+
+    >>> net = Network.of([2], [((0,), 0, np.array([0.25, 0.75]))])
+    >>> weighed(net, np.array([-1]), likelihood_factors({0: np.array([0.5, 0.1])})).tables
+    array([0.25, 0.15])
     """
-    plain, scale = _plain(factors)
-    if scale == NEVER:
-        return Posterior(np.full([int(network.sizes[t]) for t in targets], np.nan), NEVER)
-    if not (plain or len(targets) or (codes != NONE).any()):
-        return Posterior(np.ones(()), scale)
-    answer = posterior(network.with_factors(plain) if plain else network, targets, codes)
-    if not plain or answer.log_prob > SAFE:
-        return Posterior(answer.probs, answer.log_prob + scale)
-    return _normalised(log_joint(_pool(network, targets, codes, factors), targets, network.sizes)[0])
-
-
-def weighed_marginals(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Marginals:
-    """p(v | evidence) of all variables, by a tree made for these factors."""
-    plain, scale = _plain(factors)
-    answer = JunctionTree.of(network.with_factors(plain)).marginals(codes)
-    if scale == NEVER or answer.log_prob > SAFE:
-        return answer._replace(log_prob=answer.log_prob + scale)
-    probs, log_prob = np.empty(len(answer.probs)), weighed(network, (), codes, factors).log_prob
-    for v, r in enumerate(network.sizes.tolist()):
-        own = np.eye(r)[codes[v]] if codes[v] != NONE else weighed(network, (v,), codes, factors).probs
-        probs[answer.start[v] : answer.start[v + 1]] = own
-    return Marginals(probs, answer.start, log_prob)
-
-
-def most_weighed(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor]) -> tuple[Ints, float]:
-    """The most probable codes of the targets together, the other variables summed out, and ln p(them, evidence)."""
-    if not len(targets):
-        return np.zeros(0, np.int64), weighed(network, (), codes, factors).log_prob
-    plain, scale = _plain(factors)
-    best = most_probable(network.with_factors(plain), targets, codes)
-    if best.log_joint > SAFE:
-        return best.codes, best.log_joint + scale
-    return log_most(_pool(network, targets, codes, factors), targets, network.sizes)
-
-
-def _plain(factors: Iterable[LogFactor]) -> tuple[list[tuple[tuple[int, ...], int, Array]], float]:
-    """The factors as plain numbers of at most 1, and the logarithm of what they were divided by."""
-    scale, plain = 0.0, []
+    scale, tables, seen = 0.0, network.tables, codes
+    if not factors:
+        return Weighed(network, tables, seen, scale)
+    more: list[tuple[tuple[int, ...], Array]] = []
     for scope, values in absorbed(factors):
         top = float(values.max())
         scale += top
-        if scope and top > NEVER:
-            plain.append((scope, NONE, np.exp(values[0] - top)))
-    return plain, scale
+        if top == NEVER:
+            return Weighed(network, tables, seen, NEVER)
+        logs = values[0] - top
+        if len(scope) == 1 and _fits(network, scope[0], logs):
+            tables, seen = (tables.copy(), seen.copy()) if tables is network.tables else (tables, seen)
+            f = int(network.own[scope[0]])
+            tables[network.table_start[f] : network.table_start[f + 1]].reshape(-1, len(logs))[:] *= np.exp(logs)
+            seen[scope[0]] = HINTED if seen[scope[0]] < 0 else seen[scope[0]]
+        elif scope:
+            more.append((scope, logs))
+    if not more:
+        return Weighed(network, tables, seen, scale)
+    wider = network.with_factors((scope, NONE, np.exp(logs)) for scope, logs in more)
+    whole = Weighed(wider, np.concatenate([tables, wider.tables[len(tables) :]]), seen, scale)
+    if all(np.exp(logs.min(where=logs > NEVER, initial=0.0)) > SMALLEST for _, logs in more):
+        return whole
+    kept = whole.log_tables[: len(tables)]
+    return whole._replace(logs=np.concatenate([kept, *(logs.reshape(-1) for _, logs in more)]))
 
 
-def _pool(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor]) -> list[LogFactor]:
-    needed = [*targets, *(v for f in factors for v in f.scope)]
-    return [*log_factors(network, codes[None], needed), *factors]
-
-
-def _normalised(log_values: Array) -> Posterior:
-    """Probabilities from their logarithms up to a constant, which is the other answer."""
-    top = float(log_values.max())
-    if top == NEVER:
-        return Posterior(np.full(log_values.shape, np.nan), NEVER)
-    values = np.exp(log_values - top)
-    return Posterior(values / values.sum(), top + float(np.log(values.sum())))
+def _fits(network: Network, v: int, logs: Array) -> bool:
+    """Whether the table of a variable can take in a factor without a product that vanishes."""
+    if network.own[v] < 0:
+        return False
+    table = network.table(int(network.own[v]))
+    return float(table[table > 0.0].min() * np.exp(logs.min(where=logs > NEVER, initial=0.0))) > SMALLEST

@@ -54,6 +54,11 @@ class Compiled:
         return _hybrid(self.network, self.gaussians)
 
     @cached_property
+    def finite_part(self) -> Hybrid:
+        """The finite nodes alone."""
+        return Hybrid(self.network, ())
+
+    @cached_property
     def around_regressions(self) -> Hybrid:
         """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
         if not self.open:

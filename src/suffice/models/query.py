@@ -1,9 +1,8 @@
 """Questions to a network: posteriors, all marginals, the probability of evidence, most probable states.
 
-Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then a question that names only
-finite variables needs only the finite part of the network: no finite node has a real parent, so real nodes without evidence are
-barren. Other questions go to `hybrid`, sampling to `approximate`, credible intervals to `intervals`: each has functions of the
-same names, which take targets as names and evidence as `Observed`.
+Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then questions go to `hybrid`,
+sampling to `approximate`, credible intervals to `intervals`: each has functions of the same names, which take targets as names
+and evidence as `Observed`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ import numpy as np
 
 from suffice.errors import FitError, ModelError, listed, note
 from suffice.families.responses import PoissonLog
-from suffice.inference.most_probable import most_probable as explanation
-from suffice.inference.posterior import conditional
-from suffice.inference.posterior import log_prob_of as finite_log_prob
+from suffice.models import hybrid
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
 from suffice.models.no_formula import NoFormula, advising, no_formula, words
@@ -65,15 +62,7 @@ def query(
     if _cut_off(bn, names, evidence):
         return _query_of_relevant(bn, names, evidence)
     bn, evidence = without_regressions(bn, names, evidence)
-    return _exact(bn, names, evidence)
-
-
-def _exact(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
-    if needs_reals(bn, names, evidence):
-        from suffice.models import hybrid
-
-        return _as_asked(hybrid.query(bn, names, evidence), names)
-    return _finite(bn, names, evidence)
+    return _as_asked(hybrid.query(bn, names, evidence), names)
 
 
 def _cut_off(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> bool:
@@ -90,7 +79,7 @@ def _query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed)
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
     small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(_exact(small, names, observed(small, kept)), given=evidence.given)
+    answer = replace(_as_asked(hybrid.query(small, names, observed(small, kept)), names), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
@@ -201,15 +190,6 @@ def _as_asked(answer: Any, names: tuple[str, ...]) -> Any:
     return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
 
 
-def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribution:
-    compiled = bn.compiled
-    variables = tuple(compiled.variables[n] for n in names)
-    probs = conditional(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
-    if np.isnan(probs).any():
-        raise impossible(evidence)
-    return Distribution(variables, probs, given=evidence.given)
-
-
 def marginals(bn: BayesNet, given: Given = None) -> Marginals:
     """p(x | given) of every node x."""
     with advising(_one_at_a_time):
@@ -217,23 +197,10 @@ def marginals(bn: BayesNet, given: Given = None) -> Marginals:
 
 
 def _marginals(bn: BayesNet, evidence: Observed) -> Marginals:
-    if bn.compiled.open:
-        return _marginals_beside_regressions(bn, evidence)
-    compiled = bn.compiled
-    if compiled.reals:
-        from suffice.models import hybrid
-
-        return hybrid.marginals(bn, evidence).in_order(bn.variables)
-    answer = compiled.tree.marginals(evidence.codes, evidence.soft)
-    if answer.log_prob == NEVER:
-        raise impossible(evidence)
-    return Marginals(compiled.variables, answer.probs, answer.start, answer.log_prob, evidence.given, index=compiled.index)
-
-
-def _marginals_beside_regressions(bn: BayesNet, evidence: Observed) -> Marginals:
     """Those of the nodes that have a formula; the others are left out, with a note."""
-    from suffice.models import hybrid
-
+    if not bn.compiled.open:
+        found = hybrid.marginals(bn, evidence)
+        return found.in_order(bn.variables) if bn.compiled.reals else found
     names = answerable(bn, *_observed_in(bn, evidence))
     small, known = without_regressions(bn, names, evidence)
     numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
@@ -257,16 +224,7 @@ def log_prob_of(bn: BayesNet, given: Given) -> float:
     """ln p(given); −inf for evidence that cannot be."""
     evidence = observed(bn, given)
     with advising(lambda refused: _share_of_draws(refused, evidence)):
-        return _log_prob_of(bn, evidence) if evidence.given else 0.0
-
-
-def _log_prob_of(bn: BayesNet, evidence: Observed) -> float:
-    bn, evidence = without_regressions(bn, (), evidence)
-    if evidence.reals:
-        from suffice.models import hybrid
-
-        return hybrid.log_prob_of(bn, evidence)
-    return finite_log_prob(bn.compiled.network, evidence.codes, evidence.soft)
+        return hybrid.log_prob_of(*without_regressions(bn, (), evidence)) if evidence.given else 0.0
 
 
 def _share_of_draws(refused: NoFormula, evidence: Observed) -> str:
@@ -300,26 +258,8 @@ def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str
         names = checked_targets(bn, targets)
         check_not_observed(bn, names, evidence)
     with advising(_no_mode_of_draws):
-        return _most_probable(bn, names, evidence)
-
-
-def _most_probable(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> MostProbable:
-    bn, evidence = without_regressions(bn, names, evidence)
-    if needs_reals(bn, names, evidence):
-        from suffice.models import hybrid
-
-        return hybrid.most_probable(bn, names, evidence)
-    compiled = bn.compiled
-    best = explanation(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
-    if best.log_prob == NEVER:
-        raise impossible(evidence)
-    states = {n: compiled.variables[n].states[code] for n, code in zip(names, best.codes.tolist(), strict=True)}
-    return MostProbable(states, best.log_joint, best.log_prob, evidence.given)
-
-
-def needs_reals(bn: BayesNet, names: Iterable[str], evidence: Observed) -> bool:
-    """Whether a question is about real variables, in its targets or in its evidence."""
-    return bool(evidence.reals) or any(n in bn.compiled.real_index for n in names)
+        small, known = without_regressions(bn, names, evidence)
+        return hybrid.most_probable(small, names, known)
 
 
 def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ import numpy as np
 from suffice.errors import TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.inference.gaussian import Gaussians
-from suffice.inference.likelihoods import in_pieces
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
 from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
@@ -26,6 +25,10 @@ NUMBERS = 2**22
 
 MAX_CONFIGURATIONS = 2**18
 """Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
+
+
+PIECE, MAX_PIECES = 600.0, 100
+"""ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
 
 
 @dataclass(frozen=True)
@@ -169,3 +172,14 @@ class Redrawn:
 
 def _posteriors(network: Network, targets: Sequence[int], tables: Array) -> Array:
     return posteriors_over_tables(network, list(targets), network.unobserved(), tables)
+
+
+def in_pieces(logs: Array) -> list[Array]:
+    """Numbers up to 1 by their logs; where they differ by more than floats hold, as equal factors whose product they are.
+
+    >>> [p.tolist() for p in in_pieces(np.array([0.0, -np.inf]))], len(in_pieces(np.array([0.0, -1000.0])))
+    ([[1.0, 0.0]], 2)
+    """
+    span = -float(np.min(logs, where=np.isfinite(logs), initial=0.0))
+    k = min(MAX_PIECES, max(1, math.ceil(span / PIECE)))
+    return [np.exp(logs / k)] * k
