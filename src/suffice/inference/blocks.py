@@ -41,7 +41,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Hybrid:
-    """A finite network and Gaussian nodes below it, in topological order."""
+    """A finite network with Gaussian nodes and counts below it, in topological order."""
 
     network: Network
     nodes: tuple[GaussianNode, ...]
@@ -52,13 +52,13 @@ class Hybrid:
 
     @cached_property
     def all_possible(self) -> bool:
-        """Whether no state is ruled out by another."""
-        return bool((self.network.tables > 0).all())
+        """Whether no state is ruled out by another, or by a count."""
+        return all(n.never_zero for n in self.nodes) and bool((self.network.tables > 0).all())
 
     @cached_property
     def complete(self) -> bool:
-        """Whether every configuration of every Gaussian node has parameters."""
-        return not any(np.isnan(a).any() for n in self.nodes for a in (n.intercept, n.coefficients, n.variance))
+        """Whether every configuration of every node has parameters, by which every number is possible."""
+        return all(n.complete for n in self.nodes)
 
 
 class Trouble(ModelError):

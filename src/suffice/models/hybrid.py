@@ -16,8 +16,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid
 from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, evidence_factors
-from suffice.inference.counts import HiddenCount
-from suffice.inference.gaussian import COLLINEAR, OVERFLOW
+from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.hybrid import Mixed
 from suffice.inference.hybrid_modes import MixtureMode
 from suffice.inference.hybrid_modes import most_probable as mode_of
