@@ -22,8 +22,8 @@ from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodW
 from suffice.inference.support import support
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, impossible, in_words, observed
+from suffice.models.question import Question
 from suffice.models.regressions import reduced
-from suffice.models.requisite import Question
 from suffice.models.samples import Samples
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite

@@ -22,9 +22,9 @@ from suffice.families.family import Interval, Mean, checked_level
 from suffice.inference.network import Array
 from suffice.inference.sampling import checked_seed
 from suffice.models.evidence import Observed, impossible
+from suffice.models.question import Question
 from suffice.models.redrawn import Redrawn
 from suffice.models.regressions import REGRESSIONS
-from suffice.models.requisite import Question
 from suffice.statistics.configurations import n_configurations
 
 if TYPE_CHECKING:
@@ -47,14 +47,12 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
     (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
     """
-    from suffice.models.query import query as exact
-
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
     _check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
-    point = exact(_at_means(bn, question), targets, evidence.given)
+    point = _at_means(bn, question).query(targets, evidence.given)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):

@@ -16,8 +16,8 @@ from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
 from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
+from suffice.models.question import Question
 from suffice.models.regressions import REGRESSIONS, is_linear
-from suffice.models.requisite import Question
 from suffice.variables import Finite
 
 NUMBERS = 2**22
