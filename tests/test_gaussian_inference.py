@@ -16,9 +16,8 @@ from suffice.inference.blocks import blocks, packed
 from suffice.inference.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.log_domain import LogFactor, absorbed, log_factors, log_joint
-from suffice.inference.most_probable import best_codes
 from suffice.inference.network import GaussianNode, Network
-from suffice.inference.posterior import posterior
+from suffice.inference.posterior import best_codes, posterior
 
 seeds = st.integers(0, 2**32 - 1)
 

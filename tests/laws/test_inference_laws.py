@@ -17,11 +17,10 @@ import suffice as sf
 from suffice.errors import ModelError
 from suffice.inference import junction_tree, questions
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.most_probable import most_probable
+from suffice.inference.log_domain import likelihood_factors
 from suffice.inference.network import NONE, Network
-from suffice.inference.posterior import posterior
+from suffice.inference.posterior import most_probable, posterior
 from suffice.inference.rows import posteriors
-from suffice.inference.weighed import likelihood_factors
 from tests.oracles import joint, random_net
 
 seeds = st.integers(0, 2**32 - 1)

@@ -12,10 +12,9 @@ import numpy as np
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.gaussian import FINE, Conditioned, Configurations, Gaussians
-from suffice.inference.log_domain import LogFactor
+from suffice.inference.log_domain import LogFactor, likelihood_factors
 from suffice.inference.network import Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.posterior import conditional
-from suffice.inference.weighed import likelihood_factors
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""

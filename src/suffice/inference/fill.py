@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.most_probable import most_probable
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
+from suffice.inference.posterior import most_probable
 from suffice.inference.rows import keys_of, marginals_in_rows
 
 Codes = npt.NDArray[Any]

@@ -29,11 +29,9 @@ from suffice.inference.blocks import (
     refuse,
 )
 from suffice.inference.gaussian import FINE, LOG_2PI
-from suffice.inference.log_domain import LogFactor
-from suffice.inference.most_probable import best_codes
+from suffice.inference.log_domain import NEVER, LogFactor, likelihood_factors
 from suffice.inference.network import NONE, Array, Ints
-from suffice.inference.posterior import log_prob_of
-from suffice.inference.weighed import NEVER, likelihood_factors
+from suffice.inference.posterior import best_codes, log_prob_of
 
 
 class Mode(NamedTuple):

@@ -14,14 +14,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.log_domain import LogFactor
+from suffice.inference.log_domain import NEVER, LogFactor, Weighed, weighed
 from suffice.inference.logs import Logs
 from suffice.inference.network import Array, Ints, Network
-from suffice.inference.orders import COMPILING, greedy_order
-from suffice.inference.patience import LONG, interruptible
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
-from suffice.inference.tree import MAX_BYTES, MAX_CELLS, Tree, arranged, whole
-from suffice.inference.weighed import NEVER, Weighed, weighed
+from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, whole
 from suffice.kernels import together
 
 RETRY_CELLS = 4_000_000

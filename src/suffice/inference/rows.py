@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.inference.log_domain import Weighed
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
 from suffice.inference.posterior import answered, carefully, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 from suffice.inference.support import support
 from suffice.inference.tree import Tree
-from suffice.inference.weighed import Weighed
 
 
 class RowEvidence(NamedTuple):

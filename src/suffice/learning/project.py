@@ -26,9 +26,9 @@ from suffice.families.gathering import gather
 from suffice.families.poisson import PoissonRates
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
+from suffice.models.divergence import NoEntropy, entropy_terms
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
-from suffice.models.marginal_entropy import NoEntropy, entropy_terms
 from suffice.statistics import Statistics
 from suffice.variables import Count, Finite, Variable
 

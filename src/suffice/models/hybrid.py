@@ -20,9 +20,9 @@ from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.hybrid import Mixed
 from suffice.inference.hybrid_modes import MixtureMode
 from suffice.inference.hybrid_modes import most_probable as mode_of
+from suffice.inference.log_domain import NEVER
 from suffice.inference.posterior import conditional
 from suffice.inference.posterior import log_prob_of as finite_log_prob
-from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
