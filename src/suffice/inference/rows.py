@@ -16,7 +16,6 @@ from suffice.inference.log_domain import Weighed
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
 from suffice.inference.posterior import answered, carefully, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
-from suffice.inference.support import support
 from suffice.inference.tree import Tree
 
 
@@ -60,20 +59,13 @@ def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Ar
     `codes` has one line per row and a column per variable, −1 where a cell is not observed. Where those cells are impossible
     together, the line is NaN.
     """
-    return [_row_posteriors(network, int(t), codes) for t in targets]
-
-
-def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
-    seen = np.array(codes, np.int32)
-    seen[:, target] = NONE
-    known = support(network, seen)
-    if known.doubtful.all():
-        return _answered(network, [target], network.with_zeros, seen, network.tables[None])[0]
-    out = _answered(network, [target], network.all_factors[:0], seen, network.tables[None])[0]
-    if known.doubtful.any():
-        out[known.doubtful] = _answered(network, [target], network.with_zeros, seen[known.doubtful], network.tables[None])[0]
-    out[known.impossible] = np.nan
-    return out
+    result, seen = [], np.array(codes, np.int32)
+    for t in targets:
+        own = seen[:, t].copy()
+        seen[:, t] = NONE
+        result.append(_answered(network, [int(t)], network.with_zeros, seen, network.tables[None])[0])
+        seen[:, t] = own
+    return result
 
 
 def log_probs(network: Network, codes: Codes) -> Array:

@@ -221,26 +221,13 @@ class Marginals(Tabular, Mapping[str, Any]):
         self._names = (*self._variables, *self._reals)
         self.log_prob_of_evidence = log_prob
 
-    def in_order(self, names: Iterable[str]) -> Marginals:
-        """The same with the nodes in this order."""
-        result = Marginals(
-            self._variables, self._probs, self._start, self.log_prob_of_evidence, self._given, self._reals, self._index
-        )
-        result._names = tuple(names)
-        return result
-
-    def only(self, names: Iterable[str]) -> Marginals:
-        """Those of these nodes, in this order."""
-        kept = tuple(names)
-        result = self.in_order(kept)
-        result._variables = {n: v for n, v in self._variables.items() if n in kept}
-        result._reals = {n: r for n, r in self._reals.items() if n in kept}
-        return result
-
-    def with_numbers(self, more: Mapping[str, Any], names: Iterable[str]) -> Marginals:
-        """The same with the distributions of more numbers; all nodes in the order of `names`."""
-        result = self.in_order(n for n in names if n in self or n in more)
-        result._reals = {**self._reals, **more}
+    def of_nodes(self, names: Iterable[str], more: Mapping[str, Any] | None = None) -> Marginals:
+        """Those of these nodes, in this order, with the distributions of more numbers."""
+        kept = dict.fromkeys(names)
+        variables = {n: v for n, v in self._variables.items() if n in kept}
+        reals = {n: r for n, r in {**self._reals, **(more or {})}.items() if n in kept}
+        result = Marginals(variables, self._probs, self._start, self.log_prob_of_evidence, self._given, reals, self._index)
+        result._names = tuple(kept)
         return result
 
     def __getitem__(self, name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.errors import DataError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, split
 from suffice.families.empirical_bayes import Node, believed, chosen
 from suffice.families.family import Cpd, Estimate
 from suffice.families.poisson import PoissonRates
@@ -21,6 +21,13 @@ from suffice.models.regressions import REGRESSIONS, same_regressions
 from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
+
+PARAMETERS: dict[type, tuple[str, ...]] = {
+    Table: ("probs",),
+    PoissonRates: ("rates",),
+    ConditionalGaussian: ("intercept", "variance", "coefficients"),
+}
+"""The arrays of distributions, whose first axes are those of finite parents."""
 
 
 def estimated(
@@ -98,21 +105,14 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     """Whether two CPDs of a node are the same numbers, whatever the order of the parents' axes."""
     if type(a) is not type(b) or set(a.parents) != set(b.parents):
         return False
-    if isinstance(a, Table) and isinstance(b, Table):
-        axes = [b.parents.index(p) for p in a.parents]
-        return bool(np.array_equal(a.probs, np.transpose(b.probs, [*axes, len(axes)])))
-    if isinstance(a, PoissonRates) and isinstance(b, PoissonRates):
-        axes = [b.parents.index(p) for p in a.parents]
-        return bool(np.array_equal(a.rates, np.transpose(b.rates, axes), equal_nan=True))
     if isinstance(a, REGRESSIONS) and isinstance(b, REGRESSIONS):
         return same_regressions(a, b)
-    assert isinstance(a, ConditionalGaussian)
-    assert isinstance(b, ConditionalGaussian)
-    finite = [[p.name for p in c.finite_parents] for c in (a, b)]
-    axes = [finite[1].index(p) for p in finite[0]]
-    columns = [b.real_parents.index(p) for p in a.real_parents]
-    return (
-        np.array_equal(a.intercept, np.transpose(b.intercept, axes), equal_nan=True)
-        and np.array_equal(a.variance, np.transpose(b.variance, axes), equal_nan=True)
-        and np.array_equal(a.coefficients, np.transpose(b.coefficients, [*axes, len(axes)])[..., columns], equal_nan=True)
-    )
+    arrays = next(names for kind, names in PARAMETERS.items() if isinstance(a, kind))
+    finite, reals = zip(*(([p.name for p in part] for part in split(c.parent_variables)) for c in (a, b)), strict=True)
+    axes, columns = [finite[1].index(p) for p in finite[0]], [reals[1].index(p) for p in reals[0]]
+    for name in arrays:
+        mine, theirs = getattr(a, name), getattr(b, name)
+        theirs = np.transpose(theirs, [*axes, *range(len(axes), theirs.ndim)])
+        if not np.array_equal(mine, theirs[..., columns] if name == "coefficients" else theirs, equal_nan=True):
+            return False
+    return True

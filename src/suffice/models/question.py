@@ -238,7 +238,7 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     """Those of the nodes that have a formula; the others are left out, with a note."""
     if not bn.compiled.open:
         found = hybrid.marginals(bn, evidence)
-        return found.in_order(bn.variables) if bn.compiled.reals else found
+        return found.of_nodes(bn.variables) if bn.compiled.reals else found
     names = answerable(bn, *_observed_in(bn, evidence))
     small, known = without_regressions(bn, names, evidence)
     numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
@@ -248,7 +248,7 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
             f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
             f"distribution; draw it with query({left_out[0]!r}, ..., method=LikelihoodWeighting())"
         )
-    return hybrid.marginals(small, known).only(names).with_numbers(numbers, bn)
+    return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
 
 
 def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture | None:

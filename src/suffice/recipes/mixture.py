@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.iteration import OutOfTime, Progress
-from suffice.learning.climb import Climb, Point, steps_of
+from suffice.learning.climb import Climb, Point, evaluated, steps_of
 from suffice.learning.mixture_em import Mixture, Parameters, permuted
 from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Table
@@ -169,13 +170,10 @@ def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], b
 
     try:
         for begin in _starts(mixture, table, task):
-            if isinstance(begin, CollapsedClass):
-                nowhere = Point(None, None, -np.inf, -np.inf)
-                climbs.append(Climb(mixture, nowhere, stopped=str(begin)))
-                continue
-            climb = Climb.at(mixture, begin)
+            climb = Climb(mixture, Point(None, None, -np.inf, -np.inf))
             climbs.append(climb)
             try:
+                climb.point = evaluated(mixture, begin())
                 climb.run(steps_of(climb.problem, climb.point), task.tol, task.max_iter, watch)
             except CollapsedClass as collapse:
                 climb.stopped = str(collapse)
@@ -189,22 +187,19 @@ def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], b
     return climbs, False
 
 
-def _starts(mixture: Mixture, table: Table, task: _Task) -> Iterable[Parameters | CollapsedClass]:
+def _starts(mixture: Mixture, table: Table, task: _Task) -> Iterable[Callable[[], Parameters]]:
     if task.start is not None:
-        run = task.start
-        yield _start_at(run, mixture, table) if isinstance(run, MixtureRun) else given_start(run, mixture, table.variables)
+        known = isinstance(task.start, MixtureRun)
+        yield partial(_start_at if known else given_start, task.start, mixture, table.variables)
         return
     starts = Starts(mixture, table.variables, task.seed)
     # One class has one optimum.
     for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(task.starts if mixture.n_classes > 1 else 1)):
-        try:
-            yield starts.draw(np.random.default_rng(seed), i % 2 == 0)
-        except CollapsedClass as collapse:
-            yield collapse
+        yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
 
 
-def _start_at(run: MixtureRun, mixture: Mixture, table: Table) -> Parameters:
-    if run.k != mixture.n_classes or dict(run._variables) != dict(table.variables):
+def _start_at(run: MixtureRun, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
+    if run.k != mixture.n_classes or dict(run._variables) != dict(variables):
         words = f"{run.k} classes and the columns {listed(run._variables)}"
         raise FitError(f"the run to start from has {words}; they must agree")
     return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
