@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.structure.mmhc import MMHC
-from suffice.structure.pc import PC
+from suffice.structure.pc import MMHC, PC
 from suffice.structure.search import search
 from timing import line, seconds
 

@@ -30,9 +30,9 @@ from suffice.structure.constraints import (
     NotAncestor,
     Require,
     Tiers,
+    read_tiers,
 )
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.tiers_file import read_tiers
 from suffice.variables import Count, Finite, Real, Variable
 
 NAMES = ("a, b", "c -> d", 'say "x"', "x-ray")  # sorted, and none of them plain

@@ -18,9 +18,8 @@ from suffice.structure.branch_and_cut import BranchAndCut
 from suffice.structure.branching import branched
 from suffice.structure.constraints import Forbid, Require
 from suffice.structure.cuts import Fraction, Local, cluster_cut, clusters, local_cuts
-from suffice.structure.dynamic_programming import best_of_all
 from suffice.structure.exact import Exact
-from suffice.structure.orders import Orders
+from suffice.structure.orders import Orders, best_of_all
 from suffice.structure.parent_sets import ParentSets, pruned
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules

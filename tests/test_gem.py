@@ -18,8 +18,7 @@ from suffice.engines.scan import scan
 from suffice.errors import SufficeError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import Gaussian
-from suffice.families.logistic import Logistic
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import Logistic, LogisticCpd
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.variables import Finite, Real

@@ -15,13 +15,12 @@ from scipy.special import expit, logsumexp
 import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import LogisticCpd
 from suffice.families.ordinal import ProportionalOdds
 from suffice.families.poisson import PoissonRates
-from suffice.families.regression_cpd import RegressionCpd
-from suffice.families.written_regression import Regression
+from suffice.families.regression_cpd import Regression, RegressionCpd
 from suffice.formats.json_model import read, write
-from suffice.models.regressions import closed, moments, quantiles
+from suffice.models.regressions import closed
 
 Z, Y, U = sf.Finite("z", ["a", "b"]), sf.Finite("y", ["p", "q", "r"]), sf.Finite("u", ["no", "yes"])
 FINITE = {v.name: v for v in (Z, Y, U)}
@@ -275,10 +274,10 @@ def test_moments_and_quantiles(family: Any) -> None:
     cpd = RegressionCpd(number, parents, family, 0.7, [], 0.3 if isinstance(family, (sf.GammaLog, sf.NegativeBinomialLog)) else 1)
     columns = {"m": np.full(200_000, 9.0)}
     drawn = cpd.draw(columns, np.random.default_rng(0), 200_000)
-    mean, variance = (x[0] for x in moments(cpd, columns, 200_000))
+    mean, variance = (x[0] for x in cpd.moments(columns, 200_000))
     assert (drawn.mean(), drawn.var()) == pytest.approx((mean, variance), rel=0.02)
     q = np.array([0.1, 0.5, 0.9])
-    found = quantiles(cpd, {"m": np.full(3, 9.0)}, q)
+    found = cpd.quantiles({"m": np.full(3, 9.0)}, q)
     assert ((drawn[:, None] <= found + 1e-12).mean(axis=0) >= q - 0.005).all()
 
 

@@ -152,7 +152,7 @@ def test_nothing_depends_on_the_seed_of_hashes():
 
 
 names = st.text(min_size=1, max_size=6).filter(str.strip) | st.sampled_from(
-    ["->", "--", "-", "[a]", '"', "\\", "a b", "x-ray", " a", "é→", "\\n"]
+    ["->", "--", "-", "[a]", '"', "\\", "a b", "x-ray", " a", "é→", "\\n", "#"]
 )
 
 

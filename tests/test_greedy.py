@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.iteration import OutOfTime, Progress
-from suffice.structure.classes import Class, as_parents, as_set, class_of, cliques, closed, member, members
-from suffice.structure.ges import GES
-from suffice.structure.hill_climb import HillClimb
+from suffice.structure.ges import GES, Class, as_set, class_of, cliques, closed, member, members
+from suffice.structure.hill_climb import HillClimb, Tabu
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.tabu import Tabu
 from tests.oracles import random_dag, random_net, random_rows, random_tables
 
 METHODS = [HillClimb(), HillClimb(restarts=3), Tabu(length=5, patience=12), GES()]
@@ -157,8 +155,8 @@ def all_members(graph: Class) -> list[list[int]]:
         for (a, b), turn in zip(lines, turned, strict=True):
             above[a if turn else b] |= 1 << (b if turn else a)
         one = member(Class(above, [0] * len(above)))
-        if one is not None and class_of(*one) == graph:
-            found.append(one[0])
+        if one is not None and class_of(one) == graph:
+            found.append(above)
     return found
 
 
@@ -183,10 +181,10 @@ def test_each_step_of_ges_is_the_best_of_all_neighbouring_classes(seed: int) -> 
     for k, step in enumerate(trace):
         found = member(Class([as_set(p) for p in graphs[k]], [0] * 5))
         assert found is not None
-        graph = class_of(*found)
+        graph = class_of(found)
         after = trace[k + 1 : k + 2]
         add = any(s.what.startswith("insert") for s in after)
-        best = max((problem.scores.total(as_parents(g)) for g in classes_next_to(graph, add)), default=-np.inf)
+        best = max((problem.scores.total([tuple(members(p)) for p in g]) for g in classes_next_to(graph, add)), default=-np.inf)
         if after:
             assert after[0].score == pytest.approx(best, abs=1e-6)
         else:
@@ -227,16 +225,15 @@ def test_classes_in_numbers_are_those_by_name(seed: int) -> None:
     nodes = [f"n{i}" for i in range(7)]
     dag = random_dag(rng, nodes, 0.4)
     number = {name: i for i, name in enumerate(nodes)}
-    parents = [as_set([number[p] for p in dag.parents(x)]) for x in nodes]
-    graph = class_of(parents, [number[x] for x in dag.topological_order])
+    graph = class_of({number[x]: [number[p] for p in dag.parents(x)] for x in dag.topological_order})
     cpdag = dag.cpdag()
     again = closed(7, *([(number[a], number[b]) for a, b in edges] for edges in (cpdag.directed, cpdag.undirected)))
     assert graph == again
     found = member(graph)
     assert found is not None
-    assert class_of(*found) == graph
+    assert class_of(found) == graph
     shown = cpdag.to_dag()
-    assert as_parents(found[0]) == [tuple(sorted(number[p] for p in shown.parents(x))) for x in nodes]
+    assert [found[i] for i in range(7)] == [sorted(number[p] for p in shown.parents(x)) for x in nodes]
     adjacent = graph.adjacent()
     by_hand = [
         as_set(c)

@@ -18,12 +18,11 @@ from suffice.engines.bitmaps import Bitmaps
 from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit_block
 from suffice.engines.engine import Block
 from suffice.structure import finite_source
-from suffice.structure.families_source import FamiliesSource
 from suffice.structure.finite_source import FiniteSource
-from suffice.structure.gaussian_source import GaussianSource
-from suffice.structure.lattice import lattice
 from suffice.structure.local_scores import LocalScores
+from suffice.structure.parent_sets import lattice
 from suffice.structure.rules import Rules
+from suffice.structure.sources import FamiliesSource, GaussianSource
 
 FINITE = [
     sf.BIC(),

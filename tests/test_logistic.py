@@ -15,8 +15,7 @@ from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.gaussian import LinearGaussian
-from suffice.families.logistic import Logistic, _widest
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import Logistic, LogisticCpd, _widest
 from suffice.learning.irls import fitted as fitted_by
 from suffice.variables import Finite, Real
 
@@ -195,7 +194,7 @@ def test_safe_part_of_a_newton_step(problem, seed):
     cpd, columns, weights = problem
     family, s = cpd.family, cpd.family.step(cpd, columns, weights, newton=True)
     d = np.random.default_rng(seed).normal(size=s.gradient.shape)
-    logs = [c._log_probs(columns, len(weights)) for c in (_shifted(cpd, 1e-3 * d), cpd)]
+    logs = [c.log_probs(columns, len(weights)) for c in (_shifted(cpd, 1e-3 * d), cpd)]
     assert np.ptp(logs[0] - logs[1], axis=0).max() <= 1e-3 * _widest(cpd, s, d) * (1 + 1e-9) + 1e-9
     moved, promise = family._damped(cpd, s, np.arange(s.gradient.shape[1]))
     if promise > 0:

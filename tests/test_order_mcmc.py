@@ -18,8 +18,8 @@ from suffice.graphs import n_dags
 from suffice.kernels import order_mcmc as kernels
 from suffice.structure import order_mcmc as module
 from suffice.structure.constraints import Forbid, Require
-from suffice.structure.convergence import effective, r_hat
 from suffice.structure.order_mcmc import order_mcmc
+from suffice.structure.order_posterior import effective, r_hat
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of

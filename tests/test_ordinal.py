@@ -15,8 +15,7 @@ from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.glm import Regressors
-from suffice.families.ordinal import ProportionalOdds
-from suffice.families.ordinal_cpd import OrdinalCpd
+from suffice.families.ordinal import OrdinalCpd, ProportionalOdds
 from suffice.learning.irls import fitted
 from suffice.variables import Finite, Real
 

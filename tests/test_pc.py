@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import FitError, SufficeError, SufficeNote
-from suffice.structure import mmhc, pc
+from suffice.structure import pc
 from suffice.structure.constraints import Forbid, MaxParents, Require, Tiers
 from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation
-from suffice.structure.mmhc import MMHC
 from suffice.structure.orientation import Conservative, FirstSepset, Majority, Triple, Verdict, directed
-from suffice.structure.pc import PC
+from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of, search
@@ -74,7 +73,7 @@ def test_true_answers_give_the_true_class(seed: int, n: int, orient: object) -> 
 def test_true_answers_give_candidates_with_the_true_edges(seed: int, n: int) -> None:
     dag = random_dag(seed, n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mmhc, "judge_of", lambda *_: DSeparation(dag))
+        patch.setattr(pc, "judge_of", lambda *_: DSeparation(dag))
         candidates = MMHC().candidates(blank(dag))
     assert (candidates == candidates.T).all()
     place = {name: i for i, name in enumerate(dag.nodes)}

@@ -24,9 +24,9 @@ from suffice.learning.incomplete import problem_of
 from suffice.recipes.structural_em import structural_em
 from suffice.recipes.structural_run import StructuralRun
 from suffice.statistics import Request
-from suffice.structure.families_source import Barring
 from suffice.structure.local_scores import LocalScores
 from suffice.structure.rules import Rules
+from suffice.structure.sources import Barring
 from suffice.variables import Finite
 
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.structure.chow_liu import TAN, ChowLiu
-from suffice.structure.forest import NONE, best_forest, branching, rooted, spanning_tree
+from suffice.structure.chow_liu import NONE, TAN, ChowLiu, best_forest, branching, rooted, spanning_tree
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules
 from tests.oracles import random_net, random_rows

@@ -15,365 +15,176 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "AIC": "scores",
-    "Adjacent": "structure.constraints",
-    "BDe": "models.bde",
-    "BDeu": "families.priors",
-    "BDs": "families.priors",
-    "BGe": "families.priors",
-    "BIC": "scores",
-    "BayesNet": "models.bayes_net",
-    "BinomialLogit": "families.responses",
-    "Bins": "variables",
-    "Candidates": "structure.constraints",
-    "ChiSquared": "structure.independence",
-    "ChowLiu": "structure.chow_liu",
-    "Collapsed": "learning.objective",
-    "Conservative": "structure.orientation",
-    "Constraints": "structure.constraints",
-    "Count": "variables",
-    "Counts": "statistics",
-    "Cpdag": "graphs",
-    "Dag": "graphs",
-    "Data": "engines.data",
-    "Diagonal": "learning.mixture_setup",
-    "Dirichlet": "families.priors",
-    "Distribution": "models.answers",
-    "EmRun": "learning.em",
-    "EmpiricalBayes": "families.empirical_bayes",
-    "Evidence": "scores",
-    "Exact": "structure.exact",
-    "Finite": "variables",
-    "FirstSepset": "structure.orientation",
-    "FisherZ": "structure.independence",
-    "Forbid": "structure.constraints",
-    "Found": "structure.found",
-    "Full": "learning.mixture_setup",
-    "GES": "structure.ges",
-    "GSquared": "structure.independence",
-    "Gamma": "families.priors",
-    "GammaInverse": "families.responses",
-    "GammaLog": "families.responses",
-    "Gaussian": "families.conditional_gaussian",
-    "Gibbs": "inference.sampling",
-    "Graph": "graphs",
-    "HeldOut": "recipes.mixture_run",
-    "HierarchicalDirichlet": "families.hierarchical",
-    "HillClimb": "structure.hill_climb",
-    "ICL": "recipes.mixture_run",
-    "Information": "learning.information",
-    "K2": "families.priors",
-    "LBFGS": "learning.gradient",
-    "LikelihoodWeighting": "inference.sampling",
-    "Linear": "families.responses",
-    "LmsRun": "learning.lms",
-    "LocalScores": "structure.local_scores",
-    "LogLikelihood": "scores",
-    "Logistic": "families.logistic",
-    "LogisticCpd": "families.logistic_cpd",
-    "LogisticNormal": "families.logistic_normal",
-    "MMHC": "structure.mmhc",
-    "Majority": "structure.orientation",
-    "Marginals": "models.answers",
-    "MaxParents": "structure.constraints",
-    "Mean": "families.family",
-    "Missingness": "recipes.missingness",
-    "Mixture": "models.mixture",
-    "MixtureRun": "recipes.mixture_run",
-    "Mode": "families.family",
-    "Moments": "statistics",
-    "MostProbable": "models.answers",
-    "MutualInformation": "structure.independence",
-    "NegativeBinomial": "families.poisson",
-    "NegativeBinomialLog": "families.responses",
-    "NormalInverseGamma": "families.priors",
-    "NormalWishart": "families.priors",
-    "NotAncestor": "structure.constraints",
-    "Orders": "structure.orders",
-    "OrdinalCpd": "families.ordinal_cpd",
-    "PC": "structure.pc",
-    "Partial": "learning.plates",
-    "Plate": "learning.plates",
-    "PoissonLog": "families.responses",
-    "PoissonMixture": "models.mixture",
-    "PoissonRates": "families.poisson",
-    "Pooled": "learning.plates",
-    "Probit": "families.responses",
-    "Projected": "learning.gradient",
-    "Projection": "learning.project",
-    "ProportionalOdds": "families.ordinal",
-    "Rates": "families.poisson",
-    "Real": "variables",
-    "Regression": "families.written_regression",
-    "RegressionCpd": "families.regression_cpd",
-    "RegressionMixture": "models.regression_mixture",
-    "Request": "statistics",
-    "Require": "structure.constraints",
-    "Run": "iteration",
-    "Samples": "models.samples",
-    "Separate": "learning.plates",
-    "Spherical": "learning.mixture_setup",
-    "Squarem": "learning.climb",
-    "Statistics": "statistics",
-    "StructuralRun": "recipes.structural_run",
-    "SufficeError": "errors",
-    "SufficeNote": "errors",
-    "TAN": "structure.chow_liu",
-    "Tabu": "structure.tabu",
-    "Tied": "learning.mixture_setup",
-    "Tiers": "structure.constraints",
-    "bootstrap": "recipes.bootstrap",
-    "by_evidence": "learning.by_evidence",
-    "compare": "graphs",
-    "cross_validate": "recipes.cross_validate",
-    "discriminant": "recipes.discriminant",
-    "em": "learning.em",
-    "entropy": "models.divergence",
-    "fit": "learning.fit",
-    "gather": "families.gathering",
-    "gradient": "learning.gradient",
-    "independence_test": "structure.independence",
-    "kl": "models.divergence",
-    "learn": "recipes.learn",
-    "lms": "learning.lms",
-    "load": "formats",
-    "missingness": "recipes.missingness",
-    "mixture": "recipes.mixture",
-    "n_dags": "graphs",
-    "naive_bayes": "recipes.classifiers",
-    "observed_information": "learning.information",
-    "order_mcmc": "structure.order_mcmc",
-    "project": "learning.project",
-    "read": "formats",
-    "read_tiers": "structure.tiers_file",
-    "scan": "engines.scan",
-    "score": "learning.fit",
-    "search": "structure.search",
-    "shd": "graphs",
-    "structural_em": "recipes.structural_em",
-    "write": "formats",
+_NAMES = {
+    "engines.data": "Data",
+    "engines.scan": "scan",
+    "errors": "SufficeError SufficeNote",
+    "families.conditional_gaussian": "Gaussian",
+    "families.empirical_bayes": "EmpiricalBayes",
+    "families.family": "Mean Mode",
+    "families.gathering": "gather",
+    "families.hierarchical": "HierarchicalDirichlet",
+    "families.logistic": "Logistic LogisticCpd",
+    "families.logistic_normal": "LogisticNormal",
+    "families.ordinal": "OrdinalCpd ProportionalOdds",
+    "families.poisson": "NegativeBinomial PoissonRates Rates",
+    "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
+    "families.regression_cpd": "Regression RegressionCpd",
+    "families.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
+    "formats": "load read write",
+    "graphs": "Cpdag Dag Graph compare n_dags shd",
+    "inference.sampling": "Gibbs LikelihoodWeighting",
+    "iteration": "Run",
+    "learning.by_evidence": "by_evidence",
+    "learning.climb": "Squarem",
+    "learning.em": "EmRun em",
+    "learning.fit": "fit score",
+    "learning.gradient": "LBFGS Projected gradient",
+    "learning.information": "Information observed_information",
+    "learning.lms": "LmsRun lms",
+    "learning.mixture_setup": "Diagonal Full Spherical Tied",
+    "learning.objective": "Collapsed",
+    "learning.plates": "Partial Plate Pooled Separate",
+    "learning.project": "Projection project",
+    "models.answers": "Distribution Marginals MostProbable",
+    "models.bayes_net": "BayesNet",
+    "models.bde": "BDe",
+    "models.divergence": "entropy kl",
+    "models.mixture": "Mixture PoissonMixture",
+    "models.regression_mixture": "RegressionMixture",
+    "models.samples": "Samples",
+    "recipes.bootstrap": "bootstrap",
+    "recipes.classifiers": "naive_bayes",
+    "recipes.cross_validate": "cross_validate",
+    "recipes.discriminant": "discriminant",
+    "recipes.learn": "learn",
+    "recipes.missingness": "Missingness missingness",
+    "recipes.mixture": "mixture",
+    "recipes.mixture_run": "HeldOut ICL MixtureRun",
+    "recipes.structural_em": "structural_em",
+    "recipes.structural_run": "StructuralRun",
+    "scores": "AIC BIC Evidence LogLikelihood",
+    "statistics": "Counts Moments Request Statistics",
+    "structure.chow_liu": "ChowLiu TAN",
+    "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
+    "structure.exact": "Exact",
+    "structure.found": "Found",
+    "structure.ges": "GES",
+    "structure.hill_climb": "HillClimb Tabu",
+    "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
+    "structure.local_scores": "LocalScores",
+    "structure.order_mcmc": "order_mcmc",
+    "structure.orders": "Orders",
+    "structure.orientation": "Conservative FirstSepset Majority",
+    "structure.pc": "MMHC PC",
+    "structure.search": "search",
+    "variables": "Bins Count Finite Real",
 }
+"""The public names of each module."""
 
-__all__ = [
-    "AIC",
-    "BIC",
-    "GES",
-    "ICL",
-    "K2",
-    "LBFGS",
-    "MMHC",
-    "PC",
-    "TAN",
-    "Adjacent",
-    "BDe",
-    "BDeu",
-    "BDs",
-    "BGe",
-    "BayesNet",
-    "BinomialLogit",
-    "Bins",
-    "Candidates",
-    "ChiSquared",
-    "ChowLiu",
-    "Collapsed",
-    "Conservative",
-    "Constraints",
-    "Count",
-    "Counts",
-    "Cpdag",
-    "Dag",
-    "Data",
-    "Diagonal",
-    "Dirichlet",
-    "Distribution",
-    "EmRun",
-    "EmpiricalBayes",
-    "Evidence",
-    "Exact",
-    "Finite",
-    "FirstSepset",
-    "FisherZ",
-    "Forbid",
-    "Found",
-    "Full",
-    "GSquared",
-    "Gamma",
-    "GammaInverse",
-    "GammaLog",
-    "Gaussian",
-    "Gibbs",
-    "Graph",
-    "HeldOut",
-    "HierarchicalDirichlet",
-    "HillClimb",
-    "Information",
-    "LikelihoodWeighting",
-    "Linear",
-    "LmsRun",
-    "LocalScores",
-    "LogLikelihood",
-    "Logistic",
-    "LogisticCpd",
-    "LogisticNormal",
-    "Majority",
-    "Marginals",
-    "MaxParents",
-    "Mean",
-    "Missingness",
-    "Mixture",
-    "MixtureRun",
-    "Mode",
-    "Moments",
-    "MostProbable",
-    "MutualInformation",
-    "NegativeBinomial",
-    "NegativeBinomialLog",
-    "NormalInverseGamma",
-    "NormalWishart",
-    "NotAncestor",
-    "Orders",
-    "OrdinalCpd",
-    "Partial",
-    "Plate",
-    "PoissonLog",
-    "PoissonMixture",
-    "PoissonRates",
-    "Pooled",
-    "Probit",
-    "Projected",
-    "Projection",
-    "ProportionalOdds",
-    "Rates",
-    "Real",
-    "Regression",
-    "RegressionCpd",
-    "RegressionMixture",
-    "Request",
-    "Require",
-    "Run",
-    "Samples",
-    "Separate",
-    "Spherical",
-    "Squarem",
-    "Statistics",
-    "StructuralRun",
-    "SufficeError",
-    "SufficeNote",
-    "Tabu",
-    "Tied",
-    "Tiers",
-    "bootstrap",
-    "by_evidence",
-    "compare",
-    "cross_validate",
-    "discriminant",
-    "em",
-    "entropy",
-    "fit",
-    "gather",
-    "gradient",
-    "independence_test",
-    "kl",
-    "learn",
-    "lms",
-    "load",
-    "missingness",
-    "mixture",
-    "n_dags",
-    "naive_bayes",
-    "observed_information",
-    "order_mcmc",
-    "project",
-    "read",
-    "read_tiers",
-    "scan",
-    "score",
-    "search",
-    "shd",
-    "structural_em",
-    "write",
-]
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from suffice.engines.data import Data
-    from suffice.engines.scan import scan
-    from suffice.errors import SufficeError, SufficeNote
-    from suffice.families.conditional_gaussian import Gaussian
-    from suffice.families.empirical_bayes import EmpiricalBayes
-    from suffice.families.family import Mean, Mode
-    from suffice.families.gathering import gather
-    from suffice.families.hierarchical import HierarchicalDirichlet
-    from suffice.families.logistic import Logistic
-    from suffice.families.logistic_cpd import LogisticCpd
-    from suffice.families.logistic_normal import LogisticNormal
-    from suffice.families.ordinal import ProportionalOdds
-    from suffice.families.ordinal_cpd import OrdinalCpd
-    from suffice.families.poisson import NegativeBinomial, PoissonRates, Rates
-    from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
-    from suffice.families.regression_cpd import RegressionCpd
-    from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
-    from suffice.families.written_regression import Regression
-    from suffice.formats import load, read, write
-    from suffice.graphs import Cpdag, Dag, Graph, compare, n_dags, shd
-    from suffice.inference.sampling import Gibbs, LikelihoodWeighting
-    from suffice.iteration import Run
-    from suffice.learning.by_evidence import by_evidence
-    from suffice.learning.climb import Squarem
-    from suffice.learning.em import EmRun, em
-    from suffice.learning.fit import fit, score
-    from suffice.learning.gradient import LBFGS, Projected, gradient
-    from suffice.learning.information import Information, observed_information
-    from suffice.learning.lms import LmsRun, lms
-    from suffice.learning.mixture_setup import Diagonal, Full, Spherical, Tied
-    from suffice.learning.objective import Collapsed
-    from suffice.learning.plates import Partial, Plate, Pooled, Separate
-    from suffice.learning.project import Projection, project
-    from suffice.models.answers import Distribution, Marginals, MostProbable
-    from suffice.models.bayes_net import BayesNet
-    from suffice.models.bde import BDe
-    from suffice.models.divergence import entropy, kl
-    from suffice.models.mixture import Mixture, PoissonMixture
-    from suffice.models.regression_mixture import RegressionMixture
-    from suffice.models.samples import Samples
-    from suffice.recipes.bootstrap import bootstrap
-    from suffice.recipes.classifiers import naive_bayes
-    from suffice.recipes.cross_validate import cross_validate
-    from suffice.recipes.discriminant import discriminant
-    from suffice.recipes.learn import learn
-    from suffice.recipes.missingness import Missingness, missingness
-    from suffice.recipes.mixture import mixture
-    from suffice.recipes.mixture_run import ICL, HeldOut, MixtureRun
-    from suffice.recipes.structural_em import structural_em
-    from suffice.recipes.structural_run import StructuralRun
-    from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-    from suffice.statistics import Counts, Moments, Request, Statistics
-    from suffice.structure.chow_liu import TAN, ChowLiu
-    from suffice.structure.constraints import (
-        Adjacent,
-        Candidates,
-        Constraints,
-        Forbid,
-        MaxParents,
-        NotAncestor,
-        Require,
-        Tiers,
+    from suffice.engines.data import Data as Data
+    from suffice.engines.scan import scan as scan
+    from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
+    from suffice.families.conditional_gaussian import Gaussian as Gaussian
+    from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes
+    from suffice.families.family import Mean as Mean, Mode as Mode
+    from suffice.families.gathering import gather as gather
+    from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
+    from suffice.families.logistic import Logistic as Logistic
+    from suffice.families.logistic import LogisticCpd as LogisticCpd
+    from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
+    from suffice.families.ordinal import ProportionalOdds as ProportionalOdds
+    from suffice.families.ordinal import OrdinalCpd as OrdinalCpd
+    from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates, Rates as Rates
+    from suffice.families.priors import (
+        K2 as K2,
+        BDeu as BDeu,
+        BDs as BDs,
+        BGe as BGe,
+        Dirichlet as Dirichlet,
+        Gamma as Gamma,
+        NormalInverseGamma as NormalInverseGamma,
+        NormalWishart as NormalWishart,
     )
-    from suffice.structure.exact import Exact
-    from suffice.structure.found import Found
-    from suffice.structure.ges import GES
-    from suffice.structure.hill_climb import HillClimb
-    from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
-    from suffice.structure.local_scores import LocalScores
-    from suffice.structure.mmhc import MMHC
-    from suffice.structure.order_mcmc import order_mcmc
-    from suffice.structure.orders import Orders
-    from suffice.structure.orientation import Conservative, FirstSepset, Majority
-    from suffice.structure.pc import PC
-    from suffice.structure.search import search
-    from suffice.structure.tabu import Tabu
-    from suffice.structure.tiers_file import read_tiers
-    from suffice.variables import Bins, Count, Finite, Real
+    from suffice.families.regression_cpd import RegressionCpd as RegressionCpd
+    from suffice.families.responses import (
+        BinomialLogit as BinomialLogit,
+        GammaInverse as GammaInverse,
+        GammaLog as GammaLog,
+        Linear as Linear,
+        NegativeBinomialLog as NegativeBinomialLog,
+        PoissonLog as PoissonLog,
+        Probit as Probit,
+    )
+    from suffice.families.regression_cpd import Regression as Regression
+    from suffice.formats import load as load, read as read, write as write
+    from suffice.graphs import Cpdag as Cpdag, Dag as Dag, Graph as Graph, compare as compare, n_dags as n_dags, shd as shd
+    from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
+    from suffice.iteration import Run as Run
+    from suffice.learning.by_evidence import by_evidence as by_evidence
+    from suffice.learning.climb import Squarem as Squarem
+    from suffice.learning.em import EmRun as EmRun, em as em
+    from suffice.learning.fit import fit as fit, score as score
+    from suffice.learning.gradient import LBFGS as LBFGS, Projected as Projected, gradient as gradient
+    from suffice.learning.information import Information as Information, observed_information as observed_information
+    from suffice.learning.lms import LmsRun as LmsRun, lms as lms
+    from suffice.learning.mixture_setup import Diagonal as Diagonal, Full as Full, Spherical as Spherical, Tied as Tied
+    from suffice.learning.objective import Collapsed as Collapsed
+    from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
+    from suffice.learning.project import Projection as Projection, project as project
+    from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
+    from suffice.models.bayes_net import BayesNet as BayesNet
+    from suffice.models.bde import BDe as BDe
+    from suffice.models.divergence import entropy as entropy, kl as kl
+    from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
+    from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
+    from suffice.models.samples import Samples as Samples
+    from suffice.recipes.bootstrap import bootstrap as bootstrap
+    from suffice.recipes.classifiers import naive_bayes as naive_bayes
+    from suffice.recipes.cross_validate import cross_validate as cross_validate
+    from suffice.recipes.discriminant import discriminant as discriminant
+    from suffice.recipes.learn import learn as learn
+    from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
+    from suffice.recipes.mixture import mixture as mixture
+    from suffice.recipes.mixture_run import ICL as ICL, HeldOut as HeldOut, MixtureRun as MixtureRun
+    from suffice.recipes.structural_em import structural_em as structural_em
+    from suffice.recipes.structural_run import StructuralRun as StructuralRun
+    from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
+    from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
+    from suffice.structure.chow_liu import TAN as TAN, ChowLiu as ChowLiu
+    from suffice.structure.constraints import (
+        Adjacent as Adjacent,
+        Candidates as Candidates,
+        Constraints as Constraints,
+        Forbid as Forbid,
+        MaxParents as MaxParents,
+        NotAncestor as NotAncestor,
+        Require as Require,
+        Tiers as Tiers,
+        read_tiers as read_tiers,
+    )
+    from suffice.structure.exact import Exact as Exact
+    from suffice.structure.found import Found as Found
+    from suffice.structure.ges import GES as GES
+    from suffice.structure.hill_climb import HillClimb as HillClimb, Tabu as Tabu
+    from suffice.structure.independence import (
+        ChiSquared as ChiSquared,
+        FisherZ as FisherZ,
+        GSquared as GSquared,
+        MutualInformation as MutualInformation,
+        independence_test as independence_test,
+    )
+    from suffice.structure.local_scores import LocalScores as LocalScores
+    from suffice.structure.order_mcmc import order_mcmc as order_mcmc
+    from suffice.structure.orders import Orders as Orders
+    from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority
+    from suffice.structure.pc import MMHC as MMHC, PC as PC
+    from suffice.structure.search import search as search
+    from suffice.variables import Bins as Bins, Count as Count, Finite as Finite, Real as Real
 
 
 _MODULES = ("estimators", "exponential")

@@ -287,9 +287,9 @@ def show(
         for name in names:
             print(f"{bn[name]!r}\n")
     else:
-        from suffice.models.regressions import REGRESSIONS
+        from suffice.families.regression_cpd import GlmCpd
 
-        print(repr(bn), *(f"\n{bn[name]!r}" for name in bn if isinstance(bn[name], REGRESSIONS)), sep="\n")
+        print(repr(bn), *(f"\n{bn[name]!r}" for name in bn if isinstance(bn[name], GlmCpd)), sep="\n")
 
 
 @app.command()

@@ -44,13 +44,13 @@ SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
 METHODS: dict[str, tuple[str, str, str | None]] = {
     "orders": ("orders", "Orders", None),
     "hill-climb": ("hill_climb", "HillClimb", None),
-    "tabu": ("tabu", "Tabu", None),
+    "tabu": ("hill_climb", "Tabu", None),
     "ges": ("ges", "GES", None),
     "exact": ("exact", "Exact", None),
     "chow-liu": ("chow_liu", "ChowLiu", None),
     "tan": ("chow_liu", "TAN", "target"),
     "pc": ("pc", "PC", None),
-    "mmhc": ("mmhc", "MMHC", None),
+    "mmhc": ("pc", "MMHC", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
 FAMILIES: dict[str, tuple[str, str, type | None]] = {
@@ -275,8 +275,7 @@ def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | N
     >>> constraints_of(["a,b"], [], None, 2)
     Require(('a', 'b')) + MaxParents(2)
     """
-    from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require
-    from suffice.structure.tiers_file import read_tiers
+    from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
 
     parts: list[Constraints] = []
     if require:

@@ -9,9 +9,8 @@ import pytest
 import suffice as sf
 from suffice.structure.chow_liu import ChowLiu
 from suffice.structure.ges import GES
-from suffice.structure.hill_climb import HillClimb
+from suffice.structure.hill_climb import HillClimb, Tabu
 from suffice.structure.search import search
-from suffice.structure.tabu import Tabu
 from tests.shared.test_shared_tables import data
 
 BIC, K2 = sf.BIC(), sf.Evidence(sf.K2())

@@ -10,9 +10,8 @@ import pytest
 
 import suffice as sf
 from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
-from suffice.structure.mmhc import MMHC
 from suffice.structure.orientation import Conservative, FirstSepset, Majority
-from suffice.structure.pc import PC
+from suffice.structure.pc import MMHC, PC
 from suffice.structure.search import search
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from suffice.engines.scan import scan
-from suffice.families.logistic import Logistic
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import Logistic, LogisticCpd
 from suffice.learning.irls import fitted
 from suffice.variables import Finite, Real
 

@@ -14,20 +14,17 @@ from typing import Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.engines.bins import cut_points
+from suffice.engines.bins import SAMPLE, cut_points
 from suffice.engines.bits import BitLayout, Bits, PassedBits
-from suffice.engines.encode import Wrong
-from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, added
+from suffice.engines.encode import Encoder, Wrong
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
 from suffice.engines.frames import Frame
-from suffice.engines.infer import Found, Guess, Weights, found_by
-from suffice.engines.local import refuse_missing
-from suffice.engines.reading import Encoder, encoder_for
+from suffice.engines.infer import Found, Weights, encoder_for, found_by, guess
 from suffice.engines.sample import Sample
 from suffice.engines.sources import Categories, Options, checked_variables
-from suffice.engines.store import SAMPLE, identifies
 from suffice.engines.views import Size, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
-from suffice.variables import Bins, Finite, Variable
+from suffice.variables import Bins, Finite
 
 Raw = tuple[int, Any]
 """The number of a block, and its Arrow table."""
@@ -90,10 +87,9 @@ class Reader:
     def _encoder(self, name: str, source: Frame) -> Encoder:
         if self.readings is None:
             return encoder_for(name, source, self.options)
-        finite = self.options.integers is Finite
-        return Guess(missing=self.options.missing, integers_finite=finite, reading=self.readings[name])
+        return guess(self.options, self.readings[name])
 
-    def _encoded(self, name: str, encoder: Encoder | Weights, table: Any, number: int) -> Any:
+    def _encoded(self, name: str, encoder: Encoder, table: Any, number: int) -> Any:
         try:
             return encoder.encode(_column(table, name))
         except Wrong as wrong:
@@ -191,13 +187,14 @@ class Extremes(Step[Ends]):
         return Ends(float(values.min()), float(values.max())) if len(values) else Ends(np.inf, -np.inf)
 
 
-class Partitions:
-    """An engine over partitions. `options` say how the rows are to be understood; `names` are all of their columns."""
+class Partitions(Engine):
+    """An engine over partitions, which are worked on side by side and so never in an order. `options` say how the rows are to be
+    understood; `names` are all of their columns."""
 
     def __init__(self, names: Sequence[str], options: Options) -> None:
-        self._columns, self.options = tuple(names), options
-        self._seen: dict[str, Seen] = {}
-        self._size: Size | None = None
+        self.options, self.names = options, tuple(n for n in names if n != options.weights)
+        self.weights, self.weighted = options.weights, options.weights is not None
+        self.seen: dict[str, Seen] = {}
 
     def run(self, work: Callable[[Iterable[Raw]], T]) -> Iterator[T]:
         """What some work gives for each partition, in their order."""
@@ -207,59 +204,22 @@ class Partitions:
         """The same partitions, understood otherwise."""
         raise NotImplementedError
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(n for n in self._columns if n != self.options.weights)
-
-    @property
-    def weights(self) -> str | None:
-        return self.options.weights
-
-    @property
-    def weighted(self) -> bool:
-        return self.options.weights is not None
-
-    @property
-    def n_rows(self) -> int | None:
-        return None if self._size is None else self._size.rows
-
-    @property
-    def weight(self) -> float | None:
-        return None if self._size is None else self._size.weight
-
-    def seen(self) -> Mapping[str, Seen]:
-        return self._seen
-
-    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
-        self._look([n for n in names if n not in self._seen])
-        return {n: self._seen[n].variable for n in names}
-
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
-        return frozenset()
-
-    def schema(self, names: Sequence[str]) -> Known:
-        variables = self.variables(names)
-        size = self._size
-        assert size is not None
-        missing = {n: self._seen[n].missing for n in names}
-        identifiers = tuple(n for n in names if identifies(variables[n], size.rows))
-        return Known(variables, size.rows, size.weight, missing, self.weighted and whole_weights([size]), identifiers)
-
-    def _look(self, names: Sequence[str]) -> None:
-        if not names and self._size is not None:
-            return
+    def require(self, names: Sequence[str]) -> None:
         targets = [b.target for n in names if isinstance(b := self.options.declared.get(n), Bins) and b.target]
-        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self._seen]
+        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        if not names and self.n_rows is not None:
+            return
         look = self._looked(names, None)
         again = {n: how for n, f in look.found.items() if f.guessed and (how := f.reread(self.options))}
         found = {**look.found, **(self._looked(list(again), again).found if again else {})}
-        self._size = look.size
+        self.n_rows, self.weight = look.size.rows, look.size.weight
+        self.whole_weights = self.weighted and whole_weights([look.size])
         for name, f in found.items():
-            self._seen[name] = Seen(f.variable(name, self.options, look.categories.get(name)), f.n_missing)
+            self.seen[name] = Seen(f.variable(name, self.options, look.categories.get(name)), f.n_missing)
         for name in names:
             bins = self.options.declared.get(name)
-            if isinstance(bins, Bins) and not isinstance(self._seen[name].variable, Finite):
-                self._seen[name] = self._seen[name]._replace(variable=self._cut(name, bins))
+            if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
+                self.seen[name] = replace(self.seen[name], variable=self._cut(name, bins))
 
     def _looked(self, names: Sequence[str], readings: Mapping[str, str] | None) -> Look:
         options = self.options
@@ -296,37 +256,14 @@ class Partitions:
     def _reader(self, names: Sequence[str]) -> Reader:
         return Reader(tuple(names), replace(self.options, declared=self.variables(names)))
 
-    def fold(
-        self,
-        step: Step[T],
-        names: Sequence[str],
-        *,
-        complete: bool = False,
-        threads: int | None = None,
-        what: str | None = None,
-    ) -> T:
-        reader = self._reader(names)
-        if complete:
-            known = self.schema(names)
-            refuse_missing(known.missing, known.n_rows)
-        total: T | None = self._total(Folding(reader, step))
-        if total is None:
-            raise DataError("there are no rows")
-        return total
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        return self._total(Folding(self._reader(names), step))
 
     def map(
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
         for part in self.run(Visiting(self._reader(names), step, tuple(keep))):
             yield from part
-
-    @property
-    def ordered(self) -> bool:
-        """Never: partitions are worked on side by side."""
-        return False
-
-    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
-        raise NotImplementedError
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)

@@ -2,18 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError
 from suffice.families.family import Array, Columns
+from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
 CELLS = 2**19
 """Numbers of a design that are held at once: 4 MiB. Smaller pieces would be in a nearer cache, but their calls cost more."""
+
+DRAGGED = 1e4
+"""A column whose mean among the rows that matter is further from its centre than 100 deviations is centred anew."""
+
+
+class Layout(NamedTuple):
+    """Where θ, the parameters of a regression, holds the levels (intercepts) and slopes of its linear predictors.
+
+    η[k] = θ[levels[k]] + sign · θ[slopes[k]]·x        a row of slopes for each predictor, or one that all of them share
+
+    >>> Layout.of(2, 1, shared=False)
+    Layout(levels=array([0, 2]), slopes=array([[1],
+           [3]]), sign=1.0)
+    >>> Layout.of(2, 1, shared=True).predictors(np.array([0.0, 1.0, 5.0]))
+    array([[ 0., -5.],
+           [ 1., -5.]])
+    """
+
+    levels: npt.NDArray[np.intp]
+    slopes: npt.NDArray[np.intp]
+    sign: float
+
+    @staticmethod
+    def of(predictors: int, columns: int, *, shared: bool) -> Layout:
+        """One predictor after the other; or the levels of all, then the slopes that they share, with a minus."""
+        if shared:
+            return Layout(np.arange(predictors), predictors + np.arange(columns)[None], -1.0)
+        every = np.arange(predictors * (1 + columns)).reshape(predictors, 1 + columns)
+        return Layout(every[:, 0], every[:, 1:], 1.0)
+
+    @property
+    def size(self) -> int:
+        return self.levels.size + self.slopes.size
+
+    @property
+    def places(self) -> npt.NDArray[np.intp]:
+        """The column that each parameter belongs to, from 1; 0 of a level."""
+        places = np.zeros(self.size, np.intp)
+        places[self.slopes] = 1 + np.arange(self.slopes.shape[1])
+        return places
+
+    def of_levels(self, levels: Array) -> Array:
+        """θ without effects."""
+        theta = np.zeros(self.size)
+        theta[self.levels] = levels
+        return theta
+
+    def predictors(self, theta: Array) -> Array:
+        """θ as a row for each predictor: its level, and what each column adds to it."""
+        rows = np.empty((len(self.levels), 1 + self.slopes.shape[1]))
+        rows[:, 0] = theta[self.levels]
+        rows[:, 1:] = self.sign * theta[self.slopes]
+        return rows
+
+    def rows(self, X: Array) -> Array:
+        """What makes η of θ, of each predictor (the first axis) in each row of the design X (the second): [k, row, parameter]."""
+        rows = np.zeros((len(self.levels), len(X), self.size))
+        for k, level in enumerate(self.levels):
+            rows[k, :, level] = 1.0
+            rows[k][:, self.slopes[k % len(self.slopes)]] = self.sign * X[:, 1:]
+        return rows
+
+    def shifted(self, theta: Array, off: Array) -> Array:
+        """θ (the last axis) of the same predictors where every centre is moved."""
+        moved = theta.copy()
+        moved[..., self.levels] += self.sign * (theta[..., self.slopes] @ off)
+        return moved
+
+    def around(self, covariance: Array, off: Array) -> Array:
+        """The covariance of θ where every centre is moved."""
+        return self.shifted(self.shifted(covariance, off).T, off)
+
+    def of_columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
+        """The parameters, in the order of a layout that has only these columns, in this order."""
+        other = Layout.of(len(self.levels), len(columns), shared=self.sign < 0)
+        order = np.empty(other.size, np.intp)
+        order[other.levels], order[other.slopes] = self.levels, self.slopes[:, list(columns)]
+        return order
+
+    def off_centre(self, H: Array, numbers: npt.NDArray[np.bool_]) -> Array:
+        """How far the mean of each column of numbers, among the rows that matter by the curvature H, is from its centre; 0 where
+        that costs no digits."""
+        weight, slopes = self._weight(H, 0), self.slopes[0]
+        if not weight > 0:
+            return np.zeros(len(numbers))
+        mean = self.sign * H[np.ix_(self._beside(0), slopes)].sum(axis=0) / weight
+        variance = np.maximum(np.diag(H)[slopes] / weight - mean**2, 0.0)
+        return np.where(numbers & (mean**2 > DRAGGED * variance), mean, 0.0)
+
+    def sizes(self, H: Array, numbers: npt.NDArray[np.bool_]) -> Array:
+        """The size of each parameter's column: a change of the parameter times this is a change of its predictor."""
+        sizes = np.ones(self.size)
+        for k, slopes in enumerate(self.slopes):
+            spread = np.sqrt(np.maximum(np.diag(H)[slopes], 0.0) / max(self._weight(H, k), 1e-300))
+            sizes[slopes] = np.where(numbers, spread, 1.0)
+        return sizes
+
+    def _beside(self, k: int) -> npt.NDArray[np.intp]:
+        """The levels of the predictors that have the k-th row of slopes."""
+        return self.levels if self.sign < 0 else self.levels[k : k + 1]
+
+    def _weight(self, H: Array, k: int) -> float:
+        """Σ of the curvature by η over all rows, in the predictors that have the k-th row of slopes."""
+        return float(H[np.ix_(self._beside(k), self._beside(k))].sum())
 
 
 def terms(parents: Sequence[Variable]) -> tuple[str, ...]:
@@ -88,6 +194,19 @@ def fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def configurations(free: Sequence[Finite], known: Mapping[str, Any] | None = None) -> tuple[dict[str, npt.NDArray[Any]], int]:
+    """Columns with a row for each configuration of some finite parents, the last fastest, and the number of these rows; the
+    others are known.
+
+    >>> configurations([Finite("z", ["a", "b"])], {"x": 0.5})
+    ({'x': array([0.5, 0.5]), 'z': array([0, 1])}, 2)
+    """
+    n = math.prod(sizes(free))
+    codes = np.unravel_index(np.arange(n), sizes(free)) if free else ()
+    columns = {p: np.broadcast_to(x, n) for p, x in (known or {}).items()}
+    return columns | {v.name: c for v, c in zip(free, codes, strict=True)}, n
 
 
 def shrunk(parents: Sequence[Variable]) -> Array:

@@ -1,4 +1,4 @@
-"""Generalised linear models: the mean of a node is a function of one linear predictor η = a + b·x of its parents' columns.
+"""Generalised linear models: a node's distribution is a function of linear predictors η = a + b·x of its parents' columns.
 
     Linear                 y ~ Normal(η, σ²)
     Probit                 p(second state) = Φ(η)
@@ -7,10 +7,12 @@
     NegativeBinomialLog    y ~ negative binomial, mean e^η and variance e^η + d e^(2η)
     GammaLog               y ~ Gamma, mean e^η and variance d e^(2η)
     GammaInverse           y ~ Gamma, mean 1/η and variance d/η²
+    Logistic               ln p(state k) − ln p(first state) = η[k], a predictor for each state but the first
+    ProportionalOdds       p(y ≤ k) = 1/(1 + e^(−η[k])), whose slopes b are the same for all k
 
-(`Logistic` has its own file: of K states it has K − 1 predictors.) Finite parents are coded by an indicator of every state but
-their first (`design`). There is no sufficient statistic of rows with numbers in them: the families are iterative. A pass over
-the rows at some θ = (a, b) gives `Sums`, which add; `learning.irls` takes them to the estimate of largest likelihood, less
+Finite parents are coded by an indicator of every state but their first (`design`). There is no sufficient statistic of rows with
+numbers in them: the families are iterative. A pass over the rows at some θ, the levels a and slopes b of all predictors
+(`design.Layout`), gives `Sums`, which add; `learning.irls` takes them to the estimate of largest likelihood, less
 
     ½ λ b P bᵀ     a ridge λ, the log-density of a normal prior of variance 1/λ for each effect (P: `design.shrunk`); in units of
                    the dispersion where there is one
@@ -29,15 +31,11 @@ import numpy.typing as npt
 
 from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
-from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk, terms
+from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.fitted import Fitted
-from suffice.families.regression_cpd import RegressionCpd
+from suffice.families.regression_cpd import Fitted, GlmCpd, RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
-
-DRAGGED = 1e4
-"""A column whose mean among the rows that matter is further from its centre than 100 deviations is centred anew."""
 
 MAX_PARAMETERS = 4096
 """No regression has more parameters than this: its Hessian is 128 MiB."""
@@ -80,155 +78,26 @@ class Regressors(NamedTuple):
         return terms(self.parents)
 
 
-class Iterative:
-    """What all regressions have in common. θ is one linear predictor after the other, each an intercept and a coefficient per
-    column, if a family does not say otherwise."""
+class Glm:
+    """What all regressions have in common. `offset` names a parent that adds to η as it is, `trials` one that counts them."""
 
     ridge: float
 
     iterative: ClassVar[bool] = True
     kind: ClassVar[type]
+    words: ClassVar[str]
+    level_words: ClassVar[str] = "intercept"
     canonical: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
     profiled: ClassVar[bool] = False
+    single: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
     offset: Any = None
     trials: Any = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
             raise FitError(f"the ridge of {type(self).__name__} must be a number from 0 up, not {self.ridge!r}")
-
-    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
-        """Refuse variables that this family is not for."""
-        m = self.n_parameters(child, parents)
-        if m > MAX_PARAMETERS:
-            raise too_many(child, parents, m)
-
-    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
-        """What statistics can say: of finite variables all, else something about the child."""
-        if not isinstance(child, Finite):
-            return Request((), (child.name,))
-        finite = all(isinstance(p, Finite) for p in parents)
-        return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
-
-    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        raise NotImplementedError
-
-    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
-        """The parents that have coefficients."""
-        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
-
-    def log_likelihood(self, child: Variable, seen: Any) -> float:
-        raise needs_rows(child)
-
-    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
-        raise needs_rows(child)
-
-    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Any) -> Any:
-        raise needs_rows(child)
-
-    def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
-        """Refuse data without an estimate, as far as its sums show."""
-        if not s.weight > 0:
-            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-
-    def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
-        """The child's column as the sums take it."""
-        raise NotImplementedError
-
-    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
-        """The sums of one pass over some rows at θ, a part of their design held at a time."""
-        y, total = self.values(at.child, columns), None
-        w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-        size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
-        for start in range(0, max(1, len(y)), size):
-            part = slice(start, start + size)
-            own = {name: column[part] for name, column in columns.items()}
-            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=True)
-            sums = self.sums(X, y[part], w[part], theta, own, **options)
-            total = sums if total is None else added(total, sums)
-        return total  # type: ignore[return-value]
-
-    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
-        """What rows with the design X say at θ."""
-        raise NotImplementedError
-
-    def unit(self, s: Sums) -> float:
-        """A change of η that is neither small nor large, at dispersion 1."""
-        return 1.0
-
-    def places(self, at: Regressors) -> npt.NDArray[np.intp]:
-        """The column that each parameter belongs to, from 1; 0 of an intercept."""
-        return np.arange(1 + len(at.centre))
-
-    def predictors(self, at: Regressors, theta: Array) -> Array:
-        """θ as a row for each linear predictor."""
-        return theta.reshape(-1, 1 + len(at.centre))
-
-    def off_centre(self, at: Regressors, H: Array) -> Array:
-        """How far the mean of each column of numbers, among the rows that matter, is from its centre; 0 where that costs no
-        digits."""
-        q = 1 + len(at.centre)
-        if not H[0, 0] > 0:
-            return np.zeros(q - 1)
-        mean = H[0, 1:q] / H[0, 0]
-        variance = np.maximum(np.diag(H)[1:q] / H[0, 0] - mean**2, 0.0)
-        return np.where(are_numbers(at.parents) & (mean**2 > DRAGGED * variance), mean, 0.0)
-
-    def shifted(self, at: Regressors, theta: Array, off: Array) -> Array:
-        """θ of the same predictors where every centre is moved."""
-        rows = self.predictors(at, theta).copy()
-        rows[:, 0] += rows[:, 1:] @ off
-        return rows.reshape(-1)
-
-    def sizes(self, at: Regressors, s: Sums) -> Array:
-        """The size of each parameter's column: a change of the parameter times this is a change of its predictor."""
-        states = np.concatenate([[True], ~are_numbers(at.parents)])
-        diagonal = np.maximum(np.diag(s.hessian), 0.0).reshape(-1, len(states))
-        return np.where(states, 1.0, np.sqrt(diagonal / np.maximum(diagonal[:, :1], 1e-300))).reshape(-1)
-
-
-class OfStates(Iterative):
-    """What the regressions of finite children, which have no offset and no trials, have in common."""
-
-    kind: ClassVar[type] = Finite
-    lost: ClassVar[str]
-
-    def values(self, child: Finite, columns: Columns) -> npt.NDArray[Any]:
-        return codes_of(columns, child)
-
-    def summary(self, child: Finite, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
-        """The first pass over some rows: how much weight there is, in each state of the child and in each column."""
-        w = None if weights is None else np.asarray(weights, dtype=np.float64)
-        counts = np.bincount(codes_of(columns, child), w, child.n_states).astype(np.float64)
-        sums = np.concatenate([np.zeros(0), *(column_sums(p, columns, w) for p in parents)])
-        return Summary(float(counts.sum()), sums, counts, 0.0, 0.0, 0.0)
-
-    def found(self, s: Sums, summary: Summary, covariance: Array, iterations: int) -> Fitted:
-        """What there is to know about a fit."""
-        return Fitted(s.log_likelihood, -2.0 * s.log_likelihood, s.pearson, 1.0, summary.weight, covariance, iterations)
-
-    def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
-        """Refuse data without rows, or without rows of a state."""
-        super().refuse(child, parents, s)
-        if np.any(s.child <= 0):
-            state = child.states[int(np.argmin(s.child))]
-            raise FitError(f"no row has {child.name}={state}, and {self.lost}; leave the state out")
-
-
-@dataclass(frozen=True)
-class Glm(Iterative):
-    """The common part of regressions with one linear predictor. `offset` names a parent that adds to η as it is."""
-
-    ridge: float = 0.0
-    offset: str | None = None
-
-    kind: ClassVar[type] = Real
-    response: ClassVar[int]
-    words: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
         for what in ("offset", "trials"):
             if not isinstance(getattr(self, what), (str, type(None))):
                 raise FitError(f"the {what} of {type(self).__name__} is the name of a parent, not {getattr(self, what)!r}")
@@ -250,21 +119,50 @@ class Glm(Iterative):
                 raise FitError(f"the {what} {name!r} of {child.name!r} must be a number, not states")
         if self.offset is not None and self.offset == self.trials:
             raise FitError(f"{self.offset!r} cannot be both the offset and the trials of {child.name!r}")
-        super().check(child, parents)
+        m = self.n_parameters(child, parents)
+        if m > MAX_PARAMETERS:
+            raise too_many(child, parents, m)
 
     def check_child(self, child: Variable) -> None:
-        if not isinstance(child, Real):
-            raise FitError(f"{type(self).__name__} is a family of real nodes, and {child.name!r} is {child!r}")
+        raise NotImplementedError
+
+    def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
+        """What statistics can say: of finite variables all, else something about the child."""
+        if not isinstance(child, Finite):
+            return Request((), (child.name,))
+        finite = all(isinstance(p, Finite) for p in parents)
+        return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        return 1 + len(terms(self.regressors(parents))) + self.dispersed
+        return self.layout(child, len(terms(self.regressors(parents)))).size + (self.dispersed or self.profiled)
 
-    def values(self, child: Variable, columns: Columns) -> Array:
-        """The child's column as numbers, which the family must be able to have."""
-        y = np.ascontiguousarray(columns[child.name], dtype=np.float64)
-        if not np.isfinite(y).all():
-            raise DataError(f"{child.name!r} has missing cells, and its regression needs all of them")
-        return y
+    def n_predictors(self, child: Any) -> int:
+        return 1
+
+    def layout(self, child: Variable, columns: int) -> Layout:
+        """Where θ has what, of a child and the columns of its regressors."""
+        return Layout.of(self.n_predictors(child), columns, shared=self.ordered)
+
+    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The parents that have coefficients."""
+        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
+
+    def log_likelihood(self, child: Variable, seen: Any) -> float:
+        raise needs_rows(child)
+
+    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
+        raise needs_rows(child)
+
+    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Any) -> Any:
+        raise needs_rows(child)
+
+    def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
+        """The child's column as the sums take it, of values that the family can have."""
+        raise NotImplementedError
+
+    def total_of(self, child: Any, y: npt.NDArray[Any], w: Array | None) -> Array:
+        """Σ w y, by state of a finite child."""
+        return np.array([weighed(y, w)])
 
     def exposed(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
@@ -272,6 +170,9 @@ class Glm(Iterative):
         n = none if self.trials is None else np.ascontiguousarray(columns[self.trials], dtype=np.float64)
         o = none if self.offset is None else np.ascontiguousarray(columns[self.offset], dtype=np.float64)
         return n, o
+
+    def trials_in(self, columns: Columns, n: int) -> Array:
+        return np.ones(n) if self.trials is None else np.asarray(columns[self.trials], dtype=np.float64)
 
     def summary(self, child: Variable, parents: Sequence[Variable], columns: Columns, weights: Array | None) -> Summary:
         """The first pass over some rows, which also refuses values that the family cannot have."""
@@ -283,17 +184,202 @@ class Glm(Iterative):
         return Summary(
             weight,
             np.concatenate([np.zeros(0), *sums]),
-            np.array([weighed(y, w)]),
+            self.total_of(child, y, w),
             weighed(offset, w) if offset.size else 0.0,
             weighed(n, w) if n.size else weight,
             weighed(self.base(y, n), w),
         )
 
+    def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without an estimate, as far as its sums show."""
+        if not s.weight > 0:
+            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
+
     def first(self, at: Regressors, s: Summary) -> Array:
-        """θ without effects, the intercept from the mean of the child."""
-        theta = np.zeros(1 + len(at.centre))
-        theta[0] = self.link(float(s.child[0]) / s.trials) - s.offset / s.weight
-        return theta
+        """θ without effects, the levels from the mean of the child."""
+        return self.layout(at.child, len(at.centre)).of_levels(self.first_levels(s))
+
+    def first_levels(self, s: Summary) -> Array:
+        raise NotImplementedError
+
+    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
+        """The sums of one pass over some rows at θ, a part of their design held at a time."""
+        y, total = self.values(at.child, columns), None
+        w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
+        for start in range(0, max(1, len(y)), size):
+            part = slice(start, start + size)
+            own = {name: column[part] for name, column in columns.items()}
+            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=True)
+            sums = self.sums(X, y[part], w[part], theta, own, **options)
+            total = sums if total is None else added(total, sums)
+        return total  # type: ignore[return-value]
+
+    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+        """What rows with the design X say at θ."""
+        raise NotImplementedError
+
+    def penalty(self, at: Regressors) -> Array:
+        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
+        layout = self.layout(at.child, len(at.centre))
+        at_slopes, whole = layout.slopes, np.zeros((layout.size, layout.size))
+        own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
+        whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
+        return whole
+
+    def contrasts(self, child: Any) -> Array:
+        """E of the ridge ½ λ tr(E b P bᵀ), by which the effects of several predictors are taken together."""
+        return np.eye(1)
+
+    def unit(self, s: Sums) -> float:
+        """A change of η that is neither small nor large, at dispersion 1."""
+        return 1.0
+
+    def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
+        """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
+        left = np.sqrt(s.pearson / s.weight)
+        if left > 1e-6 * explained(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
+            return
+        by = listed([p.name for p in at.parents])
+        why = f"in the data it is a function of {by}" if explained(theta, s) > left else "its values are all equal"
+        out = "give more rows, or leave a parent out" if at.parents else "give more rows"
+        raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
+
+    def level(self, theta: Array) -> float:
+        """The size of the mean, in units of the deviation that `pearson` sums the squares of."""
+        return 1.0
+
+    def scale(self, s: Sums, deviance: float) -> float:
+        """The dispersion of largest likelihood: what `log_prob` takes."""
+        return 1.0
+
+    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
+        """Σ w ln p(y) from the sums."""
+        return s.log_likelihood + summary.base
+
+    def base(self, y: Array, n: Array) -> Array:
+        """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""
+        return np.zeros(len(y))
+
+    def finished(
+        self,
+        at: Regressors,
+        parents: Sequence[Variable],
+        theta: Array,
+        s: Sums,
+        summary: Summary,
+        *,
+        covariance: Array,
+        iterations: int,
+        dispersion: float = 1.0,
+    ) -> Any:
+        """The CPD at θ, and what there is to know about the fit; the covariance is that at dispersion 1."""
+        deviance = max(-2.0 * s.log_likelihood, 0.0)
+        if self.dispersed:
+            self.refuse_exact(at, theta, s)
+        own = self.scale(s, deviance) if self.dispersed else dispersion
+        free = summary.weight - len(theta)
+        spread = (s.pearson / free if free > 0 else np.nan) if self.dispersed else 1.0
+        if np.isnan(spread):
+            note(
+                f"{at.child.name!r}: the rows, or the sum of their weights ({summary.weight:g}), are no more than its "
+                f"{len(theta)} coefficients, so that they have no standard errors"
+            )
+        layout = self.layout(at.child, len(at.centre))
+        fitted = Fitted(
+            log_likelihood=self.total(s, summary, own),
+            deviance=deviance,
+            pearson=s.pearson,
+            dispersion=spread,
+            weight=summary.weight,
+            covariance=layout.around(covariance, -at.centre) * spread,
+            iterations=iterations,
+            df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
+        )
+        return self.cpd(at.child, tuple(parents), layout.shifted(theta, -at.centre), own, centre=at.centre, fitted=fitted)
+
+    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> Any:
+        """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
+        raise NotImplementedError
+
+    def log_probs(self, eta: Array) -> Array:
+        """ln p of each state of a finite child (the first axis) at η."""
+        raise NotImplementedError
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """A draw of each row."""
+        raise NotImplementedError
+
+    def is_open(self, cpd: GlmCpd) -> bool:
+        """Whether there is no formula for sums or integrals over its values: `closed` has one where there is."""
+        return True
+
+    def closed(self, cpd: Any) -> Any:
+        """The same distribution as a table, a conditional Gaussian or Poisson rates."""
+        raise NotImplementedError
+
+
+class OfStates(Glm):
+    """What the regressions of finite children have in common; without numbers as parents they are tables."""
+
+    kind: ClassVar[type] = Finite
+    lost: ClassVar[str]
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Finite) or child.n_states < 2:
+            name = type(self).__name__
+            raise FitError(f"{name} is a family of finite nodes of two states or more, and {child.name!r} is {child!r}")
+
+    def n_predictors(self, child: Any) -> int:
+        self.check_child(child)
+        return int(child.n_states) - 1
+
+    def values(self, child: Finite, columns: Columns) -> npt.NDArray[Any]:
+        return codes_of(columns, child)
+
+    def total_of(self, child: Finite, y: npt.NDArray[Any], w: Array | None) -> Array:
+        return np.bincount(y.astype(np.intp, copy=False), w, child.n_states).astype(np.float64)
+
+    def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
+        """Refuse data without rows, or without rows of a state."""
+        super().refuse(child, parents, s)
+        if np.any(s.child <= 0):
+            state = child.states[int(np.argmin(s.child))]
+            raise FitError(f"no row has {child.name}={state}, and {self.lost}")
+
+    def is_open(self, cpd: GlmCpd) -> bool:
+        return bool(cpd.real_parents)
+
+    def closed(self, cpd: Any) -> Any:
+        return cpd.table()
+
+
+@dataclass(frozen=True)
+class OnePredictor(Glm):
+    """The common part of regressions with one linear predictor; of numbers, if a family does not say otherwise.
+
+    A response has a number by which the kernel knows its log-likelihood, a link, a mean, a variance, and so on.
+    """
+
+    ridge: float = 0.0
+    offset: str | None = None
+
+    kind: ClassVar[type] = Real
+    single: ClassVar[bool] = True
+    response: ClassVar[int]
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Real):
+            raise FitError(f"{type(self).__name__} is a family of real nodes, and {child.name!r} is {child!r}")
+
+    def values(self, child: Variable, columns: Columns) -> Array:
+        y = np.ascontiguousarray(columns[child.name], dtype=np.float64)
+        if not np.isfinite(y).all():
+            raise DataError(f"{child.name!r} has missing cells, and its regression needs all of them")
+        return y
+
+    def first_levels(self, s: Summary) -> Array:
+        return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
 
     def sums(
         self,
@@ -309,63 +395,8 @@ class Glm(Iterative):
         """The same, with the curvature that the rows have or are expected to have."""
         return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)
 
-    def penalty(self, at: Regressors) -> Array:
-        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
-        return self.ridge * shrunk(at.parents)
-
-    def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
-        """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
-        left = np.sqrt(s.pearson / s.weight)
-        if left > 1e-6 * self.explained(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
-            return
-        by = listed([p.name for p in at.parents])
-        why = f"in the data it is a function of {by}" if self.explained(theta, s) > left else "its values are all equal"
-        out = "give more rows, or leave a parent out" if at.parents else "give more rows"
-        raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
-
-    def explained(self, theta: Array, s: Sums) -> float:
-        """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
-        H = s.hessian / s.hessian[0, 0]
-        spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
-        return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))
-
-    def level(self, theta: Array) -> float:
-        """The size of the mean in the same units."""
-        return 1.0
-
-    def scale(self, s: Sums, deviance: float) -> float:
-        """The dispersion of largest likelihood: what `log_prob` takes."""
-        return 1.0
-
-    def finished(self, at: Regressors, parents: Sequence[Variable], theta: Array, s: Sums, summary: Summary, **found: Any) -> Any:
-        """The CPD at θ, and what there is to know about the fit: `covariance` at dispersion 1 and `iterations` are found."""
-        deviance = max(-2.0 * s.log_likelihood, 0.0)
-        if self.dispersed:
-            self.refuse_exact(at, theta, s)
-        own = self.scale(s, deviance) if self.dispersed else found.get("dispersion", 1.0)
-        free = summary.weight - len(theta)
-        spread = (s.pearson / free if free > 0 else np.nan) if self.dispersed else 1.0
-        if np.isnan(spread):
-            note(
-                f"{at.child.name!r}: the rows, or the sum of their weights ({summary.weight:g}), are no more than its "
-                f"{len(theta)} coefficients, so that they have no standard errors"
-            )
-        fitted = Fitted(
-            log_likelihood=self.total(s, summary, own),
-            deviance=deviance,
-            pearson=s.pearson,
-            dispersion=spread,
-            weight=summary.weight,
-            covariance=uncentred(found["covariance"], at.centre, 1) * spread,
-            iterations=found["iterations"],
-            df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
-        )
-        intercept = theta[0] - theta[1:] @ at.centre
-        return RegressionCpd(at.child, tuple(parents), self, intercept, theta[1:], own, at.centre, fitted)
-
-    def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
-        """Σ w ln p(y) from the sums."""
-        return s.log_likelihood + summary.base
+    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
+        return RegressionCpd(child, parents, self, float(theta[0]), theta[1:], dispersion, **rest)
 
     def spread_in_words(self, dispersion: float) -> str:
         """What the dispersion of the distribution is."""
@@ -378,16 +409,16 @@ class Glm(Iterative):
         """E[y] (of one trial) at η."""
         raise NotImplementedError
 
-    def base(self, y: Array, n: Array) -> Array:
-        """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""
-        return np.zeros(len(y))
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        """The variance of y (of all trials) at η."""
+        raise NotImplementedError
+
+    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
+        """The distribution of a number of each row, as scipy has it."""
+        raise NotImplementedError
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         """ln p(y | η) of each row."""
-        raise NotImplementedError
-
-    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """A draw of each row."""
         raise NotImplementedError
 
 
@@ -417,12 +448,11 @@ def column_sums(v: Variable, columns: Columns, w: Array | None) -> Array:
     return np.array([weighed(columns[v.name], w)])
 
 
-def uncentred(covariance: Array, centre: Array, predictors: int) -> Array:
-    """The covariance of intercepts and coefficients from that at the centre."""
-    one = np.eye(1 + len(centre))
-    one[0, 1:] = -centre
-    J = np.kron(np.eye(predictors), one)
-    return np.asarray(J @ covariance @ J.T)
+def explained(theta: Array, s: Sums) -> float:
+    """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
+    H = s.hessian / s.hessian[0, 0]
+    spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
+    return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))
 
 
 def needs_rows(child: Variable) -> FitError:

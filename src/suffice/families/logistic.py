@@ -32,26 +32,19 @@ there is one predictor, E is taken as 1: the prior of each effect is normal of v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.families.design import CELLS, are_numbers, codes_of, fixed, shrunk, terms
+from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk
 from suffice.families.family import Array, Columns
-from suffice.families.glm import (
-    OfStates,
-    Regressors,
-    Summary,
-    Sums,
-    one_predictor,
-    uncentred,
-)
-from suffice.families.logistic_cpd import LogisticCpd, design, finite_child, softmax
+from suffice.families.glm import OfStates, Summary, Sums, one_predictor
 from suffice.families.regression import independent
-from suffice.variables import Variable
+from suffice.families.regression_cpd import Fitted, GlmCpd, coefficient_table
+from suffice.variables import Finite, Variable
 
 SMALL = 256
 """Up to so many parameters a step asks for the Hessian unasked: it is worth its sums."""
@@ -71,6 +64,59 @@ class Working(NamedTuple):
     hessian: Array
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class LogisticCpd(GlmCpd):
+    """p(child | parents) by the log-odds of each state against the first: intercept[k] + coefficients[k]·x for state k + 1.
+
+    The columns of the coefficients are `terms`: a number per real parent, an indicator per state but the first of a finite one,
+    in the order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
+
+    >>> from suffice.variables import Real
+    >>> LogisticCpd(Finite("y", ["no", "yes"]), (Real("x"), Finite("z", ["a", "b"])), [0.5], [[2.0, -1.0]])
+    p(y | x, z), logistic, against y=no
+    y    intercept  x  z=b
+    ───  ─────────  ─  ───
+    yes  0.5        2  -1
+    """
+
+    child: Finite
+    parent_variables: tuple[Variable, ...]
+    intercept: Array
+    coefficients: Array
+    centre: Array = field(default_factory=lambda: np.zeros(0))
+    ridge: float = 0.0
+    fitted: Fitted | None = None
+
+    def __post_init__(self) -> None:
+        m = self.family.n_predictors(self.child)
+        self._keep(intercept=(m,), coefficients=(m, len(self.terms)))
+
+    @property
+    def family(self) -> Logistic:
+        return Logistic(self.ridge)
+
+    @property
+    def numbers(self) -> Array:
+        return np.concatenate([self.intercept[:, None], self.coefficients], axis=1)
+
+    def effects(self, parent: str) -> Array:
+        """The log-odds that each state of a finite parent adds (the first axis), those of its first state being 0."""
+        own = self.coefficients[:, self.columns_of(parent)].T
+        return np.concatenate([np.zeros((1, own.shape[1])), own])
+
+    def _rows(self) -> tuple[list[str], list[list[object]]]:
+        numbers, states = self.numbers, self.child.states[1:]
+        if self.fitted is None:
+            header = [self.child.name, "intercept", *self.terms]
+            return header, [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)]
+        header, rows = coefficient_table(self._names() * len(numbers), self.theta, self.fitted)
+        each = [s for s in states for _ in self._names()]
+        return [self.child.name, *header], [[state, *row] for state, row in zip(each, rows, strict=True)]
+
+    def _kind(self) -> str:
+        return f"logistic, against {self.child.name}={self.child.states[0]}"
+
+
 @dataclass(frozen=True)
 class Logistic(OfStates):
     """The family of logistic regressions of a finite node: of two states, or multinomial. `ridge` shrinks the coefficients.
@@ -83,16 +129,14 @@ class Logistic(OfStates):
 
     ridge: float = 0.0
 
-    lost: ClassVar[str] = "its log-odds would be infinite"
-
-    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        return (finite_child(child).n_states - 1) * (1 + len(terms(parents)))
+    lost: ClassVar[str] = "its log-odds would be infinite; leave the state out"
+    words: ClassVar[str] = "logistic regression"
+    response: ClassVar[int] = 1
 
     def start(self, child: Variable, parents: Sequence[Variable]) -> LogisticCpd:
         """No effects: every state as probable as the others."""
         self.check(child, parents)
-        K, p = finite_child(child).n_states, len(terms(parents))
-        return LogisticCpd(finite_child(child), tuple(parents), np.zeros(K - 1), np.zeros((K - 1, p)), ridge=self.ridge)
+        return self.cpd(child, tuple(parents), np.zeros(self.n_parameters(child, parents)))
 
     def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator) -> LogisticCpd:
         """Standard normal intercepts and effects of states, no effects of numbers (whose scale is not known): a start where
@@ -175,20 +219,14 @@ class Logistic(OfStates):
         b = np.concatenate([np.zeros((len(cpd.intercept), 1)), cpd.coefficients], axis=1)
         return np.asarray(s.gradient - self._strength(cpd) * _contrasts(cpd.child.n_states) @ b @ shrunk(cpd.parent_variables))
 
-    def places(self, at: Regressors) -> npt.NDArray[np.intp]:
-        return np.tile(super().places(at), finite_child(at.child).n_states - 1)
-
-    def first(self, at: Regressors, s: Summary) -> Array:
-        """No effects, the intercepts the log-odds of the states."""
-        theta = np.zeros((len(s.child) - 1, 1 + len(at.centre)))
-        theta[:, 0] = np.log(s.child[1:]) - np.log(s.child[0])
-        return theta.reshape(-1)
+    def first_levels(self, s: Summary) -> Array:
+        """The log-odds of the states."""
+        return np.asarray(np.log(s.child[1:]) - np.log(s.child[0]))
 
     def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
         """The same, the predictors of the states one after the other."""
         if len(theta) == len(X):
-            none = np.empty(0)
-            return one_predictor(X, y.astype(np.float64), w, theta, 1, (none, none), 1.0, False)
+            return one_predictor(X, y.astype(np.float64), w, theta, self.response, self.exposed(columns), 1.0, False)
         from suffice.kernels.regression import softmax_sums
 
         theta = theta.reshape(-1, len(X))
@@ -196,28 +234,27 @@ class Logistic(OfStates):
         softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
         return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
-    def penalty(self, at: Regressors) -> Array:
-        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
-        K = finite_child(at.child).n_states
-        return np.asarray(self.ridge * np.kron(np.eye(1) if K == 2 else _contrasts(K), shrunk(at.parents)))
+    def contrasts(self, child: Finite) -> Array:
+        return np.eye(1) if child.n_states == 2 else _contrasts(child.n_states)
 
-    def finished(
-        self, at: Regressors, parents: Sequence[Variable], theta: Array, s: Sums, summary: Summary, **found: Any
-    ) -> LogisticCpd:
-        """The CPD at θ, and what there is to know about the fit."""
-        child = finite_child(at.child)
-        theta = theta.reshape(child.n_states - 1, -1)
-        covariance = uncentred(found["covariance"], at.centre, child.n_states - 1)
-        fitted = self.found(s, summary, covariance, found["iterations"])
-        intercept = theta[:, 0] - theta[:, 1:] @ at.centre
-        return LogisticCpd(child, tuple(parents), intercept, theta[:, 1:], at.centre, self.ridge, fitted)
+    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> LogisticCpd:
+        rows = theta.reshape(self.n_predictors(child), -1)
+        return LogisticCpd(child, parents, rows[:, 0], rows[:, 1:], ridge=self.ridge, **rest)
+
+    def log_probs(self, eta: Array) -> Array:
+        return probabilities(eta)[0]
+
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        ends = np.cumsum(np.exp(self.log_probs(eta)), axis=0)
+        return np.asarray((rng.random(eta.shape[1]) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
 
 
 def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: bool) -> Working:
     y = codes_of(columns, cpd.child)
     w = np.ones(len(y)) if weights is None else weights
-    X = design(cpd, columns, len(y))
-    log_p, P, rest = softmax(cpd, X)
+    X = filled(cpd.parent_variables, columns, cpd.centre, len(y), cpd.child.name)
+    layout = cpd.layout
+    log_p, P, rest = probabilities(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
     residual, rows = -P, np.arange(len(y))
     residual[y, rows] = rest[y, rows]
     with np.errstate(over="ignore", invalid="ignore"):  # squares beyond the largest double are refused by name in `advance`
@@ -226,6 +263,22 @@ def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: boo
         H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
+
+
+def probabilities(predictors: Array) -> tuple[Array, Array, Array]:
+    """ln p, p and 1 − p of each state (the first axis), from the predictors of all states but the first; 1 − p keeps its digits
+    where p is nearly 1."""
+    eta = np.concatenate([np.zeros((1, *predictors.shape[1:])), predictors])
+    top = eta.argmax(axis=0)[None]
+    eta -= np.take_along_axis(eta, top, axis=0)
+    P = np.exp(eta)
+    np.put_along_axis(P, top, 0.0, axis=0)
+    others = P.sum(axis=0, keepdims=True)
+    np.put_along_axis(P, top, 1.0, axis=0)
+    P /= 1.0 + others
+    rest = 1.0 - P
+    np.put_along_axis(rest, top, others / (1.0 + others), axis=0)
+    return eta - np.log1p(others), P, rest
 
 
 def _curvature(log_p: Array) -> Array | float:

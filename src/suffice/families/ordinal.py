@@ -13,18 +13,67 @@ McCullagh 1980, Journal of the Royal Statistical Society B 42, p. 109.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.families.design import are_numbers, shrunk, terms
+from suffice.errors import ModelError
 from suffice.families.family import Array, Columns
-from suffice.families.glm import DRAGGED, OfStates, Regressors, Summary, Sums
-from suffice.families.ordinal_cpd import OrdinalCpd, log_gaps, ordered_child
-from suffice.variables import Variable
+from suffice.families.glm import OfStates, Summary, Sums
+from suffice.families.regression_cpd import Fitted, GlmCpd
+from suffice.variables import Finite, Variable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrdinalCpd(GlmCpd):
+    """p(child | parents) of ordered states, by cut points and one set of coefficients: p(child ≤ k) has the log-odds
+    cut_points[k] − coefficients·x, so that a positive coefficient makes later states more probable.
+
+    The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
+    order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
+
+    >>> from suffice.variables import Real
+    >>> OrdinalCpd(Finite("pain", ["none", "some", "much"]), (Real("dose"),), [-1.0, 1.5], [0.5])
+    p(pain | dose), proportional odds
+    term       estimate
+    ─────────  ────────
+    none|some  -1
+    some|much  1.5
+    dose       0.5
+    """
+
+    child: Finite
+    parent_variables: tuple[Variable, ...]
+    cut_points: Array
+    coefficients: Array
+    centre: Array = field(default_factory=lambda: np.zeros(0))
+    ridge: float = 0.0
+    fitted: Fitted | None = None
+
+    def __post_init__(self) -> None:
+        self._keep(cut_points=(self.family.n_predictors(self.child),), coefficients=(len(self.terms),))
+        if not np.all(np.diff(self.cut_points) > 0):
+            raise ModelError(f"the cut_points of {self.child.name!r} must rise from each to the next, not {self.cut_points}")
+
+    @property
+    def family(self) -> ProportionalOdds:
+        return ProportionalOdds(self.ridge)
+
+    @property
+    def numbers(self) -> Array:
+        return np.concatenate([self.cut_points, self.coefficients])
+
+    def log_probs(self, columns: Columns, n: int) -> Array:
+        return self.family.log_probs(self.predictor(columns, n), log_gaps(self.cut_points)[:, None])
+
+    def _names(self) -> list[str]:
+        return [*(f"{a}|{b}" for a, b in pairwise(self.child.states)), *self.terms]
+
+    def _kind(self) -> str:
+        return "proportional odds"
 
 
 @dataclass(frozen=True)
@@ -42,16 +91,14 @@ class ProportionalOdds(OfStates):
     ridge: float = 0.0
 
     ordered: ClassVar[bool] = True
-    lost: ClassVar[str] = "its cut points would be infinite or equal"
+    lost: ClassVar[str] = "its cut points would be infinite or equal; leave the state out"
     words: ClassVar[str] = "proportional odds regression"
+    level_words: ClassVar[str] = "intercept, its cut points,"
 
-    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        return ordered_child(child).n_states - 1 + len(terms(parents))
-
-    def first(self, at: Regressors, s: Summary) -> Array:
-        """No effects, the cut points the log-odds of the cumulative frequencies."""
+    def first_levels(self, s: Summary) -> Array:
+        """The log-odds of the cumulative frequencies."""
         below = np.cumsum(s.child)[:-1]
-        return np.concatenate([np.log(below) - np.log(s.weight - below), np.zeros(len(at.centre))])
+        return np.asarray(np.log(below) - np.log(s.weight - below))
 
     def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
         """The same at θ = (ζ, b)."""
@@ -60,55 +107,33 @@ class ProportionalOdds(OfStates):
             return Sums(-np.inf, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
         return _sums(X, y, w, theta[:cuts], theta[cuts:])
 
-    def penalty(self, at: Regressors) -> Array:
-        """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
-        cuts, P = ordered_child(at.child).n_states - 1, shrunk(at.parents)[1:, 1:]
-        whole = np.zeros((cuts + len(P), cuts + len(P)))
-        whole[cuts:, cuts:] = self.ridge * P
-        return whole
+    def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> OrdinalCpd:
+        cuts = self.n_predictors(child)
+        return OrdinalCpd(child, parents, theta[:cuts], theta[cuts:], ridge=self.ridge, **rest)
 
-    def places(self, at: Regressors) -> npt.NDArray[np.intp]:
-        """The column that each parameter belongs to, from 1; 0 of a cut point."""
-        return np.concatenate([np.zeros(ordered_child(at.child).n_states - 1, np.intp), 1 + np.arange(len(at.centre))])
+    def log_probs(self, eta: Array, gaps: Array | None = None) -> Array:
+        """ln p of each state, from η in rising order and `log_gaps` of the cut points, whose digits η may have lost."""
+        from scipy.special import log_expit
 
-    def predictors(self, at: Regressors, theta: Array) -> Array:
-        """θ as a row for each cumulative log-odds."""
-        cuts = ordered_child(at.child).n_states - 1
-        return np.concatenate([theta[:cuts, None], np.tile(-theta[cuts:], (cuts, 1))], axis=1)
+        end = np.zeros((1, *eta.shape[1:]))
+        below, above = np.concatenate([log_expit(eta), end]), np.concatenate([end, log_expit(-eta)])
+        return np.asarray(below + above + (log_gaps(eta) if gaps is None else gaps))
 
-    def off_centre(self, at: Regressors, H: Array) -> Array:
-        """As of other regressions: how far columns of numbers are from their centre among the rows that matter."""
-        cuts = ordered_child(at.child).n_states - 1
-        level = float(H[:cuts, :cuts].sum())
-        if not level > 0:
-            return np.zeros(len(at.centre))
-        mean = -H[:cuts, cuts:].sum(axis=0) / level
-        variance = np.maximum(np.diag(H)[cuts:] / level - mean**2, 0.0)
-        return np.where(are_numbers(at.parents) & (mean**2 > DRAGGED * variance), mean, 0.0)
+    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return np.asarray((rng.logistic(size=eta.shape[1]) >= eta).sum(axis=0), dtype=np.int32)
 
-    def shifted(self, at: Regressors, theta: Array, off: Array) -> Array:
-        """θ of the same log-odds where every centre is moved."""
-        cuts = ordered_child(at.child).n_states - 1
-        return np.concatenate([theta[:cuts] - theta[cuts:] @ off, theta[cuts:]])
 
-    def sizes(self, at: Regressors, s: Sums) -> Array:
-        """The size of each parameter's column: a change of the parameter times this is a change of the log-odds."""
-        cuts, numbers = ordered_child(at.child).n_states - 1, are_numbers(at.parents)
-        level = max(float(s.hessian[:cuts, :cuts].sum()), 1e-300)
-        spread = np.sqrt(np.maximum(np.diag(s.hessian)[cuts:], 0.0) / level)
-        return np.concatenate([np.ones(cuts), np.where(numbers, spread, 1.0)])
+def log_gaps(cut_points: Array) -> Array:
+    """ln(1 − exp(ζₖ₋₁ − ζₖ)) of each state; of the first and the last, which have no end on one side, 0.
 
-    def finished(
-        self, at: Regressors, parents: Sequence[Variable], theta: Array, s: Sums, summary: Summary, **found: Any
-    ) -> OrdinalCpd:
-        """The CPD at θ, and what there is to know about the fit."""
-        child = ordered_child(at.child)
-        cuts = child.n_states - 1
-        b, J = theta[cuts:], np.eye(len(theta))
-        J[:cuts, cuts:] = at.centre
-        covariance = J @ found["covariance"] @ J.T
-        fitted = self.found(s, summary, covariance, found["iterations"])
-        return OrdinalCpd(child, tuple(parents), theta[:cuts] + b @ at.centre, b, at.centre, self.ridge, fitted)
+    With F the logistic function, F(u) − F(l) = F(u) F(−l) (1 − exp(l − u)): the one term of ln p that x is not in.
+
+    >>> log_gaps(np.array([0.0, np.log(2.0)])).round(4)
+    array([ 0.    , -0.6931,  0.    ])
+    """
+    end = np.zeros((1, *cut_points.shape[1:]))
+    with np.errstate(divide="ignore"):
+        return np.concatenate([end, np.log(-np.expm1(-np.diff(cut_points, axis=0))), end])
 
 
 def _sums(X: Array, y: npt.NDArray[np.intp], w: Array, zeta: Array, b: Array) -> Sums:

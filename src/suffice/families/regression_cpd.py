@@ -1,29 +1,305 @@
-"""The conditional distribution of a regression with one linear predictor."""
+"""The conditional distribution of a regression: its numbers, what is known about their fit, and what they say of rows.
+
+All of them have linear predictors η of their parents' columns, and a family that makes a distribution of η: what is special to
+one kind is said by its family, and by the names of its numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError
+from suffice.display import html_table, text_table
+from suffice.errors import FitError, ModelError, listed, nearest
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import split
-from suffice.families.design import columns_of, predicted, terms
-from suffice.families.family import Array, Columns, Interval
-from suffice.families.fitted import Fitted, Regressed, coefficient_table
-from suffice.statistics.configurations import checked_cells, sizes
-from suffice.variables import Finite, Variable
+from suffice.families.design import Layout, codes_of, columns_of, configurations, predicted, terms
+from suffice.families.family import Array, Columns, Interval, checked_level, frame
+from suffice.statistics.configurations import checked_cells, frozen, sizes
+from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.families.glm import Glm
+    from suffice.families.glm import OnePredictor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionCpd(Regressed):
+class Fitted:
+    """What a fit by IRLS leaves behind.
+
+    log_likelihood   Σ w ln p(y | x) at the estimate
+    deviance         2 (the log-likelihood of a predictor for each row − the log-likelihood), at dispersion 1
+    pearson          Σ w (y − μ)²/V(μ)
+    dispersion       Pearson / (rows − coefficients) where the family has a dispersion, else 1
+    weight           the rows (or the sum of their weights)
+    covariance       of the intercept and the coefficients: the inverse of the expected information, times the dispersion; with a
+                     ridge, of the normal approximation of the posterior
+    iterations       passes over all rows
+    df               rows − coefficients where the dispersion is estimated: intervals and p-values are then those of a Student t;
+                     else infinite, and they are normal
+    """
+
+    log_likelihood: float
+    deviance: float
+    pearson: float
+    dispersion: float
+    weight: float
+    covariance: Array
+    iterations: int
+    df: float = np.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariance", frozen(np.array(self.covariance, dtype=np.float64)))
+
+    @property
+    def standard_errors(self) -> Array:
+        """Of each parameter, in the order of the covariance."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    def interval(self, estimate: Array, level: float) -> Interval:
+        """Quantiles of a Student t, or a normal, around an estimate."""
+        from scipy.special import ndtri, stdtrit
+
+        q = 0.5 + 0.5 * checked_level(level)
+        width = float(stdtrit(self.df, q) if np.isfinite(self.df) else ndtri(q))
+        spread = width * self.standard_errors.reshape(estimate.shape)
+        return Interval(estimate - spread, estimate + spread)
+
+    def __repr__(self) -> str:
+        numbers = ("log_likelihood", "deviance", "pearson", "dispersion", "weight", "iterations", "df")
+        return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
+
+
+class GlmCpd:
+    """p(child | parents) of a regression: numbers, of which `theta` makes one line, and a family that says what they mean.
+
+    The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
+    order of the parents. `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` is where sums over
+    rows are taken from: it keeps digits and changes no probability.
+    """
+
+    child: Any
+    parent_variables: tuple[Variable, ...]
+    family: Any
+    coefficients: Array
+    centre: Array
+    fitted: Fitted | None
+    dispersion: float = 1.0
+
+    @property
+    def numbers(self) -> Array:
+        """All parameters, in the order of their covariance and in the shape of their intervals."""
+        raise NotImplementedError
+
+    @property
+    def theta(self) -> Array:
+        """All parameters in one line."""
+        return self.numbers.reshape(-1)
+
+    @property
+    def layout(self) -> Layout:
+        layout: Layout = self.family.layout(self.child, len(self.terms))
+        return layout
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The parents in the order of the graph."""
+        return tuple(p.name for p in self.parent_variables)
+
+    @property
+    def finite_parents(self) -> tuple[Finite, ...]:
+        return split(self.parent_variables)[0]
+
+    @property
+    def real_parents(self) -> tuple[str, ...]:
+        """The parents that are numbers, an offset and trials among them."""
+        return tuple(p.name for p in split(self.parent_variables)[1])
+
+    @property
+    def regressors(self) -> tuple[Variable, ...]:
+        """The parents that have coefficients."""
+        own: tuple[Variable, ...] = self.family.regressors(self.parent_variables)
+        return own
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
+        return terms(self.regressors)
+
+    @property
+    def n_parameters(self) -> int:
+        return int(self.family.n_parameters(self.child, self.parent_variables))
+
+    @property
+    def seen(self) -> None:
+        return None
+
+    @property
+    def imagined(self) -> None:
+        return None
+
+    @property
+    def unsupported(self) -> npt.NDArray[np.bool_]:
+        """Never: one set of coefficients speaks for every configuration of the finite parents."""
+        return np.zeros(sizes(self.finite_parents), dtype=bool)
+
+    @property
+    def standard_errors(self) -> Array:
+        """Of the intercept (or the cut points), then of the coefficients; of several predictors, a row for each."""
+        return self._fitted().standard_errors.reshape(self.numbers.shape)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Wald intervals of the intercept (or the cut points), then of the coefficients, of several predictors a row for each:
+        normal quantiles around the estimate, those of a Student t where the dispersion is estimated."""
+        return self._fitted().interval(self.numbers, level)
+
+    def log_likelihood(self, statistic: Any) -> float:
+        from suffice.families.glm import needs_rows
+
+        raise needs_rows(self.child)
+
+    def columns_of(self, parent: str) -> slice:
+        """Where the coefficients of a parent are."""
+        return columns_of(self.regressors, parent)
+
+    def predictor(self, columns: Columns, n: int) -> Array:
+        """η of each of n rows; of a family that has several predictors, a row for each of them."""
+        layout = self.layout
+        rows = layout.predictors(layout.shifted(self.theta, self.centre))
+        eta = predicted(rows, self.regressors, columns, self.centre, n, self.child.name)
+        eta = eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
+        return np.asarray(eta[0]) if self.family.single else eta
+
+    def log_probs(self, columns: Columns, n: int) -> Array:
+        """ln p of each state of a finite child (the first axis) in each of n rows."""
+        logs: Array = self.family.log_probs(self.predictor(columns, n))
+        return logs
+
+    def log_prob(self, columns: Columns) -> Array:
+        child = codes_of(columns, self.child)
+        return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        """A value of the child, of a finite one a code, for each of n rows whose parents are in `columns`."""
+        eta, trials = self.predictor(columns, n), self.family.trials_in(columns, n)
+        return np.asarray(self.family.draw(eta, self.dispersion, trials, rng))
+
+    def table(self) -> Table:
+        """The same distribution as a table, if the child and all parents are finite."""
+        if not isinstance(self.child, Finite):
+            raise ModelError(
+                f"{self.child.name!r} is a number, and so there is no table of the probabilities of {self.child.name!r}"
+            )
+        if self.real_parents:
+            number = self.real_parents[0]
+            raise ModelError(
+                f"{self.child.name!r} has the real parent {number!r}, and no table of its probabilities: {number!r} is a number"
+            )
+        finite = self.finite_parents
+        checked_cells((*finite, self.child), f"the table of {self.child.name!r}")
+        probs = np.exp(self.log_probs(*configurations(finite))).T
+        return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
+
+    def arranged(self, parents: Sequence[str]) -> Self:
+        """The same distribution, the parents in another order or some of them left out."""
+        return self if tuple(parents) == self.parents else self._of(parents, self.family, self.theta)
+
+    def without(self, values: Mapping[str, float]) -> Self:
+        """The distribution where some real parents are these numbers, which move into the intercept. Trials stay."""
+        family: Any = self.family
+        moving = {p: x for p, x in values.items() if p != family.trials}
+        off = np.zeros(len(self.terms))
+        for p in moving.keys() - {family.offset}:
+            off[self.columns_of(p)] = moving[p]
+        theta = self.layout.shifted(self.theta, off)
+        if family.offset in moving:
+            theta[self.layout.levels] += moving[family.offset]
+            family = replace(family, offset=None)
+        return self._of([p for p in self.parents if p not in moving], family, theta)
+
+    def _of(self, parents: Sequence[str], family: Any, theta: Array) -> Self:
+        variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
+        every = range(len(self.terms))
+        columns = [j for v in family.regressors(variables) for j in every[self.columns_of(v.name)]]
+        order, fitted = self.layout.of_columns(columns), self.fitted
+        # where parents were left out, the rest of the fit speaks of another distribution
+        whole = fitted is not None and set(parents) == set(self.parents)
+        fitted = replace(fitted, covariance=fitted.covariance[np.ix_(order, order)]) if whole and fitted else None
+        cpd: Self = family.cpd(self.child, variables, theta[order], self.dispersion, centre=self.centre[columns], fitted=fitted)
+        return cpd
+
+    def same(self, other: GlmCpd) -> bool:
+        """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
+
+        >>> from suffice.families.responses import Linear
+        >>> x, z = Real("x"), Real("z")
+        >>> a, b = (RegressionCpd(Real("y"), p, Linear(), 1.0, c) for p, c in (((x, z), [2.0, 3.0]), ((z, x), [3.0, 2.0])))
+        >>> a.same(b)
+        True
+        """
+        mine, theirs = (replace(cpd.family, ridge=0.0) for cpd in (self, other))
+        if mine != theirs or set(self.parents) != set(other.parents):
+            return False
+        other = other.arranged(self.parents)
+        return np.array_equal(self.theta, other.theta) and self.dispersion == other.dispersion
+
+    def to_frame(self) -> Any:
+        """The numbers, after a fit one row for each, with its standard error, z, p and 95 % interval."""
+        header, rows = self._rows()
+        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
+
+    def _keep(self, **shapes: tuple[int, ...]) -> None:
+        """Hold fields read-only: finite numbers of these shapes; a centre that is not given is 0."""
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        for name, shape in (shapes | {"centre": (len(self.terms),)}).items():
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if name == "centre" and not array.size:
+                array = np.zeros(shape)
+            if array.shape != shape:
+                raise ModelError(f"the {name} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
+            if not np.isfinite(array).all():
+                raise ModelError(f"the {name} of {self.child.name!r} must be finite numbers")
+            object.__setattr__(self, name, frozen(array))
+
+    def _fitted(self) -> Fitted:
+        if self.fitted is None:
+            raise FitError(
+                f"{self.child.name!r} was not fitted to complete rows by itself (it was written down, read from a file, or "
+                "learned by EM): it has no standard errors and no intervals"
+            )
+        return self.fitted
+
+    def _names(self) -> list[str]:
+        """What each parameter is called."""
+        return ["(intercept)", *self.terms]
+
+    def _rows(self) -> tuple[list[str], list[list[object]]]:
+        if self.fitted is None:
+            return ["term", "estimate"], [[n, float(b)] for n, b in zip(self._names(), self.theta, strict=True)]
+        return coefficient_table(self._names(), self.theta, self.fitted)
+
+    def _title(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        return f"p({self.child.name}{given}), {self._kind()}"
+
+    def _kind(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        header, rows = self._rows()
+        more = len(rows) - 32
+        return f"{self._title()}\n{text_table(header, rows[:32])}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        header, rows = self._rows()
+        return html_table(header, rows[:64], caption=self._title())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionCpd(GlmCpd):
     """p(child | parents) by η = intercept + coefficients·x (+ the offset), a family that makes a distribution of η, a dispersion.
 
     The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
@@ -31,7 +307,7 @@ class RegressionCpd(Regressed):
     `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` keeps digits and changes no probability.
 
     >>> from suffice.families.responses import PoissonLog
-    >>> from suffice.variables import Count, Real
+    >>> from suffice.variables import Count
     >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
     p(n | x, z), Poisson regression, log link
     term         estimate
@@ -43,7 +319,7 @@ class RegressionCpd(Regressed):
 
     child: Variable
     parent_variables: tuple[Variable, ...]
-    family: Glm
+    family: OnePredictor
     intercept: float
     coefficients: Array
     dispersion: float = 1.0
@@ -51,11 +327,8 @@ class RegressionCpd(Regressed):
     fitted: Fitted | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
         self.family.check(self.child, self.parent_variables)
-        p = len(self.terms)
-        for name in ("coefficients", "centre"):
-            self._keep(name, (p,))
+        self._keep(coefficients=(len(self.terms),))
         for name in ("intercept", "dispersion"):
             value = getattr(self, name)
             if not np.isfinite(value):
@@ -65,99 +338,138 @@ class RegressionCpd(Regressed):
             raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
 
     @property
-    def real_parents(self) -> tuple[str, ...]:
-        """The parents that are numbers, an offset and trials among them."""
-        return tuple(p.name for p in split(self.parent_variables)[1])
-
-    @property
-    def regressors(self) -> tuple[Variable, ...]:
-        """The parents that have coefficients."""
-        return self.family.regressors(self.parent_variables)
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """The names of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
-        return terms(self.regressors)
-
-    @property
-    def n_parameters(self) -> int:
-        return self.family.n_parameters(self.child, self.parent_variables)
-
-    @property
-    def standard_errors(self) -> Array:
-        """Of the intercept, then of the coefficients."""
-        return self._fitted().standard_errors
-
-    def interval(self, level: float = 0.95) -> Interval:
-        """Wald intervals of the intercept, then of the coefficients: normal quantiles around the estimate, those of a Student t
-        where the dispersion is estimated."""
-        return self._fitted().interval(np.concatenate([[self.intercept], self.coefficients]), level)
-
-    def predictor(self, columns: Columns, n: int) -> Array:
-        """η of each of n rows."""
-        theta = np.concatenate([[self.intercept + self.coefficients @ self.centre], self.coefficients])
-        eta = predicted(theta[None], self.regressors, columns, self.centre, n, self.child.name)[0]
-        return eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
+    def numbers(self) -> Array:
+        return np.concatenate([[self.intercept], self.coefficients])
 
     def mean(self, columns: Columns, n: int) -> Array:
         """E[child] of each of n rows: of two states, the probability of the second; of trials, of one of them."""
         return self.family.mean(self.predictor(columns, n))
 
+    def predictor_by_states(self) -> Array:
+        """η in each configuration of the finite parents, the numbers being 0: an axis per finite parent."""
+        finite = self.finite_parents
+        checked_cells(finite, f"the configurations of the parents of {self.child.name!r}")
+        eta = np.full(sizes(finite), self.intercept)
+        for axis, v in enumerate(finite):
+            effects = np.concatenate([[0.0], self.coefficients[self.columns_of(v.name)]])
+            eta += effects.reshape([-1 if i == axis else 1 for i in range(len(finite))])
+        return eta
+
     def log_prob(self, columns: Columns) -> Array:
         y = np.asarray(columns[self.child.name], dtype=np.float64)
-        return self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, self._trials(columns, len(y)))
+        trials = self.family.trials_in(columns, len(y))
+        return self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials)
 
-    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
-        """A value of the child for each of n rows whose parents are in `columns`."""
-        return self.family.draw(self.predictor(columns, n), self.dispersion, self._trials(columns, n), rng)
+    def moments(self, columns: Columns, n: int) -> tuple[Array, Array]:
+        """The mean and the variance of a number in each of n rows; of trials, of the number of successes in them.
 
-    def table(self) -> Table:
-        """The same distribution as a table, if the child and all parents are finite."""
-        if not isinstance(self.child, Finite) or self.real_parents:
-            number = self.child.name if not isinstance(self.child, Finite) else self.real_parents[0]
-            raise ModelError(f"{number!r} is a number, and so there is no table of the probabilities of {self.child.name!r}")
-        finite = self.finite_parents
-        n = checked_cells((*finite, self.child), f"the table of {self.child.name!r}") // 2
-        codes = np.unravel_index(np.arange(n), sizes(finite)) if finite else ()
-        eta = self.predictor({v.name: c for v, c in zip(finite, codes, strict=True)}, n)
-        probs = np.stack([self.family.mean(-eta), self.family.mean(eta)], axis=-1)
-        return Table(self.child, finite, probs.reshape(*sizes(finite), 2))
+        >>> from suffice.families.responses import NegativeBinomialLog
+        >>> from suffice.variables import Count
+        >>> RegressionCpd(Count("n"), (), NegativeBinomialLog(), 0.0, [], dispersion=0.5).moments({}, 1)
+        (array([1.]), array([1.5]))
+        """
+        eta, trials = self.predictor(columns, n), self.family.trials_in(columns, n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return trials * self.family.mean(eta), self.family.variance(eta, self.dispersion, trials)
 
-    def arranged(self, parents: Sequence[str]) -> RegressionCpd:
-        """The same distribution, the parents in another order or some of them left out."""
-        return self if tuple(parents) == self.parents else self._of(parents, self.family, self.intercept)
+    def distribution(self, columns: Columns, n: int) -> Any:
+        """The distribution of a number in each of n rows, as scipy has it.
 
-    def without(self, values: Mapping[str, float]) -> RegressionCpd:
-        """The distribution where some real parents are these numbers, which move into the intercept. Trials stay."""
-        moving = {p: x for p, x in values.items() if p != self.family.trials}
-        own, family = self.regressors, self.family
-        intercept = self.intercept
-        for p, x in moving.items():
-            intercept += x if p == family.offset else float(self.coefficients[columns_of(own, p)][0]) * x
-        if family.offset in moving:
-            family = replace(family, offset=None)
-        return self._of([p for p in self.parents if p not in moving], family, intercept)
+        >>> from suffice.families.responses import Linear
+        >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
+        array([0.5])
+        """
+        return self.family.distribution(self.predictor(columns, n), self.dispersion, self.family.trials_in(columns, n))
 
-    def _of(self, parents: Sequence[str], family: Glm, intercept: float) -> RegressionCpd:
-        variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
-        own, every = self.regressors, range(len(self.terms))
-        columns = [j for v in family.regressors(variables) for j in every[columns_of(own, v.name)]]
-        kept = self.coefficients[columns], self.centre[columns]
-        # where parents were left out, the rest of the fit speaks of another distribution
-        whole = self.fitted is not None and set(parents) == set(self.parents)
-        fitted = self.fitted.arranged([0, *(1 + j for j in columns)]) if whole and self.fitted else None
-        return RegressionCpd(self.child, variables, family, intercept, kept[0], self.dispersion, kept[1], fitted)
+    def quantiles(self, columns: Columns, q: Array) -> Array:
+        """The smallest value of a number that its distribution does not exceed with probability q, in each row.
 
-    def _trials(self, columns: Columns, n: int) -> Array:
-        return np.ones(n) if self.family.trials is None else np.asarray(columns[self.family.trials], dtype=np.float64)
-
-    def _rows(self) -> tuple[list[str], list[list[object]]]:
-        estimate = np.concatenate([[self.intercept], self.coefficients])
-        names = ("(intercept)", *self.terms)
-        if self.fitted is None:
-            return ["term", "estimate"], [[n, float(b)] for n, b in zip(names, estimate, strict=True)]
-        return coefficient_table(names, estimate, self.fitted)
+        >>> from suffice.families.responses import PoissonLog
+        >>> from suffice.variables import Count
+        >>> RegressionCpd(Count("n"), (), PoissonLog(), 0.0, []).quantiles({}, np.array([0.1, 0.5, 0.99]))
+        array([0., 1., 4.])
+        """
+        found, name = self.distribution(columns, len(q)).ppf(q), self.child.name
+        if not np.isfinite(found).all():
+            mean = self.mean(columns, len(q))
+            raise ModelError(f"{name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
+        return np.asarray(found, dtype=np.float64).reshape(len(q))
 
     def _kind(self) -> str:
         special = "".join(f", {what} {name}" for what in ("offset", "trials") if (name := getattr(self.family, what)) is not None)
         return f"{self.family.words}{special}{self.family.spread_in_words(self.dispersion)}"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A regression written down by hand: `Regression(PoissonLog(), 0.5, {"x": 2.0, "z=b": -1.0})` is Poisson(e^(½ + 2x − [z=b])).
+
+    Terms are the names of parents that are numbers, and `parent=state` for every state but the first of the others; those that
+    are left out have the coefficient 0. The `dispersion` is the variance of `Linear`, 1/shape of gamma and negative binomial
+    ones. `Logistic` of more than two states takes a list of numbers, one for each state but the first, in place of each number;
+    `ProportionalOdds` takes its cut points, one fewer than there are states, in place of the intercept.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice.families.responses import PoissonLog
+    >>> bn = BayesNet("x -> n", {"x": Gaussian(), "n": Regression(PoissonLog(), 0.5, {"x": 2.0})})
+    >>> round(float(bn.log_prob({"x": [0.0], "n": [1]})[0]), 6)
+    -2.06766
+    """
+
+    family: Any
+    intercept: Any = 0.0
+    coefficients: Mapping[str, Any] = field(default_factory=dict)
+    dispersion: float = 1.0
+
+    @property
+    def kind(self) -> type | None:
+        """What a node is that was not declared; None if its states must be known."""
+        kind: type = getattr(self.family, "kind", Real)
+        return None if kind is Finite else kind
+
+    def bound(self, child: Variable, parents: Sequence[Variable]) -> GlmCpd:
+        """The CPD that these numbers make of a node and its parents."""
+        if isinstance(self.family, type) or not getattr(self.family, "iterative", False):
+            raise ModelError(f"the regression of {child.name!r} needs a family such as PoissonLog(), not {self.family!r}")
+        self.family.check(child, parents)
+        names = terms(self.family.regressors(parents))
+        if not isinstance(self.coefficients, Mapping):
+            raise ModelError(f"the coefficients of {child.name!r} are given by term, {{'x': 2.0}}, not as {self.coefficients!r}")
+        for term in self.coefficients:
+            if term not in names:
+                known = listed(names) or "none"
+                raise ModelError(f"{child.name!r} has no term {term!r}, its terms are {known}{nearest(str(term), names)}")
+        layout = self.family.layout(child, len(names))
+        theta = layout.of_levels(self._numbers(child, self.family.level_words, self.intercept, len(layout.levels)))
+        for term, value in self.coefficients.items():
+            own = layout.slopes[:, names.index(term)]
+            theta[own] = self._numbers(child, f"coefficient of {term!r}", value, len(own))
+        cpd: GlmCpd = self.family.cpd(child, tuple(parents), theta, self.dispersion)
+        return cpd
+
+    def _numbers(self, child: Variable, what: str, value: Any, n: int) -> Array:
+        try:
+            numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        except (TypeError, ValueError):
+            numbers = np.zeros(0)
+        if numbers.shape != (n,):
+            each = "a number" if n == 1 else f"{n} numbers, one for each state but one"
+            raise ModelError(f"the {what} of {child.name!r} must be {each}, not {value!r}")
+        return numbers
+
+
+def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
+    """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
+    lower, upper = fitted.interval(estimate, 0.95)
+    header = ["term", "estimate", "standard error", "t" if np.isfinite(fitted.df) else "z", "p", "lower", "upper"]
+    return header, [list(row) for row in _tested(names, estimate, fitted, lower, upper)]
+
+
+def _tested(names: Sequence[str], estimate: Array, fitted: Fitted, lower: Array, upper: Array) -> Iterator[tuple[object, ...]]:
+    from scipy.special import ndtr, stdtr
+
+    for name, b, error, low, high in zip(names, estimate, fitted.standard_errors, lower, upper, strict=True):
+        z = b / error if error > 0 else np.nan
+        tail = stdtr(fitted.df, -abs(z)) if np.isfinite(fitted.df) else ndtr(-abs(z))
+        yield name, float(b), float(error), float(z), float(2.0 * tail), float(low), float(high)

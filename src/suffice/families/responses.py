@@ -1,4 +1,4 @@
-"""The regressions with one linear predictor: what each response and link adds to `glm.Glm`."""
+"""The regressions with one linear predictor: what each response and link adds to `glm.OnePredictor`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from suffice.exponential.special import (
     ratio_excess,
     stirling_rest,
 )
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import codes_of
 from suffice.families.family import Array, Columns
-from suffice.families.glm import Glm, Summary, Sums, weighed
+from suffice.families.glm import OfStates, OnePredictor, Summary, Sums, weighed
+from suffice.families.poisson import LARGEST, PoissonRates
+from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.variables import Count, Finite, Real, Variable
-
-LARGEST = 1e15
-"""Counts are not drawn at larger means: not every whole number is a double beyond."""
 
 
 @dataclass(frozen=True)
-class Linear(Glm):
+class Linear(OnePredictor):
     """Linear regression of a real node, with one variance: y ~ Normal(a + b·x, σ²). Unlike the linear Gaussian that a real node
     has by default it has one set of coefficients for all states of its finite parents, whose effects add. `ridge` λ is in units
     of σ²: least squares plus λ b².
@@ -70,9 +70,27 @@ class Linear(Glm):
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return np.asarray(rng.normal(eta, np.sqrt(dispersion)))
 
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return np.full(eta.shape, dispersion)
+
+    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
+        from scipy import stats
+
+        return stats.norm(eta, np.sqrt(dispersion))
+
+    def is_open(self, cpd: GlmCpd) -> bool:
+        return False
+
+    def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
+        """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
+        levels = cpd.predictor_by_states()
+        slopes = [1.0 if p == self.offset else float(cpd.coefficients[cpd.terms.index(p)]) for p in cpd.real_parents]
+        spread = np.broadcast_to(np.array(slopes), (*levels.shape, len(slopes)))
+        return ConditionalGaussian(cpd.child, cpd.parent_variables, levels, spread, np.full(levels.shape, cpd.dispersion))
+
 
 @dataclass(frozen=True)
-class Probit(Glm):
+class Probit(OfStates, OnePredictor):
     """Probit regression of a node of two states: p(second state) = Φ(a + b·x).
 
     >>> import suffice as sf
@@ -81,25 +99,17 @@ class Probit(Glm):
     array([0.5908])
     """
 
-    kind: ClassVar[type] = Finite
     response: ClassVar[int] = 2
     canonical: ClassVar[bool] = False
     words: ClassVar[str] = "probit regression"
+    lost: ClassVar[str] = "its probability would be 0; leave the node or the state out"
 
     def check_child(self, child: Variable) -> None:
         if not isinstance(child, Finite) or child.n_states != 2:
             raise FitError(f"Probit is a family of finite nodes of two states, and {child.name!r} is {child!r}")
 
-    def values(self, child: Variable, columns: Columns) -> Array:
-        assert isinstance(child, Finite)
+    def values(self, child: Finite, columns: Columns) -> Array:  # type: ignore[override]
         return codes_of(columns, child).astype(np.float64)
-
-    def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
-        super().refuse(child, parents, s)
-        assert isinstance(child, Finite)
-        if not 0 < s.child[0] < s.weight:
-            state = child.states[0 if s.child[0] > 0 else 1]
-            raise FitError(f"no row has {child.name}={state}, and its probability would be 0; leave the node or the state out")
 
     def link(self, mean: float) -> float:
         from scipy.special import ndtri
@@ -116,12 +126,17 @@ class Probit(Glm):
 
         return np.asarray(log_ndtr(np.where(y > 0, eta, -eta)))
 
+    def log_probs(self, eta: Array) -> Array:
+        from scipy.special import log_ndtr
+
+        return np.stack([log_ndtr(-eta), log_ndtr(eta)])
+
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return (rng.standard_normal(len(eta)) < eta).astype(np.int32)
 
 
 @dataclass(frozen=True)
-class BinomialLogit(Glm):
+class BinomialLogit(OnePredictor):
     """Logistic regression of how many of `trials` trials, a parent of the node, were successes.
 
     >>> import suffice as sf
@@ -185,8 +200,16 @@ class BinomialLogit(Glm):
             raise DataError(f"the trials {self.trials!r} lie in {n.min():g} … {n.max():g}: they must be whole numbers from 0 up")
         return np.asarray(rng.binomial(n.astype(np.int64), self.mean(eta)), dtype=np.float64)
 
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return n * self.mean(eta) * self.mean(-eta)
 
-class _LogLink(Glm):
+    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
+        from scipy import stats
+
+        return stats.binom(n, self.mean(eta))
+
+
+class _LogLink(OnePredictor):
     """The mean is e^η."""
 
     def link(self, mean: float) -> float:
@@ -238,6 +261,20 @@ class PoissonLog(_Counts):
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return np.asarray(rng.poisson(drawable(self.mean(eta))), dtype=np.float64)
 
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return self.mean(eta)
+
+    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
+        from scipy import stats
+
+        return stats.poisson(self.mean(eta))
+
+    def is_open(self, cpd: GlmCpd) -> bool:
+        return bool(cpd.real_parents)
+
+    def closed(self, cpd: RegressionCpd) -> PoissonRates:
+        return PoissonRates(cpd.child, cpd.finite_parents, self.mean(cpd.predictor_by_states()))
+
 
 @dataclass(frozen=True)
 class NegativeBinomialLog(_Counts):
@@ -258,9 +295,6 @@ class NegativeBinomialLog(_Counts):
 
     def spread_in_words(self, dispersion: float) -> str:
         return f", shape {1.0 / dispersion:.6g}"
-
-    def n_parameters(self, child: Variable, parents: Any) -> int:
-        return super().n_parameters(child, parents) + 1
 
     def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
         """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""
@@ -290,8 +324,16 @@ class NegativeBinomialLog(_Counts):
         rates = rng.gamma(1.0 / dispersion, dispersion * drawable(self.mean(eta)))
         return np.asarray(rng.poisson(drawable(rates)), dtype=np.float64)
 
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return self.mean(eta) + dispersion * self.mean(eta) ** 2
 
-class _Gamma(Glm):
+    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
+        from scipy import stats
+
+        return stats.nbinom(1.0 / dispersion, 1.0 / (1.0 + dispersion * self.mean(eta)))
+
+
+class _Gamma(OnePredictor):
     """A gamma distribution of mean μ and variance d μ², d the dispersion: of shape 1/d."""
 
     def spread_in_words(self, dispersion: float) -> str:
@@ -325,6 +367,14 @@ class _Gamma(Glm):
         if not np.all((mu > 0) & np.isfinite(mu)):
             raise DataError(f"a mean of {type(self).__name__} is {mu[~((mu > 0) & np.isfinite(mu))][0]:g}: it must be above 0")
         return np.asarray(mu * rng.gamma(1.0 / dispersion, dispersion, len(mu)))
+
+    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
+        return np.asarray(dispersion * self.mean(eta) ** 2)
+
+    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
+        from scipy import stats
+
+        return stats.gamma(1.0 / dispersion, scale=dispersion * self.mean(eta))
 
 
 @dataclass(frozen=True)

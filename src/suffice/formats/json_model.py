@@ -32,12 +32,12 @@ from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.partial_pooling import Common, PartialPooling, Pool
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
+from suffice.families.regression_cpd import GlmCpd
 from suffice.families.shared_gaussian import SharedGaussian
 from suffice.formats import regression_json
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
-from suffice.models.regressions import REGRESSIONS
 from suffice.models.sharing import Tie, TiedPrior, alike, seen_together, shared_in
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import checked_cells, sizes
@@ -110,7 +110,7 @@ def _cpd(cpd: Cpd) -> dict[str, Any]:
         return {"type": "table", "probs": _flat(cpd.probs)}
     if isinstance(cpd, PoissonRates):
         return {"type": "poisson", "rates": _flat(cpd.rates)}
-    if isinstance(cpd, REGRESSIONS):
+    if isinstance(cpd, GlmCpd):
         return regression_json.to_json(cpd)
     assert isinstance(cpd, ConditionalGaussian)
     own = {"own": cpd.own} if isinstance(cpd, SharedGaussian) else {}

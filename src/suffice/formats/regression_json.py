@@ -20,10 +20,9 @@ import numpy as np
 
 from suffice.errors import FormatError
 from suffice.families.design import terms
-from suffice.families.fitted import Fitted
-from suffice.families.logistic_cpd import LogisticCpd
-from suffice.families.ordinal_cpd import OrdinalCpd, ordered_child
-from suffice.families.regression_cpd import RegressionCpd
+from suffice.families.logistic import Logistic
+from suffice.families.ordinal import ProportionalOdds
+from suffice.families.regression_cpd import Fitted, GlmCpd
 from suffice.families.responses import (
     BinomialLogit,
     GammaInverse,
@@ -38,60 +37,52 @@ from suffice.variables import Finite, Variable
 FAMILIES: dict[str, Any] = {
     c.__name__: c for c in (Linear, Probit, BinomialLogit, PoissonLog, NegativeBinomialLog, GammaLog, GammaInverse)
 }
-TYPES = ("logistic", "ordinal", "regression")
+OF_STATES: dict[str, Any] = {"logistic": Logistic, "ordinal": ProportionalOdds}
+TYPES = (*OF_STATES, "regression")
 
 
-def to_json(cpd: LogisticCpd | OrdinalCpd | RegressionCpd) -> dict[str, Any]:
+def to_json(cpd: GlmCpd) -> dict[str, Any]:
     """A regression as plain values.
 
+    >>> from suffice.families.regression_cpd import RegressionCpd
     >>> from suffice.variables import Real
     >>> to_json(RegressionCpd(Real("y"), (Real("x"),), Linear(), 1.0, [2.0], 0.5))["coefficients"]
     [2.0]
     """
-    arrays = {k: _numbers(getattr(cpd, k)) for k in ("coefficients", "centre")}
-    fitted = None if cpd.fitted is None else _fitted(cpd.fitted)
-    if isinstance(cpd, LogisticCpd):
-        return {"type": "logistic", "intercept": _numbers(cpd.intercept), **arrays, "ridge": cpd.ridge, "fitted": fitted}
-    if isinstance(cpd, OrdinalCpd):
-        return {"type": "ordinal", "cut_points": _numbers(cpd.cut_points), **arrays, "ridge": cpd.ridge, "fitted": fitted}
-    if type(cpd.family).__name__ not in FAMILIES:
-        raise FormatError(f"the regression {type(cpd.family).__name__} of {cpd.child.name!r} cannot be written to a file")
-    return {
-        "type": "regression",
-        "family": type(cpd.family).__name__,
-        "options": dataclasses.asdict(cpd.family),
-        "intercept": cpd.intercept,
-        "terms": list(cpd.terms),
-        **arrays,
-        "dispersion": cpd.dispersion,
-        "fitted": fitted,
-    }
+    family, fitted = cpd.family, None if cpd.fitted is None else _fitted(cpd.fitted)
+    rest = {"coefficients": _numbers(cpd.coefficients), "centre": _numbers(cpd.centre), "fitted": fitted}
+    for name, kind in OF_STATES.items():
+        if isinstance(family, kind):
+            levels = {_levels(family): _numbers(cpd.theta[cpd.layout.levels])}
+            return {"type": name, **levels, **rest, "ridge": family.ridge}
+    if type(family).__name__ not in FAMILIES:
+        raise FormatError(f"the regression {type(family).__name__} of {cpd.child.name!r} cannot be written to a file")
+    named = {"family": type(family).__name__, "options": dataclasses.asdict(family)}
+    own = {"intercept": float(cpd.theta[0]), "terms": list(cpd.terms), "dispersion": cpd.dispersion}
+    return {"type": "regression", **named, **own, **rest}
 
 
-def from_json(d: dict[str, Any], child: Variable, parents: Sequence[Variable]) -> LogisticCpd | OrdinalCpd | RegressionCpd:
+def from_json(d: dict[str, Any], child: Variable, parents: Sequence[Variable]) -> GlmCpd:
     """What `to_json` made of a regression; older files have neither centre nor fit."""
     if d["type"] != "regression" and not isinstance(child, Finite):
         raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
-    if d["type"] == "ordinal":
-        fitted = _fitted_of(d["fitted"], len(d["cut_points"]) + len(d["coefficients"]), child)
-        cuts, coefficients, centre = (_array(d[k]) for k in ("cut_points", "coefficients", "centre"))
-        return OrdinalCpd(ordered_child(child), tuple(parents), cuts, coefficients, centre, float(d["ridge"]), fitted)
-    if d["type"] == "logistic":
-        assert isinstance(child, Finite)
-        shape = (child.n_states - 1, len(terms(parents)))
-        numbers = _array(d["intercept"]), _array(d["coefficients"]).reshape(shape), _array(d.get("centre", []))
-        fitted = _fitted_of(d.get("fitted"), shape[0] * (1 + shape[1]), child)
-        return LogisticCpd(child, tuple(parents), *numbers, float(d["ridge"]), fitted)
-    if d["family"] not in FAMILIES:
+    if d["type"] == "regression" and d["family"] not in FAMILIES:
         raise FormatError(f"the regression {d['family']!r} of {child.name!r} is not known")
-    family = FAMILIES[d["family"]](**d["options"])
-    family.check(child, parents)
-    own = terms(family.regressors(parents))
-    if tuple(d["terms"]) != own:
-        raise FormatError(f"the terms of {child.name!r} are {list(own)}, and the file has {d['terms']}")
-    fitted = _fitted_of(d["fitted"], 1 + len(own), child)
-    coefficients, centre = _array(d["coefficients"]), _array(d["centre"])
-    return RegressionCpd(child, tuple(parents), family, d["intercept"], coefficients, d["dispersion"], centre, fitted)
+    family = OF_STATES[d["type"]](float(d["ridge"])) if d["type"] in OF_STATES else FAMILIES[d["family"]](**d["options"])
+    family.check_child(child)
+    names = terms(family.regressors(parents))
+    if tuple(d.get("terms", names)) != names:
+        raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")
+    layout = family.layout(child, len(names))
+    theta = layout.of_levels(_array(d[_levels(family)]).reshape(layout.levels.shape))
+    theta[layout.slopes] = _array(d["coefficients"]).reshape(layout.slopes.shape)
+    rest = {"centre": _array(d.get("centre", [])), "fitted": _fitted_of(d.get("fitted"), layout.size, child)}
+    cpd: GlmCpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
+    return cpd
+
+
+def _levels(family: Any) -> str:
+    return "cut_points" if family.ordered else "intercept"
 
 
 def _fitted(fitted: Fitted) -> dict[str, Any]:
@@ -117,5 +108,5 @@ def _number(x: Any) -> Any:
     return x if np.isfinite(x) else str(float(x))
 
 
-def _array(numbers: list[Any]) -> Any:
-    return np.array([float(x) for x in numbers], dtype=np.float64)
+def _array(numbers: Any) -> Any:
+    return np.array([float(x) for x in (numbers if isinstance(numbers, list) else [numbers])], dtype=np.float64)

@@ -11,21 +11,131 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from suffice.errors import GraphError, TooLarge, listed
-from suffice.graphs.comparison import Comparison, compared, marks, n_differing
-from suffice.graphs.equivalence import compelled, extension, meek
-from suffice.graphs.input import all_nodes, check_edges, read_directed, read_pairs
-from suffice.graphs.paths import blocked, reached, topological_order
+from suffice.graphs.input import all_nodes, check_edges, is_networkx, read_directed, read_networkx, read_pairs, unknown
+from suffice.graphs.paths import blocked, compelled, extension, links, meek, reached, topological_order
 from suffice.graphs.plot import draw, svg
 from suffice.graphs.text import Edge, quoted, shown, statements
-from suffice.graphs.undirected import Graph, GraphValue, dot, nodes_if_lone
 
-__all__ = ["Comparison", "Cpdag", "Dag", "DagLike", "Graph", "compare", "n_dags", "shd"]
+_T = TypeVar("_T")
 
 DagLike: TypeAlias = Any
 """What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
+
+
+class GraphValue:
+    """What the three kinds of graph share: they have nodes, and never change."""
+
+    nodes: tuple[str, ...]
+    _links: Mapping[str, object]
+    """Something for each node."""
+    _key: tuple[object, ...]
+    """What makes it equal to another."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, GraphValue) and type(self) is type(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._links
+
+    def _of(self, links: Mapping[str, _T], x: object) -> _T:
+        if not isinstance(x, str) or x not in links:
+            raise unknown(x, self.nodes)
+        return links[x]
+
+    def _set(self, names: str | Iterable[str]) -> set[str]:
+        found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        for name in found:
+            self._of(self._links, name)
+        return set(found)
+
+    def _lone(self, edges: Iterable[Edge]) -> str:
+        """The end of a repr: the nodes, where the edges do not name them all."""
+        every = {x for edge in edges for x in edge}
+        return f", nodes=[{listed(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
+
+    def _dot(self, kind: str, edges: Iterable[str]) -> str:
+        return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, self.nodes), *edges]), "}"])
+
+    def _networkx(self, kind: str, edges: Iterable[Edge]) -> Any:
+        import networkx
+
+        graph = getattr(networkx, kind)()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(edges)
+        return graph
+
+
+class Graph(GraphValue):
+    """An undirected graph, from pairs of names or a networkx Graph; `nodes` as in `Dag`.
+
+    >>> graph = Graph([("b", "a"), ("b", "c")])
+    >>> graph.edges
+    (('a', 'b'), ('b', 'c'))
+    >>> graph.neighbours("b")
+    ('a', 'c')
+    """
+
+    edges: tuple[Edge, ...]
+    """The pairs (a, b) with a < b, sorted."""
+    _neighbours: dict[str, tuple[str, ...]]
+
+    def __init__(self, x: Any = (), nodes: Iterable[str] | None = None) -> None:
+        mentioned, pairs = read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
+        edges = sorted((min(e), max(e)) for e in pairs)
+        names = all_nodes(mentioned, edges, nodes)
+        check_edges(edges)
+        before, after = links(edges, names)
+        neighbours = {x: tuple(sorted(before[x] + after[x])) for x in names}
+        vars(self).update(nodes=names, edges=tuple(edges), _neighbours=neighbours, _links=neighbours, _key=(names, tuple(edges)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.edges, self.nodes)
+
+    def neighbours(self, x: str) -> tuple[str, ...]:
+        """The nodes joined to x, sorted.
+
+        >>> Graph([("a", "b")]).neighbours("b")
+        ('a',)
+        """
+        return self._of(self._neighbours, x)
+
+    def to_networkx(self) -> Any:
+        """The same graph as a networkx Graph.
+
+        >>> Graph([("a", "b")]).to_networkx().edges
+        EdgeView([('a', 'b')])
+        """
+        return self._networkx("Graph", self.edges)
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz.
+
+        >>> print(Graph([("a", "b")]).to_dot())
+        graph {
+          "a";
+          "b";
+          "a" -- "b";
+        }
+        """
+        return self._dot("graph", [f"{quoted(a)} -- {quoted(b)}" for a, b in self.edges])
+
+    def __repr__(self) -> str:
+        return f"Graph([{listed(self.edges, 12)}]{self._lone(self.edges)})"
 
 
 class Dag(GraphValue):
@@ -56,25 +166,18 @@ class Dag(GraphValue):
         x = getattr(x, "dag", x)  # a network stands for its graph
         mentioned, pairs = read_directed(x._parents if isinstance(x, Dag) else x)
         names = all_nodes(mentioned, pairs, nodes)
-        parents: dict[str, list[str]] = {name: [] for name in names}
-        children: dict[str, list[str]] = {name: [] for name in names}
         check_edges(pairs)
-        for parent, child in pairs:
-            parents[child].append(parent)
-            children[parent].append(child)
+        parents, children = links(pairs, names)
         vars(self).update(
             nodes=names,
             _parents={name: tuple(ps) for name, ps in parents.items()},
             _children={name: tuple(sorted(cs)) for name, cs in children.items()},
+            _links=parents,
             topological_order=topological_order(parents, children),
         )
 
-    @property
-    def _links(self) -> Mapping[str, object]:
-        return self._parents
-
-    @property
-    def _key(self) -> tuple[object, ...]:
+    @cached_property
+    def _key(self) -> tuple[object, ...]:  # type: ignore[override]
         return self.nodes, self.edges
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -229,12 +332,7 @@ class Dag(GraphValue):
         >>> Dag("a -> b").to_networkx().edges
         OutEdgeView([('a', 'b')])
         """
-        import networkx
-
-        graph = networkx.DiGraph()
-        graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(self.edges)
-        return graph
+        return self._networkx("DiGraph", self.edges)
 
     def to_dot(self) -> str:
         """The graph in the language of Graphviz.
@@ -246,7 +344,7 @@ class Dag(GraphValue):
           "a" -> "b";
         }
         """
-        return dot("digraph", self.nodes, [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
+        return self._dot("digraph", [f"{quoted(a)} -> {quoted(b)}" for a, b in self.edges])
 
     def plot(self, path: Any = None, *, ax: Any = None) -> Any:
         """Draw the graph in layers, parents above children; gives the matplotlib axes, and saves to `path` when given.
@@ -285,7 +383,6 @@ class Cpdag(GraphValue):
     """The pairs (parent, child), sorted."""
     undirected: tuple[Edge, ...]
     """The pairs (a, b) with a < b, sorted."""
-    _known: dict[str, None]
 
     def __init__(
         self, directed: Iterable[Edge] = (), undirected: Iterable[Edge] = (), nodes: Iterable[str] | None = None
@@ -294,15 +391,8 @@ class Cpdag(GraphValue):
         lines = sorted((min(e), max(e)) for e in read_pairs(undirected))
         names = all_nodes([], [*arrows, *lines], nodes)
         check_edges([*((min(e), max(e)) for e in arrows), *lines])
-        vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _known=dict.fromkeys(names))
-
-    @property
-    def _links(self) -> Mapping[str, object]:
-        return self._known
-
-    @property
-    def _key(self) -> tuple[object, ...]:
-        return self.nodes, self.directed, self.undirected
+        vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _links=dict.fromkeys(names))
+        vars(self).update(_key=(names, self.directed, self.undirected))
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.directed, self.undirected, self.nodes)
@@ -355,67 +445,8 @@ class Cpdag(GraphValue):
         """
         lines = {(a, b): f"{quoted(a)} -> {quoted(b)} [dir=none]" for a, b in self.undirected}
         lines |= {(a, b): f"{quoted(a)} -> {quoted(b)}" for a, b in self.directed}
-        return dot("digraph", self.nodes, [lines[e] for e in sorted(lines)])
+        return self._dot("digraph", [lines[e] for e in sorted(lines)])
 
     def __repr__(self) -> str:
         lines = f", [{listed(self.undirected, 12)}]" if self.undirected else ""
-        return f"Cpdag([{listed(self.directed, 12)}]{lines}{nodes_if_lone(self, [*self.directed, *self.undirected])})"
-
-
-def shd(a: DagLike | Cpdag, b: DagLike | Cpdag) -> int:
-    """The structural Hamming distance of the equivalence classes of two graphs on the same nodes.
-
-    One for each pair of nodes whose edge differs: missing, extra, or directed otherwise. Equivalent graphs have distance 0.
-
-    >>> shd(Dag("a -> b -> c"), Dag("c -> b -> a"))
-    0
-    >>> shd(Dag("a -> b <- c"), Dag("a -> b -> c"))
-    2
-    """
-    first, second = _class_of(a), _class_of(b)
-    if first.nodes != second.nodes:
-        only = sorted({*first.nodes} ^ {*second.nodes})
-        raise GraphError(f"the graphs have different nodes: {listed(only)} only in one of them")
-    return n_differing(_marks(first), _marks(second))
-
-
-def compare(truth: DagLike | Cpdag, learned: DagLike | Cpdag) -> Comparison:
-    """Compare a learned graph with the truth, on the same nodes; `Comparison` says what is counted.
-
-    >>> compare(Dag("a -> c <- b; c -> d"), Dag("a -> c; d -> c; a -> b"))
-    Comparison: shd 3
-      edges   precision 0.667, recall 0.667, f1 0.667
-      arrows  precision 0.333, recall 0.333, f1 0.333
-      missing 1: ('b', 'c')
-      extra 1: ('a', 'b')
-      reversed 1: ('c', 'd')
-    """
-    graphs = [g if isinstance(g, (Dag, Cpdag)) else Dag(g) for g in (truth, learned)]
-    distance = shd(*graphs)
-    if any(isinstance(g, Cpdag) for g in graphs):
-        graphs = [_class_of(g) for g in graphs]
-    return compared(distance, *map(_marks, graphs))
-
-
-def _class_of(graph: DagLike | Cpdag) -> Cpdag:
-    return graph if isinstance(graph, Cpdag) else Dag(graph).cpdag()
-
-
-def _marks(graph: Dag | Cpdag) -> Mapping[Edge, str]:
-    return marks(graph.edges) if isinstance(graph, Dag) else marks(graph.directed, graph.undirected)
-
-
-def n_dags(n: int) -> int:
-    """The number of directed graphs without cycles on n labelled nodes (Robinson 1973).
-
-    a(n) = sum over k = 1..n of (-1)^(k+1) C(n, k) 2^(k(n-k)) a(n-k)
-
-    >>> [n_dags(n) for n in range(6)]
-    [1, 1, 3, 25, 543, 29281]
-    """
-    if not isinstance(n, int) or n < 0:
-        raise GraphError(f"the number of nodes is a whole number from 0 up, not {n!r}")
-    a = [1]
-    for m in range(1, n + 1):
-        a.append(sum((-1) ** (k + 1) * comb(m, k) * (a[m - k] << k * (m - k)) for k in range(1, m + 1)))
-    return a[n]
+        return f"Cpdag([{listed(self.directed, 12)}]{lines}{self._lone([*self.directed, *self.undirected])})"

@@ -1,6 +1,7 @@
-"""Paths in directed graphs: orders, cycles, ancestors, d-separation.
+"""Algorithms on directed graphs: orders, cycles, paths, d-separation; which graphs are equivalent, and a member of a class.
 
-Functions of two mappings, from a node to its parents and to its children.
+Functions of plain nodes, which are names or numbers, of pairs of them, and of mappings from a node to its parents or children.
+`Dag` and `Cpdag` are in `directed`.
 """
 
 from __future__ import annotations
@@ -8,15 +9,36 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TypeAlias
+from itertools import chain as joined
+from typing import TypeAlias, TypeVar
 
-from suffice.errors import GraphError
+from suffice.errors import GraphError, listed
 from suffice.graphs.text import written
 
-Links: TypeAlias = Mapping[str, Sequence[str]]
+Node = TypeVar("Node", str, int)
+Links: TypeAlias = Mapping[Node, Sequence[Node]]
+Pairs: TypeAlias = Iterable[tuple[Node, Node]]
 
 
-def topological_order(parents: Links, children: Links) -> tuple[str, ...]:
+def links(
+    edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()
+) -> tuple[dict[Node, list[Node]], dict[Node, list[Node]]]:
+    """The parents and the children of each node, in the order of the edges (parent, child).
+
+    >>> links([("a", "b")], ["c"])
+    ({'c': [], 'a': [], 'b': ['a']}, {'c': [], 'a': ['b'], 'b': []})
+    """
+    pairs = list(edges)
+    names = dict.fromkeys(joined(nodes, *pairs))
+    parents: dict[Node, list[Node]] = {x: [] for x in names}
+    children: dict[Node, list[Node]] = {x: [] for x in names}
+    for parent, child in pairs:
+        parents[child].append(parent)
+        children[parent].append(child)
+    return parents, children
+
+
+def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node, ...]:
     """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused.
 
     >>> topological_order({"a": ["b"], "b": [], "c": []}, {"a": [], "b": ["a"], "c": []})
@@ -38,7 +60,7 @@ def topological_order(parents: Links, children: Links) -> tuple[str, ...]:
     return tuple(order)
 
 
-def reached(start: Iterable[str], links: Links) -> set[str]:
+def reached(start: Iterable[Node], links: Links[Node]) -> set[Node]:
     """The nodes at the ends of paths along the links, the start included.
 
     >>> sorted(reached(["c"], {"a": [], "b": ["a"], "c": ["b"], "d": []}))
@@ -53,7 +75,29 @@ def reached(start: Iterable[str], links: Links) -> set[str]:
     return found
 
 
-def blocked(parents: Links, children: Links, sources: set[str], targets: set[str], given: set[str]) -> bool:
+def shortest_path(start: Node, end: Node, links: Links[Node]) -> list[Node]:
+    """The nodes of a shortest path of one step or more along the links; of several the first; empty when there is none.
+
+    >>> shortest_path("a", "d", {"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []})
+    ['a', 'b', 'd']
+    """
+    came: dict[Node, Node] = {}
+    queue = [start]
+    for x in queue:
+        if end in came:
+            break
+        fresh = [y for y in links[x] if y not in came]
+        came.update(dict.fromkeys(fresh, x))
+        queue += fresh
+    if end not in came:
+        return []
+    path = [end]
+    while len(path) == 1 or path[-1] != start:
+        path.append(came[path[-1]])
+    return path[::-1]
+
+
+def blocked(parents: Links[str], children: Links[str], sources: set[str], targets: set[str], given: set[str]) -> bool:
     """Whether every path between sources and targets is blocked (Koller & Friedman 2009, algorithm 3.1: linear time).
 
     >>> blocked({"a": [], "b": ["a"]}, {"a": ["b"], "b": []}, {"a"}, {"b"}, set())
@@ -77,27 +121,24 @@ def blocked(parents: Links, children: Links, sources: set[str], targets: set[str
     return True
 
 
-def find_cycle(parents: Links) -> list[str]:
+def find_cycle(parents: Links[Node]) -> list[Node]:
     """A directed cycle, from its smallest name back to that name; empty when there is none.
 
     >>> find_cycle({"a": ["b"], "b": ["a"], "c": ["a"]})
     ['a', 'b', 'a']
     """
     n_left = {child: len(ps) for child, ps in parents.items()}
-    children = defaultdict[str, list[str]](list)
-    for child, ps in parents.items():
-        for p in ps:
-            children[p].append(child)
-    sources = [name for name in {*children, *n_left} if not n_left.get(name)]
+    children = links((p, child) for child, ps in parents.items() for p in ps)[1]
+    sources = [name for name in children.keys() | n_left.keys() if not n_left.get(name)]
     while sources:
-        for child in children[sources.pop()]:
+        for child in children.get(sources.pop(), ()):
             n_left[child] -= 1
             if not n_left[child]:
                 sources.append(child)
     left = {name for name, n in n_left.items() if n}
     if not left:
         return []
-    path: dict[str, None] = {}
+    path: dict[Node, None] = {}
     here = min(left)
     while here not in path:
         path[here] = None
@@ -106,14 +147,149 @@ def find_cycle(parents: Links) -> list[str]:
     cycle = cycle[cycle.index(here) :][::-1]
     start = cycle.index(min(cycle))
     cycle = cycle[start:] + cycle[:start]
-    return [*cycle, cycle[0]]
+    return cycle + cycle[:1]
 
 
-def chain(names: Sequence[str], limit: int = 10) -> str:
+def chain(names: Sequence[object], limit: int = 10) -> str:
     """A path for a sentence, cut in the middle.
 
     >>> chain(["a", "b", "a"]), chain(list("abcdef"), limit=4)
     ('a -> b -> a', 'a -> b -> c -> ... -> f')
     """
-    cut = list(names) if len(names) <= limit else [*names[: limit - 1], "...", names[-1]]
-    return " -> ".join(name if name == "..." else written(name[:60]) for name in cut)
+    cut = [written(str(name)[:60]) for name in names]
+    return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
+
+
+def compelled(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
+    """Of each node the parents that it has in every Markov-equivalent graph (Chickering 1995, Label-Edges).
+
+    Children y are visited in topological order, and only the last parent x of y is looked at. When some compelled w -> x has
+    no w -> y, or some z -> y has no edge to x, every arrow into y is compelled; otherwise those from the compelled w are.
+
+    >>> compelled("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})["d"]
+    {'c'}
+    """
+    position = {name: i for i, name in enumerate(order)}
+    strong: dict[Node, set[Node]] = {name: set() for name in order}
+    for y in order:
+        into = set(parents[y])
+        if not into:
+            continue
+        x = max(into, key=position.__getitem__)
+        if strong[x] <= into and into <= set(parents[x]) | {x}:
+            strong[y] = set(strong[x])
+        else:
+            strong[y] = into
+    return strong
+
+
+def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Node, Node]], list[tuple[Node, Node]]]:
+    """Direct every undirected edge that the directed ones leave no choice, by the four rules of Meek (1995).
+
+    Directed edges may be background knowledge, so rule 4 is needed.
+
+    >>> meek([("a", "b")], [("b", "c")])
+    ([('a', 'b'), ('b', 'c')], [])
+    """
+    parents, children, neighbours, adjacent = (defaultdict[Node, set[Node]](set) for _ in range(4))
+    for a, b in undirected:
+        neighbours[a].add(b)
+        neighbours[b].add(a)
+    agenda = sorted(directed, reverse=True)
+    for a, b in agenda:
+        parents[b].add(a)
+        children[a].add(b)
+    for linked in (parents, children, neighbours):
+        for a, bs in linked.items():
+            adjacent[a] |= bs
+
+    def implied(a: Node, b: Node) -> Pairs[Node]:
+        """What the arrow a -> b directs, as one of the arrows in the premise of each rule."""
+        for c in neighbours[b] - adjacent[a]:  # 1: a -> b - c
+            yield b, c
+        for c in children[b] & neighbours[a]:  # 2: a -> b -> c, a - c
+            yield a, c
+        for c in parents[a] & neighbours[b]:  # 2: c -> a -> b, c - b
+            yield c, b
+        for c in neighbours[b] & neighbours[a]:  # 3: a -> b <- d, c - a, c - d, c - b
+            if (neighbours[c] & parents[b]) - adjacent[a] - {a}:
+                yield c, b
+        for c in neighbours[b] & adjacent[a]:  # 4: d -> a -> b, c - d, c - b
+            if (neighbours[c] & parents[a]) - adjacent[b]:
+                yield c, b
+        for c in neighbours[a] & adjacent[b]:  # 4: a -> b -> d, c - a, c - d
+            for d in (neighbours[c] & children[b]) - adjacent[a]:
+                yield c, d
+
+    while agenda:
+        for a, b in sorted(set(implied(*agenda.pop()))):
+            if b in neighbours[a]:
+                neighbours[a].discard(b)
+                neighbours[b].discard(a)
+                parents[b].add(a)
+                children[a].add(b)
+                agenda.append((a, b))
+    return (
+        sorted((a, b) for a, bs in children.items() for b in bs),
+        sorted((a, b) for a, bs in neighbours.items() for b in bs if a < b),
+    )
+
+
+def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[Node]) -> dict[Node, list[Node]]:
+    """The sorted parents of each node in a graph that directs the undirected edges without a cycle or a new collider.
+
+    Nodes come after their parents. Dor & Tarsi (1992): take away, again and again, a node without children whose neighbours are
+    adjacent to all nodes adjacent to it, and point its edges at it. Of several such nodes the last by name goes first.
+
+    >>> extension("abc", [], [("a", "b"), ("b", "c")])
+    {'a': [], 'b': ['a'], 'c': ['b']}
+    """
+    children, neighbours, adjacent = ({name: set[Node]() for name in nodes} for _ in range(3))
+    parents: dict[Node, list[Node]] = {name: [] for name in nodes}
+    for a, b in directed:
+        children[a].add(b)
+        parents[b].append(a)
+        adjacent[a].add(b)
+        adjacent[b].add(a)
+    for a, b in undirected:
+        for x, y in ((a, b), (b, a)):
+            neighbours[x].add(y)
+            adjacent[x].add(y)
+    names = sorted(nodes, reverse=True)
+    rank = {name: i for i, name in enumerate(names)}
+
+    def ready(x: Node) -> bool:
+        # the lengths decide most cases: the check must not take deg² at each leaf that leaves a hub
+        if children[x] or any(len(adjacent[y]) < len(adjacent[x]) for y in neighbours[x]):
+            return False
+        return all(adjacent[x] - adjacent[y] == {y} for y in neighbours[x])
+
+    heap = [rank[x] for x in names if ready(x)]
+    heapify(heap)
+    waiting = set(names) - {names[i] for i in heap}
+    order = []
+    while heap:
+        x = names[heappop(heap)]
+        order.append(x)
+        parents[x] += neighbours[x]
+        around = adjacent.pop(x)
+        for y in around:
+            adjacent[y].discard(x)
+            children[y].discard(x)
+            neighbours[y].discard(x)
+        for y in [y for y in around if y in waiting and ready(y)]:
+            waiting.discard(y)
+            heappush(heap, rank[y])
+    if waiting:
+        raise _no_extension(waiting, children)
+    return {name: sorted(parents[name]) for name in reversed(order)}
+
+
+def _no_extension(stuck: set[Node], children: Mapping[Node, set[Node]]) -> GraphError:
+    cycle = find_cycle(links((a, b) for a in stuck for b in children[a])[0])
+    if cycle:
+        return GraphError(f"no directed graph extends this one: it has a cycle: {chain(cycle)}")
+    return GraphError(
+        "no directed graph extends this one: the undirected edges among "
+        f"{listed(sorted(stuck))} cannot be directed without a cycle or a new collider"
+    )

@@ -18,7 +18,7 @@ Edge: TypeAlias = tuple[str, str]
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[<>-]+|[;\n][;\s]*+|[→←,"]', re.DOTALL)
 _ARROWS = {"->": "->", "→": "->", "<-": "<-", "←": "<-"}
-_PLAIN = re.compile(r'[^\s;,"<>→←\[\]\\]+')
+_PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\]+')
 _BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
 
 MAX_PRODUCT = 200_000

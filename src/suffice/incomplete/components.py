@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
 from suffice.incomplete.tables import Array, FlatTables

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added, summed
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.family import flat_index

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import Groups, grouped
+from suffice.engines.gather import Groups, grouped
 from suffice.statistics.chan import Spread, pooled
 
 Array = npt.NDArray[np.float64]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line
 from suffice.incomplete.moments import collected, some_columns

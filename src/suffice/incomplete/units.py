@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.regression import too_large
 from suffice.incomplete.moments import no_groups

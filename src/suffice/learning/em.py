@@ -20,7 +20,7 @@ from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, listed, nearest, note, whole
 from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import LogisticCpd
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.incomplete import problem_of

@@ -21,7 +21,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
-from suffice.families.design import are_numbers, expanded, predicted
+from suffice.families.design import Layout, are_numbers, expanded, predicted
 from suffice.families.family import Array
 from suffice.families.glm import Regressors, Summary, Sums
 from suffice.families.regression import independent
@@ -167,6 +167,11 @@ class Ascent:
     movable: bool = True
     options: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def layout(self) -> Layout:
+        layout: Layout = self.family.layout(self.at.child, len(self.at.centre))
+        return layout
+
     def measure(self, theta: Array, **more: bool) -> Sums:
         """The sums of all rows at θ."""
         step = Measuring(self.family, self.at, theta, {**self.options, **more})
@@ -175,7 +180,7 @@ class Ascent:
 
     def reach(self, step: Array) -> float:
         """The largest change of a predictor that a step makes."""
-        return float(self.rows.fold(Reaching(self.at, self.family.predictors(self.at, step)), threads=self.threads).value)
+        return float(self.rows.fold(Reaching(self.at, self.layout.predictors(step)), threads=self.threads).value)
 
     @property
     def eager(self) -> bool:
@@ -199,7 +204,7 @@ class Ascent:
                 f"the regression of {self.at.child.name!r} has nowhere to start from: rescale its parents or its offset"
             )
         self._refuse_collinear(s.hessian + penalty)
-        size, far, before, gains = self.family.sizes(self.at, s), [np.inf], np.inf, [np.inf]
+        size, far, before, gains = self._sizes(s), [np.inf], np.inf, [np.inf]
         for iteration in range(1, self.max_iter + 1):
             slope = s.gradient - penalty @ theta
             step, covariance = solved(s.hessian + penalty, slope)
@@ -243,9 +248,12 @@ class Ascent:
 
     def look(self, theta: Array, s: Sums) -> None:
         """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
-        off = self.family.off_centre(self.at, s.hessian)
+        off = self.layout.off_centre(s.hessian, are_numbers(self.at.parents))
         if off.any():
             raise OffCentre(theta, off)
+
+    def _sizes(self, s: Sums) -> Array:
+        return self.layout.sizes(s.hessian, are_numbers(self.at.parents))
 
     def _units(self, s: Sums) -> tuple[float, float]:
         """A change of the predictor to compare with, and a standard error of one row."""
@@ -262,7 +270,7 @@ class Ascent:
                 return ahead, there
             fraction *= 0.5
         if not self.family.dispersed and not self.family.ridge and collinear(s.hessian, self.at.child.name) is not None:
-            raise self._separated(self._flat(s.hessian, self.family.sizes(self.at, s)))
+            raise self._separated(self._flat(s.hessian, self._sizes(s)))
         raise FitError(
             f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
             f"collinear or of very different size; rescale them, or give a ridge: {self._ridged()}"
@@ -270,7 +278,7 @@ class Ascent:
 
     def _refuse_collinear(self, A: Array) -> None:
         lost = collinear(A, self.at.child.name)
-        place = 0 if lost is None else int(self.family.places(self.at)[lost])
+        place = 0 if lost is None else int(self.layout.places[lost])
         if lost is None or place == 0:
             return
         (variable, state), term = list(expanded(self.at.parents))[place - 1], self.at.terms[place - 1]
@@ -287,7 +295,7 @@ class Ascent:
 
     def _separated(self, moved: Array) -> FitError:
         by_term = np.zeros(1 + len(self.at.terms))
-        np.maximum.at(by_term, self.family.places(self.at), moved)
+        np.maximum.at(by_term, self.layout.places, moved)
         grows = [n for n, m in zip(("the intercept", *self.at.terms), by_term, strict=True) if m > 0.1 * by_term.max()]
         by = [n for n in grows if n != "the intercept"] or grows
         part = "separates" if len(by) == 1 else "together separate"
@@ -355,7 +363,7 @@ def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Climb]
             theta = first
         except OffCentre as there:
             at = ascent.at._replace(centre=ascent.at.centre + there.off)
-            ascent, theta = replace(ascent, at=at), ascent.family.shifted(at, there.theta, there.off)
+            ascent, theta = replace(ascent, at=at), ascent.layout.shifted(there.theta, there.off)
     return ascent, ascent.climbed(theta, CONVERGED)
 
 

@@ -22,10 +22,9 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.design import are_numbers, filled, fixed
 from suffice.families.family import Array
-from suffice.families.glm import Glm, Regressors
+from suffice.families.glm import Regressors
 from suffice.families.logistic import Logistic
-from suffice.families.logistic_cpd import LogisticCpd, finite_child
-from suffice.families.regression_cpd import RegressionCpd
+from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
 from suffice.learning.irls import Measuring, Summing, solved
@@ -159,7 +158,7 @@ def _started(start: Any, family: Any, child: Variable, parents: list[Variable], 
 
 
 def _check_start(cpd: Any, family: Any, child: Variable, parents: list[Variable]) -> None:
-    if not isinstance(cpd, (LogisticCpd, RegressionCpd)):
+    if not isinstance(cpd, GlmCpd):
         raise FitError(f"start is a run of lms or a regression, not {cpd!r}")
     if cpd.child != child or set(cpd.parent_variables) != set(parents) or type(cpd.family) is not type(family):
         what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listed(cpd.parents)}"
@@ -180,12 +179,11 @@ class Walk:
         from suffice.kernels.lms import lms_rows
 
         s = self._first(block) if state is None else state
-        theta, average, columns, none = s.theta.copy(), s.average.copy(), block.columns, np.empty(0)
+        theta, average, columns = s.theta.copy(), s.average.copy(), block.columns
         X = filled(self.parents, columns, s.centre, block.n_rows, self.child.name) / _with_one(s.scale)
-        y = columns[self.child.name] if isinstance(self.family, Logistic) else self.family.values(self.child, columns)
-        trials, offset = self.family.exposed(columns) if isinstance(self.family, Glm) else (none, none)
-        own = (fixed(np.ascontiguousarray(a, dtype=np.float64)) for a in (y, trials, offset, block.weights))
-        response = SOFTMAX if len(theta) > 1 else 1 if isinstance(self.family, Logistic) else self.family.response
+        rows = self.family.values(self.child, columns), *self.family.exposed(columns), block.weights
+        own = (fixed(np.ascontiguousarray(a, dtype=np.float64)) for a in rows)
+        response = SOFTMAX if len(theta) > 1 else self.family.response
         seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
         return replace(s, theta=theta, average=average, seen=seen)
 
@@ -195,11 +193,10 @@ class Walk:
     def _first(self, block: Block) -> State:
         """Where a run begins: without effects, or at a regression that is known."""
         centre, scale, rate = self._glance(block.take(slice(GLANCE)))
-        states = finite_child(self.child).n_states - 1 if isinstance(self.family, Logistic) else 1
-        theta, seen = np.zeros((states, 1 + len(centre))), 0.0
+        theta, seen = np.zeros((self.family.n_predictors(self.child), 1 + len(centre))), 0.0
         if self.start is not None:
-            b = np.atleast_2d(self.start.coefficients)
-            theta = np.concatenate([(np.ravel(self.start.intercept) + b @ centre)[:, None], b * scale], axis=1)
+            layout = self.start.layout
+            theta = layout.predictors(layout.shifted(self.start.theta, centre)) * _with_one(scale).T
             seen = self.start.fitted.weight if self.start.fitted is not None else 0.0
         return State(theta, theta, centre, scale, seen, rate if self.rate is None else float(self.rate))
 
@@ -210,7 +207,7 @@ class Walk:
         centre = np.where(numbers, X.mean(axis=1), 0.0)
         spread = np.where(numbers, X.std(axis=1), 1.0)
         scale = np.where(spread > 0, spread, 1.0)
-        y = np.zeros(1) if isinstance(self.family, Logistic) else self.family.values(self.child, columns)
+        y = self.family.values(self.child, columns)
         trials = float(np.mean(columns[self.family.trials])) if self.family.trials else 1.0
         curve = {Linear: 1.0, PoissonLog: max(float(y.mean()), 0.1)}.get(type(self.family), 0.25 * max(trials, 1.0))
         return centre, scale, 0.3 / (curve * (1.0 + float((((X - centre[:, None]) / scale[:, None]) ** 2).mean(axis=1).sum())))
@@ -222,17 +219,13 @@ def _with_one(scale: Array) -> Array:
 
 def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
     """The regression at the average, its distance in standard errors from the best of these rows, and its log-likelihood."""
-    theta = state.average / _with_one(state.scale).T
-    b = theta[:, 1:]
-    intercept = theta[:, 0] - b @ at.centre
+    theta = (state.average / _with_one(state.scale).T).reshape(-1)
     summary = rows.fold(Summing(family, at.child, tuple(parents)))
-    s = rows.fold(Measuring(family, at, theta.reshape(-1)))
-    spread = s.pearson / s.weight if isinstance(family, Linear) else 1.0
+    s = rows.fold(Measuring(family, at, theta))
+    spread = s.pearson / s.weight if family.dispersed else 1.0
     away = np.inf
     if np.isfinite(s.log_likelihood) and spread > 0:
         step, _ = solved(s.hessian, s.gradient)
         away = float(np.sqrt(max(float(s.gradient @ step), 0.0) / (spread * theta.size)))
-    if isinstance(family, Logistic):
-        return LogisticCpd(at.child, tuple(parents), intercept, b, at.centre), away, s.log_likelihood  # type: ignore[arg-type]
-    cpd = RegressionCpd(at.child, tuple(parents), family, float(intercept[0]), b[0], spread, at.centre)
-    return cpd, away, family.total(s, summary, spread)
+    own = family.layout(at.child, len(at.centre)).shifted(theta, -at.centre)
+    return family.cpd(at.child, tuple(parents), own, spread, centre=at.centre), away, family.total(s, summary, spread)

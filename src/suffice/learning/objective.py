@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate, Mean

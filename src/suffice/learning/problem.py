@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.engines.engine import added
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian

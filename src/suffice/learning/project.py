@@ -15,7 +15,6 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
-from suffice.engines.distinct import entropy_of_rows, entropy_of_weights
 from suffice.engines.scan import scan
 from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listed, nearest
 from suffice.families import family_of
@@ -26,7 +25,7 @@ from suffice.families.gathering import gather
 from suffice.families.poisson import PoissonRates
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
-from suffice.models.divergence import NoEntropy, entropy_terms
+from suffice.models.divergence import NoEntropy, entropy_of_rows, entropy_of_weights, entropy_terms
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
 from suffice.statistics import Statistics

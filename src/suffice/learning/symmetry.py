@@ -13,7 +13,7 @@ import numpy.typing as npt
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
-from suffice.families.logistic_cpd import LogisticCpd
+from suffice.families.logistic import LogisticCpd
 from suffice.graphs import Dag
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable

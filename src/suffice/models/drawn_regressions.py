@@ -8,19 +8,16 @@ only the predictor in each configuration of the finite parents is left of a draw
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.families.design import columns_of, filled
-from suffice.families.logistic_cpd import LogisticCpd, probabilities
-from suffice.families.ordinal_cpd import OrdinalCpd
-from suffice.families.regression_cpd import RegressionCpd
+from suffice.families.design import configurations, filled
+from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.inference.network import NONE, Array, GaussianNode
 from suffice.models.draws import DRAW
-from suffice.models.regressions import Regressed
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
 
@@ -39,10 +36,10 @@ class Coefficients:
     ((10000, 1), True)
     """
 
-    def __init__(self, cpd: Regressed) -> None:
+    def __init__(self, cpd: GlmCpd) -> None:
         assert cpd.fitted is not None
         self._child, self._df = cpd.child.name, cpd.fitted.df
-        self._estimate, self._covariance = estimate_of(cpd), cpd.fitted.covariance
+        self._estimate, self._covariance = cpd.theta, cpd.fitted.covariance
         self._root = _root(self._covariance)
 
     def drawn(self, rows: Array, n: int, rng: np.random.Generator) -> Array:
@@ -72,7 +69,7 @@ class DrawnRegression:
 
     n_spare = 0
 
-    def __init__(self, cpd: Regressed, number: Mapping[str, int], observed: Mapping[str, Any]) -> None:
+    def __init__(self, cpd: GlmCpd, number: Mapping[str, int], observed: Mapping[str, Any]) -> None:
         name, parents = cpd.child.name, [v for v in cpd.finite_parents if v.name not in observed]
         self._cpd, self._coefficients = cpd, Coefficients(cpd)
         self._value = observed.get(name)
@@ -81,45 +78,23 @@ class DrawnRegression:
         self.child = number[name] if own else NONE
         self.shape = sizes((*parents, *own))
         checked_cells((*parents, *own), f"the configurations of {name!r}")
-        self._n = math.prod(sizes(parents))
-        self._columns = configurations(cpd, parents, observed)
+        self._columns, self._n = configurations(parents, {p: observed[p] for p in cpd.parents if p in observed})
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n tables, flat: [n, cells]."""
-        cpd = self._cpd
-        X = filled(_regressors(cpd), self._columns, np.zeros(len(cpd.terms)), self._n, cpd.child.name).T
-        if isinstance(cpd, LogisticCpd):
-            return self._states(self._logistic(X, cpd.child.n_states - 1, n, rng))
-        if isinstance(cpd, OrdinalCpd):
-            return self._states(self._ordinal(X, cpd.child.n_states - 1, n, rng))
-        eta = self._coefficients.drawn(X, n, rng)
-        if cpd.family.offset is not None:
-            eta += self._columns[cpd.family.offset]
+        cpd, family = self._cpd, self._cpd.family
+        X = filled(cpd.regressors, self._columns, np.zeros(len(cpd.terms)), self._n, cpd.child.name).T
+        rows = cpd.layout.rows(X)
+        eta = self._coefficients.drawn(rows.reshape(-1, rows.shape[2]), n, rng).reshape(n, len(rows), self._n)
+        eta = np.moveaxis(eta if family.offset is None else eta + self._columns[family.offset], 1, 0)
         if isinstance(cpd.child, Finite):
-            return self._states(np.stack([cpd.family.mean(-eta), cpd.family.mean(eta)], axis=2))
-        trials = np.asarray(self._columns.get(str(cpd.family.trials), np.ones(self._n)), np.float64)
-        y, trials = np.full(eta.size, float(self._value or 0.0)), np.tile(trials, n)
-        logs = cpd.family.log_prob(y, eta.reshape(-1), cpd.dispersion, trials).reshape(eta.shape)
+            # cut points that cross in a draw are put in order
+            logs: Array = family.log_probs(np.sort(eta, axis=0) if family.ordered else eta[0] if family.single else eta)
+            return np.exp(np.moveaxis(logs, 0, 2) if self._value is None else logs[self._value]).reshape(n, -1)
+        y, trials = np.full(eta.size, float(self._value or 0.0)), np.tile(family.trials_in(self._columns, self._n), n)
+        logs = family.log_prob(y, eta.reshape(-1), cpd.dispersion, trials).reshape(n, self._n)
         highest = logs.max(axis=1, keepdims=True)
         return np.exp(logs - np.where(np.isfinite(highest), highest, 0.0))
-
-    def _states(self, probs: Array) -> Array:
-        """[n, configurations, states] as a factor: with an observed child only of its state."""
-        return (probs if self._value is None else probs[:, :, self._value]).reshape(len(probs), -1)
-
-    def _logistic(self, X: Array, K: int, n: int, rng: np.random.Generator) -> Array:
-        eta = self._coefficients.drawn(np.asarray(np.kron(np.eye(K), X), np.float64), n, rng).reshape(n, K, self._n)
-        P = probabilities(np.swapaxes(eta, 0, 1).reshape(K, -1))[1]
-        return np.moveaxis(P.reshape(K + 1, n, self._n), 0, 2)
-
-    def _ordinal(self, X: Array, K: int, n: int, rng: np.random.Generator) -> Array:
-        from scipy.special import expit
-
-        rows = np.concatenate([np.kron(np.eye(K), np.ones((self._n, 1))), np.tile(-X[:, 1:], (K, 1))], axis=1)
-        levels = self._coefficients.drawn(rows, n, rng).reshape(n, K, self._n)
-        below = expit(np.sort(levels, axis=1))  # cut points that cross in a draw are put in order
-        ends = np.concatenate([np.zeros((n, 1, self._n)), below, np.ones((n, 1, self._n))], axis=1)
-        return np.swapaxes(np.diff(ends, axis=1), 1, 2)
 
 
 class DrawnLinear:
@@ -141,45 +116,19 @@ class DrawnLinear:
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
         cpd, groups = self._cpd, math.prod(self._shape)
-        own = cpd.regressors
         levels = {p: np.zeros(groups) for p in cpd.real_parents}
-        columns = configurations(cpd, cpd.finite_parents, levels)
-        X = filled(own, columns, np.zeros(len(cpd.terms)), groups, cpd.child.name).T
+        columns, _ = configurations(cpd.finite_parents, levels)
+        X = filled(cpd.regressors, columns, np.zeros(len(cpd.terms)), groups, cpd.child.name).T
         slopes = [p for p in cpd.real_parents if p != cpd.family.offset]
         picked = np.zeros((len(slopes), X.shape[1]))
         for i, p in enumerate(slopes):
-            picked[i, 1 + columns_of(own, p).start] = 1.0
+            picked[i, 1 + cpd.columns_of(p).start] = 1.0
         drawn = self._coefficients.drawn(np.concatenate([X, picked]), n, rng)
         b = [np.ones(n) if p == cpd.family.offset else drawn[:, groups + slopes.index(p)] for p in cpd.real_parents]
         shape = (n, *self._shape)
         spread = np.stack(b, axis=1) if b else np.zeros((n, 0))
         slope = np.broadcast_to(spread.reshape(n, *(1 for _ in self._shape), len(b)), (*shape, len(b)))
         return GaussianNode(self._finite, self._reals, drawn[:, :groups].reshape(shape), slope, np.full(shape, cpd.dispersion))
-
-
-def estimate_of(cpd: Regressed) -> Array:
-    """The parameters of a regression in the order of their covariance.
-
-    >>> estimate_of(LogisticCpd(Finite("y", ["a", "b", "c"]), (Finite("z", ["a", "b"]),), [1.0, 2.0], [[3.0], [4.0]]))
-    array([1., 3., 2., 4.])
-    """
-    if isinstance(cpd, LogisticCpd):
-        return np.concatenate([cpd.intercept[:, None], cpd.coefficients], axis=1).reshape(-1)
-    if isinstance(cpd, OrdinalCpd):
-        return np.concatenate([cpd.cut_points, cpd.coefficients])
-    return np.concatenate([[cpd.intercept], cpd.coefficients])
-
-
-def configurations(cpd: Regressed, free: Sequence[Finite], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of the parents, a row for each configuration of the free ones, the last fastest; the others are known."""
-    n = math.prod(sizes(free))
-    codes = np.unravel_index(np.arange(n), sizes(free)) if free else ()
-    columns: dict[str, Any] = {p: np.broadcast_to(known[p], n) for p in cpd.parents if p in known}
-    return columns | {v.name: c for v, c in zip(free, codes, strict=True)}
-
-
-def _regressors(cpd: Regressed) -> Sequence[Any]:
-    return cpd.regressors if isinstance(cpd, RegressionCpd) else cpd.parent_variables
 
 
 def _root(covariance: Array) -> Array:

@@ -15,9 +15,9 @@ from suffice.families.empirical_bayes import Node, believed, chosen
 from suffice.families.family import Cpd, Estimate
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
+from suffice.families.regression_cpd import GlmCpd
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
-from suffice.models.regressions import REGRESSIONS, same_regressions
 from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
@@ -105,8 +105,8 @@ def same_parameters(a: Cpd, b: Cpd) -> bool:
     """Whether two CPDs of a node are the same numbers, whatever the order of the parents' axes."""
     if type(a) is not type(b) or set(a.parents) != set(b.parents):
         return False
-    if isinstance(a, REGRESSIONS) and isinstance(b, REGRESSIONS):
-        return same_regressions(a, b)
+    if isinstance(a, GlmCpd) and isinstance(b, GlmCpd):
+        return a.same(b)
     arrays = next(names for kind, names in PARAMETERS.items() if isinstance(a, kind))
     finite, reals = zip(*(([p.name for p in part] for part in split(c.parent_variables)) for c in (a, b)), strict=True)
     axes, columns = [finite[1].index(p) for p in finite[0]], [reals[1].index(p) for p in reals[0]]

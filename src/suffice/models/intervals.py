@@ -20,6 +20,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
+from suffice.families.regression_cpd import GlmCpd
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
@@ -28,7 +29,7 @@ from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.question import Question
-from suffice.models.regressions import REGRESSIONS, is_linear
+from suffice.models.regressions import is_linear
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
 
@@ -87,7 +88,7 @@ def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
 
 def _how(question: Question, level: float, draws: int, lost: int, error: float) -> str:
     bn = question.bn
-    regressions = [isinstance(bn[n], REGRESSIONS) for n in question.nodes]
+    regressions = [isinstance(bn[n], GlmCpd) for n in question.nodes]
     if regressions and all(regressions):
         point = "exact at the estimates"
     else:
@@ -163,7 +164,7 @@ class Redrawn:
         bn, known = question.bn, question.observed
         finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
         self._number = {n: i for i, n in enumerate(finite)}
-        factors = [n for n in question.nodes if isinstance(bn[n], REGRESSIONS) and not is_linear(bn[n])]
+        factors = [n for n in question.nodes if isinstance(bn[n], GlmCpd) and not is_linear(bn[n])]
         real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
         others = [n for n in known if n not in self._number and n not in real_nodes]
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}

@@ -13,7 +13,6 @@ fixed has no Gaussian, which would need a variance above zero, so its value move
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
+from suffice.families.regression_cpd import GlmCpd
 from suffice.graphs import Dag
 from suffice.models.evidence import (
     as_mapping,
@@ -33,7 +33,6 @@ from suffice.models.evidence import (
     numbers_by_state,
     unknown_node,
 )
-from suffice.models.regressions import REGRESSIONS, Regressed
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
 
     It has no posterior: its moments speak of the parents that it no longer has.
     """
-    if isinstance(cpd, REGRESSIONS):
+    if isinstance(cpd, GlmCpd):
         return _regression_without(cpd, {p: values[p] for p in cpd.real_parents if p in values})
     if not isinstance(cpd, ConditionalGaussian) or not any(p in values for p in cpd.real_parents):
         return cpd
@@ -109,7 +108,7 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
     )
 
 
-def _regression_without(cpd: Regressed, values: Mapping[str, float]) -> Cpd:
+def _regression_without(cpd: GlmCpd, values: Mapping[str, float]) -> Cpd:
     """A regression with some of its numbers set; of states, with all of them, it is a table."""
     trials = cpd.family.trials
     if trials in values:
@@ -119,5 +118,5 @@ def _regression_without(cpd: Regressed, values: Mapping[str, float]) -> Cpd:
         )
     if not values:
         return cpd
-    rest = replace(cpd.without(values), fitted=None)  # its covariance speaks of parents that it no longer has
+    rest = cpd.without(values)
     return rest.table() if isinstance(rest.child, Finite) and not rest.real_parents else rest

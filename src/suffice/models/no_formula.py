@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from suffice.errors import ModelError, listed
-from suffice.families.logistic_cpd import LogisticCpd
 
 
 class NoFormula(ModelError):
@@ -57,8 +56,9 @@ def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
 def words(cpd: Any) -> str:
     """What kind of regression it is.
 
+    >>> from suffice.families.logistic import LogisticCpd
     >>> from suffice.variables import Finite
     >>> words(LogisticCpd(Finite("y", ["no", "yes"]), (), [0.0], [[]]))
     'logistic regression'
     """
-    return "logistic regression" if isinstance(cpd, LogisticCpd) else str(cpd.family.words.partition(",")[0])
+    return str(cpd.family.words.partition(",")[0])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import FitError, ModelError, listed, note
+from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import PoissonLog
 from suffice.graphs import Dag
 from suffice.inference.network import Array
@@ -21,7 +22,7 @@ from suffice.models.answers import Distribution, Marginals
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
 from suffice.models.no_formula import NoFormula, no_formula, words
 from suffice.models.regression_mixture import RegressionMixture
-from suffice.models.regressions import REGRESSIONS, above, answerable, is_linear, is_open, reduced, without_formula
+from suffice.models.regressions import above, answerable, is_linear, is_open, reduced, without_formula
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
 
@@ -171,7 +172,7 @@ def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, met
     """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
     from suffice.inference.sampling import Gibbs
 
-    known = bn.compiled.counts.union(n for n in bn if isinstance(bn[n], REGRESSIONS))
+    known = bn.compiled.counts.union(n for n in bn if isinstance(bn[n], GlmCpd))
     if not known or (interval is None and not isinstance(method, Gibbs)):
         return
     question = Question.of(bn, names, evidence)
@@ -180,7 +181,7 @@ def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, met
         for name in wrong:
             _check_drawable(bn[name], question.observed)
     elif wrong:
-        what = "regression" if isinstance(bn[wrong[0]], REGRESSIONS) else "count"
+        what = "regression" if isinstance(bn[wrong[0]], GlmCpd) else "count"
         raise ModelError(
             f"the answer depends on the {what} {wrong[0]!r}, which Gibbs sampling does not know; ask exactly, without a method, "
             "or by LikelihoodWeighting()"
@@ -190,7 +191,7 @@ def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, met
 def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
     name, without = cpd.child.name, "ask without interval="
-    if not isinstance(cpd, REGRESSIONS):
+    if not isinstance(cpd, GlmCpd):
         raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
     about = f"the answer depends on {name!r}, a {words(cpd)}"
     if cpd.fitted is None:

@@ -15,7 +15,6 @@ from suffice.families.regression_cpd import RegressionCpd
 from suffice.inference.network import Array
 from suffice.models.mixture import ComponentMixture
 from suffice.models.no_formula import words
-from suffice.models.regressions import distributions, moments
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count
 
@@ -80,11 +79,11 @@ class RegressionMixture(ComponentMixture):
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
-        return moments(self.cpd, self.columns, len(self))
+        return self.cpd.moments(self.columns, len(self))
 
     @cached_property
     def _each(self) -> Any:
-        return distributions(self.cpd, self.columns, len(self))
+        return self.cpd.distribution(self.columns, len(self))
 
     def _log_each(self, points: Array) -> Array:
         spread = {name: np.tile(column, len(points)) for name, column in self.columns.items()}

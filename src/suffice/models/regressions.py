@@ -15,20 +15,18 @@ formula: that is refused, and drawn instead where the user asks for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.design import configurations
 from suffice.families.family import Array
-from suffice.families.logistic_cpd import LogisticCpd
-from suffice.families.ordinal_cpd import OrdinalCpd
 from suffice.families.poisson import PoissonRates
-from suffice.families.regression_cpd import RegressionCpd
-from suffice.families.responses import BinomialLogit, Linear, NegativeBinomialLog, PoissonLog
+from suffice.families.regression_cpd import GlmCpd
+from suffice.families.responses import Linear, PoissonLog
 from suffice.graphs import Dag
 from suffice.models.no_formula import no_formula
 from suffice.statistics.configurations import checked_cells, sizes
@@ -36,9 +34,6 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
-
-Regressed = LogisticCpd | OrdinalCpd | RegressionCpd
-REGRESSIONS = (LogisticCpd, OrdinalCpd, RegressionCpd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,127 +67,31 @@ Closed = Table | ConditionalGaussian | PoissonRates | Density
 
 def is_open(cpd: Any) -> bool:
     """Whether a distribution is a regression that is neither a table nor Gaussian, whatever is observed."""
-    if not isinstance(cpd, REGRESSIONS):
-        return False
-    if isinstance(cpd.child, Finite) or isinstance(cpd.family, PoissonLog):
-        return bool(cpd.real_parents)
-    return not isinstance(cpd.family, Linear)
+    return isinstance(cpd, GlmCpd) and bool(cpd.family.is_open(cpd))
 
 
 def is_linear(cpd: Any) -> bool:
     """Whether a distribution is a linear regression, which is Gaussian."""
-    return isinstance(cpd, RegressionCpd) and isinstance(cpd.family, Linear)
+    return isinstance(cpd, GlmCpd) and isinstance(cpd.family, Linear)
 
 
 def closed(cpd: Any) -> Closed:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
     >>> from suffice.variables import Real
+    >>> from suffice.families.regression_cpd import RegressionCpd
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
-    if not isinstance(cpd, REGRESSIONS):
-        found: Closed = cpd
-        return found
     if is_open(cpd):
         raise no_formula(cpd)
-    if isinstance(cpd.child, Finite):
-        return cpd.table()
-    assert isinstance(cpd, RegressionCpd)
-    levels = _levels(cpd)
-    if isinstance(cpd.family, PoissonLog):
-        return PoissonRates(cpd.child, cpd.finite_parents, cpd.family.mean(levels))
-    slopes = [1.0 if p == cpd.family.offset else float(cpd.coefficients[cpd.terms.index(p)]) for p in cpd.real_parents]
-    spread = np.broadcast_to(np.array(slopes), (*levels.shape, len(slopes)))
-    return ConditionalGaussian(cpd.child, cpd.parent_variables, levels, spread, np.full(levels.shape, cpd.dispersion))
-
-
-def _levels(cpd: RegressionCpd) -> Array:
-    """η in each configuration of the finite parents, the numbers being 0: an axis per finite parent."""
-    from suffice.families.design import columns_of
-
-    finite = cpd.finite_parents
-    checked_cells(finite, f"the configurations of the parents of {cpd.child.name!r}")
-    eta = np.full(sizes(finite), cpd.intercept)
-    for axis, v in enumerate(finite):
-        effects = np.concatenate([[0.0], cpd.coefficients[columns_of(cpd.regressors, v.name)]])
-        eta += effects.reshape([-1 if i == axis else 1 for i in range(len(finite))])
-    return eta
-
-
-def moments(cpd: RegressionCpd, columns: Mapping[str, Any], n: int) -> tuple[Array, Array]:
-    """The mean and the variance of a number in each of n rows.
-
-    >>> from suffice.variables import Count
-    >>> cpd = RegressionCpd(Count("n"), (), NegativeBinomialLog(), 0.0, [], dispersion=0.5)
-    >>> moments(cpd, {}, 1)
-    (array([1.]), array([1.5]))
-    """
-    mean, d = cpd.mean(columns, n), cpd.dispersion
-    with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(cpd.family, Linear):
-            return mean, np.full(n, d)
-        if isinstance(cpd.family, PoissonLog):
-            return mean, mean
-        if isinstance(cpd.family, BinomialLogit):
-            trials = np.asarray(columns[str(cpd.family.trials)], dtype=np.float64)
-            return trials * mean, trials * mean * cpd.family.mean(-cpd.predictor(columns, n))
-        return mean, d * mean**2 + (mean if isinstance(cpd.family, NegativeBinomialLog) else 0.0)
-
-
-def quantiles(cpd: RegressionCpd, columns: Mapping[str, Any], q: Array) -> Array:
-    """The smallest value of a number that its distribution does not exceed with probability q, in each row.
-
-    >>> from suffice.variables import Count
-    >>> quantiles(RegressionCpd(Count("n"), (), PoissonLog(), 0.0, []), {}, np.array([0.1, 0.5, 0.99]))
-    array([0., 1., 4.])
-    """
-    found, mean = distributions(cpd, columns, len(q)).ppf(q), cpd.mean(columns, len(q))
-    if not np.isfinite(found).all():
-        raise ModelError(f"{cpd.child.name!r} has a mean of {mean[~np.isfinite(found)][0]:g} in some row: no number can be drawn")
-    return np.asarray(found, dtype=np.float64).reshape(len(q))
-
-
-def distributions(cpd: RegressionCpd, columns: Mapping[str, Any], n: int) -> Any:
-    """The distribution of a number in each of n rows, as scipy has it.
-
-    >>> from suffice.variables import Real
-    >>> distributions(RegressionCpd(Real("y"), (), Linear(), 2.0, []), {}, 1).cdf(2.0)
-    array([0.5])
-    """
-    from scipy import stats
-
-    mean, d = cpd.mean(columns, n), cpd.dispersion
-    if isinstance(cpd.family, Linear):
-        return stats.norm(mean, np.sqrt(d))
-    if isinstance(cpd.family, PoissonLog):
-        return stats.poisson(mean)
-    if isinstance(cpd.family, BinomialLogit):
-        return stats.binom(np.asarray(columns[str(cpd.family.trials)], dtype=np.float64), mean)
-    if isinstance(cpd.family, NegativeBinomialLog):
-        return stats.nbinom(1.0 / d, 1.0 / (1.0 + d * mean))
-    return stats.gamma(1.0 / d, scale=d * mean)
-
-
-def same_regressions(a: Regressed, b: Regressed) -> bool:
-    """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
-
-    >>> from suffice.variables import Real
-    >>> x, z = Real("x"), Real("z")
-    >>> a, b = (RegressionCpd(Real("y"), p, Linear(), 1.0, c) for p, c in (((x, z), [2.0, 3.0]), ((z, x), [3.0, 2.0])))
-    >>> same_regressions(a, b)
-    True
-    """
-    if replace(a.family, ridge=0.0) != replace(b.family, ridge=0.0) or set(a.parents) != set(b.parents):
-        return False
-    b = b.arranged(a.parents)
-    parts = [k for k in ("intercept", "cut_points", "coefficients", "dispersion") if hasattr(a, k)]
-    return all(np.array_equal(getattr(a, k), getattr(b, k)) for k in parts)
+    found: Closed = cpd.family.closed(cpd) if isinstance(cpd, GlmCpd) else cpd
+    return found
 
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
-    own = {n: bn[n].family for n in bn if isinstance(bn[n], REGRESSIONS)} if hasattr(bn, "compiled") else {}
+    own = {n: bn[n].family for n in bn if isinstance(bn[n], GlmCpd)} if hasattr(bn, "compiled") else {}
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
 
 
@@ -210,6 +109,7 @@ def reduced(
     nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice.families.logistic import LogisticCpd
     >>> from suffice.models.bayes_net import BayesNet
     >>> from suffice.variables import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
@@ -258,24 +158,19 @@ def without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> boo
     return not isinstance(cpd.child, Finite) and name not in values and not isinstance(cpd.family, PoissonLog)
 
 
-def _reduced(cpd: Regressed, values: Mapping[str, float]) -> Closed:
+def _reduced(cpd: GlmCpd, values: Mapping[str, float]) -> Closed:
     """A regression all of whose numbers are known."""
     own = {p: values[p] for p in cpd.real_parents}
-    if isinstance(cpd.child, Finite):
-        return cpd.without(own).table()
     if cpd.child.name in values:
         return density(cpd, own | {cpd.child.name: values[cpd.child.name]})
     return closed(cpd.without(own))
 
 
-def density(cpd: RegressionCpd, values: Mapping[str, float]) -> Density:
+def density(cpd: GlmCpd, values: Mapping[str, float]) -> Density:
     """ln p(the value of the child | finite parents), the numbers of the others being known as well."""
     finite = cpd.finite_parents
-    n = checked_cells(finite, f"the configurations of the parents of {cpd.child.name!r}")
-    codes = np.unravel_index(np.arange(n), sizes(finite)) if finite else ()
-    columns: dict[str, Any] = {v.name: c for v, c in zip(finite, codes, strict=True)}
-    columns |= {name: np.full(n, x) for name, x in values.items()}
-    return Density(cpd.child, finite, cpd.log_prob(columns).reshape(sizes(finite)))
+    checked_cells(finite, f"the configurations of the parents of {cpd.child.name!r}")
+    return Density(cpd.child, finite, cpd.log_prob(configurations(finite, values)[0]).reshape(sizes(finite)))
 
 
 def _stand_in(cpd: Any, values: Mapping[str, float]) -> Closed:

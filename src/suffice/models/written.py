@@ -13,8 +13,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
 from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates, Rates
-from suffice.families.written_regression import Regression
-from suffice.models.regressions import REGRESSIONS, Regressed
+from suffice.families.regression_cpd import GlmCpd, Regression
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -22,7 +21,7 @@ from suffice.variables import Count, Finite, Real, Variable
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states, a
     regression is of what its family is for."""
-    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, *REGRESSIONS)):
+    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, GlmCpd)):
         return _fitting(name, given, parents, known)
     if isinstance(given, Regression):
         return _regression(name, given, parents, known)
@@ -65,7 +64,7 @@ def _regression(name: str, given: Regression, parents: Sequence[str], known: dic
 
 def _fitting(
     name: str,
-    given: Table | ConditionalGaussian | PoissonRates | Regressed,
+    given: Table | ConditionalGaussian | PoissonRates | GlmCpd,
     parents: Sequence[str],
     known: dict[str, Variable],
 ) -> Cpd:

@@ -17,6 +17,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, GraphError, nearest, note
 from suffice.families.family import frame
 from suffice.graphs import Cpdag, Dag
+from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Progress
 from suffice.statistics import Statistics
@@ -194,13 +195,13 @@ class Bootstrap:
                 break
             if edge.direction == 0.5:
                 lines.append((edge.a, edge.b))
-            elif not _leads(arrows, edge.b, edge.a):
+            elif edge.a not in reached([edge.b], links(arrows, self.names)[1]):
                 arrows.append((edge.a, edge.b))
         try:
             return Cpdag(arrows, lines, nodes=self.names).to_dag()
         except GraphError:  # the arrows leave the others no way without a new collider
             for a, b in lines:
-                arrows.append((b, a) if _leads(arrows, b, a) else (a, b))
+                arrows.append((b, a) if a in reached([b], links(arrows, self.names)[1]) else (a, b))
             return Dag(arrows, nodes=self.names)
 
     def to_frame(self) -> Any:
@@ -251,14 +252,3 @@ def _threshold(strengths: Floats) -> float:
     middle = int(np.argmax(np.cumsum(np.diff(knots)) > 0.5 + 1e-12))
     significant = np.sort(strengths)[below[middle] :]
     return float(significant[0]) if len(significant) else 1.0
-
-
-def _leads(arrows: list[Edge], start: str, end: str) -> bool:
-    """Whether arrows lead from one node to another."""
-    reached, agenda = {start}, [start]
-    while agenda:
-        node = agenda.pop()
-        new = {b for a, b in arrows if a == node} - reached
-        reached |= new
-        agenda += new
-    return end in reached

@@ -31,8 +31,7 @@ from suffice.recipes.structural_search import Options, StructuralSearch
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.hill_climb import HillClimb, check_number
-from suffice.structure.mmhc import MMHC
-from suffice.structure.pc import PC
+from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite

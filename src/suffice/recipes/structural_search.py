@@ -23,12 +23,12 @@ from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun
 from suffice.scores import Evidence
 from suffice.structure.chow_liu import TAN, ChowLiu
-from suffice.structure.families_source import Barring, FamiliesSource
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.local_scores import TIE
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import outcome_of
+from suffice.structure.sources import Barring, FamiliesSource
 from suffice.variables import Finite
 
 TRIES = 50

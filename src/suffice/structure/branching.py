@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.graphs.paths import shortest_path
 from suffice.iteration import OutOfTime, Progress
 from suffice.structure.found import effective_rules
 from suffice.structure.problem import Method, Outcome, Problem
@@ -123,9 +125,8 @@ class _Branching:
             if a not in parents[b] and b not in parents[a]:
                 return "adjacent", (a, b)
         for a, b in self.not_ancestor:
-            path = _path(parents, a, b)
-            if path:
-                return "path", path
+            if path := shortest_path(b, a, dict(enumerate(parents))):
+                return "path", list(pairwise(path[::-1]))
         return None
 
     def _split(self, part: Part) -> list[Rules]:
@@ -139,26 +140,6 @@ class _Branching:
         else:
             choices = [(where[:k], edge) for k, edge in enumerate(where)]
         return [r for r in (_stricter(part.rules, needed, absent) for needed, absent in choices) if r is not None]
-
-
-def _path(parents: list[Parents], a: int, b: int) -> list[Pair]:
-    """The edges of a shortest path from a to b, by number where there are several; none if there is no path.
-
-    >>> _path([(), (0,), (0, 1), (2,)], 0, 3)
-    [(0, 2), (2, 3)]
-    """
-    after: dict[int, int] = {}
-    reached = [b]
-    for x in reached:
-        for p in parents[x]:
-            if p not in after and p != b:
-                after[p] = x
-                reached.append(p)
-    path = []
-    while a in after:
-        path.append((a, after[a]))
-        a = after[a]
-    return path
 
 
 def _stricter(rules: Rules, needed: list[Pair], absent: Pair | None) -> Rules | None:

@@ -7,30 +7,27 @@ constraints in numbers for a search; `check` says in words which of them a graph
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import GraphError, listed, nearest
+from suffice.errors import FormatError, GraphError, bytes_in_words, listed, nearest
 from suffice.graphs import Dag
 from suffice.graphs.input import check_edges, checked_name
-from suffice.graphs.paths import chain
+from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, shown
-from suffice.structure.contradictions import (
-    EdgeByEdge,
-    ancestors,
-    cells,
-    needed_edges,
-    numbers,
-    path_between,
-)
-from suffice.structure.edge_lists import edges_in, names_in, pairs_in, size_in
-from suffice.structure.rules import Rules
+from suffice.structure.contradictions import EdgeByEdge, edges_in, names_in, needed_edges, pairs_in, size_in
+from suffice.structure.rules import Rules, ancestors
 from suffice.variables import Finite, Real, Variable
+
+EDGES = ("forbidden", "required", "adjacent", "not_ancestor")
+"""The kinds of constraints that are pairs of names."""
 
 
 class Tiering(NamedTuple):
@@ -56,16 +53,16 @@ class Constraints:
     suffice.errors.GraphError: the edge smoke -> age is required, but it goes back from tier 2 to tier 1
     """
 
-    forbidden: tuple[Edge, ...]
-    required: tuple[Edge, ...]
-    tiers: tuple[Tiering, ...]
-    max_parents: int | None
+    forbidden: tuple[Edge, ...] = ()
+    required: tuple[Edge, ...] = ()
+    tiers: tuple[Tiering, ...] = ()
+    max_parents: int | None = None
     """The most parents of every variable that `max_parents_of` does not name."""
-    max_parents_of: tuple[tuple[str, int], ...]
-    candidates: tuple[tuple[str, tuple[str, ...]], ...]
-    adjacent: tuple[Edge, ...]
+    max_parents_of: tuple[tuple[str, int], ...] = ()
+    candidates: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    adjacent: tuple[Edge, ...] = ()
     """Pairs (a, b), a < b, with an edge in either direction."""
-    not_ancestor: tuple[Edge, ...]
+    not_ancestor: tuple[Edge, ...] = ()
     """Pairs (a, b) without a directed path from a to b."""
     _most: dict[str, int]
 
@@ -78,34 +75,21 @@ class Constraints:
             lists[child].append(set(names))
         limited = {name for p in parts for name, _ in p.max_parents_of}
         self._hold(
-            forbidden=_united(p.forbidden for p in parts),
-            required=_united(p.required for p in parts),
-            tiers=_united(p.tiers for p in parts),
+            **{edges: _united(getattr(p, edges) for p in parts) for edges in (*EDGES, "tiers")},
             max_parents=min((p.max_parents for p in parts if p.max_parents is not None), default=None),
             max_parents_of=tuple(
                 (name, min(most for p in parts if (most := p.most_parents(name)) is not None)) for name in sorted(limited)
             ),
             candidates=tuple((child, tuple(sorted(set.intersection(*sets)))) for child, sets in sorted(lists.items())),
-            adjacent=_united(p.adjacent for p in parts),
-            not_ancestor=_united(p.not_ancestor for p in parts),
         )
 
-    def _hold(
-        self,
-        *,
-        forbidden: tuple[Edge, ...] = (),
-        required: tuple[Edge, ...] = (),
-        tiers: tuple[Tiering, ...] = (),
-        max_parents: int | None = None,
-        max_parents_of: tuple[tuple[str, int], ...] = (),
-        candidates: tuple[tuple[str, tuple[str, ...]], ...] = (),
-        adjacent: tuple[Edge, ...] = (),
-        not_ancestor: tuple[Edge, ...] = (),
-    ) -> None:
-        vars(self).update(forbidden=forbidden, required=required, tiers=tiers, max_parents=max_parents)
-        vars(self).update(max_parents_of=max_parents_of, candidates=candidates, adjacent=adjacent, not_ancestor=not_ancestor)
-        vars(self).update(_most=dict(max_parents_of))
-        needed_edges(self, {})
+    def _hold(self, **said: Any) -> None:
+        """Keep what is said, if some graph could keep it."""
+        vars(self).update(said, _most=dict(said.get("max_parents_of", ())))
+        self._needed({})
+
+    def _needed(self, variables: Mapping[str, Variable]) -> set[Edge]:
+        return needed_edges(self, variables) if self.required or self.adjacent else set()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("constraints never change; add others to them")
@@ -122,8 +106,7 @@ class Constraints:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        edges = self.forbidden, self.required, self.adjacent, self.not_ancestor
-        return *edges, self.tiers, self.max_parents, self.max_parents_of, self.candidates
+        return tuple(getattr(self, kind) for kind in (*EDGES, "tiers", "max_parents", "max_parents_of", "candidates"))
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Constraints) else NotImplemented
@@ -160,11 +143,10 @@ class Constraints:
         n, number = len(variables), {v.name: i for i, v in enumerate(variables)}
         self._refuse_unknown(number)
         required = np.zeros((n, n), bool)
-        needed = needed_edges(self, {v.name: v for v in variables})
-        required[cells(needed, number)] = True
+        required[_cells(self._needed({v.name: v for v in variables}), number)] = True
         limits = (self.most_parents(v.name) for v in variables)
         most = np.array([max(n - 1, 0) if k is None else min(k, n - 1) for k in limits], np.int64)
-        above = ancestors(needed, number)
+        above = ancestors([np.flatnonzero(row).tolist() for row in required])
         allowed = self._allowed_by_themselves(variables, number) & ~above.T
         above |= np.eye(n, dtype=bool)
         for a, b in self.not_ancestor:
@@ -178,16 +160,16 @@ class Constraints:
         n = len(variables)
         finite, real = (np.array([isinstance(v, kind) for v in variables], bool) for kind in (Finite, Real))
         allowed: npt.NDArray[np.bool_] = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
-        allowed[cells(self.forbidden, number)] = False
+        allowed[_cells(self.forbidden, number)] = False
         for tiering in self.tiers:
             tier = np.full(n, -1)
             for level, names in enumerate(tiering.tiers):
-                tier[numbers(names, number)] = level
+                tier[_numbers(names, number)] = level
             back = tier[:, None] < tier if tiering.within else tier[:, None] <= tier
             allowed[back & (tier[:, None] >= 0)] = False  # where the child has a tier before the parent's, the parent has one
         for child, names in self.candidates:
             among = np.zeros(n, bool)
-            among[numbers(names, number)] = True
+            among[_numbers(names, number)] = True
             allowed[number[child]] &= among
         return allowed
 
@@ -212,7 +194,7 @@ class Constraints:
             if not edges & {(a, b), (b, a)}:
                 broken.append(f"{shown(a)} and {shown(b)} must be adjacent, but there is no edge between them")
         for a, b in self.not_ancestor:
-            if path := path_between(a, b, children):
+            if path := shortest_path(a, b, children):
                 broken.append(f"{shown(a)} must not be an ancestor of {shown(b)}, but there is the path {chain(path)}")
         return broken
 
@@ -220,7 +202,7 @@ class Constraints:
     def names(self) -> frozenset[str]:
         """The variables that the constraints speak of."""
         names = {name for t in self.tiers for tier in t.tiers for name in tier}
-        names.update(*self.forbidden, *self.required, *self.adjacent, *self.not_ancestor)
+        names.update(*joined.from_iterable(getattr(self, edges) for edges in EDGES))
         names.update(name for name, _ in self.max_parents_of)
         names.update(child for child, _ in self.candidates)
         names.update(*(parents for _, parents in self.candidates))
@@ -361,7 +343,8 @@ def _spelled(c: Constraints) -> Iterator[str]:
         yield f"Tiers({lists}{'' if within else ', within=False'})"
     if c.max_parents is not None or c.max_parents_of:
         named = ", ".join(f"{name!r}: {most}" for name, most in c.max_parents_of)
-        yield f"MaxParents({', '.join(filter(None, [_text(c.max_parents), named and f'{{{named}}}']))})"
+        every = "" if c.max_parents is None else str(c.max_parents)
+        yield f"MaxParents({', '.join(filter(None, [every, named and f'{{{named}}}']))})"
     if c.candidates:
         lists = ", ".join(f"{child!r}: [{listed(parents, 12)}]" for child, parents in c.candidates)
         yield f"Candidates({{{lists}}})"
@@ -371,5 +354,74 @@ def _spelled(c: Constraints) -> Iterator[str]:
         yield f"NotAncestor({listed(c.not_ancestor, 12)})"
 
 
-def _text(number: int | None) -> str:
-    return "" if number is None else str(number)
+def _cells(edges: Iterable[Edge], number: Mapping[str, int]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The cells [child, parent] of edges in a matrix."""
+    flat = _numbers(joined.from_iterable(edges), number)
+    return flat[1::2], flat[::2]
+
+
+def _numbers(names: Iterable[str], number: Mapping[str, int]) -> npt.NDArray[np.intp]:
+    return np.fromiter(map(number.__getitem__, names), np.intp)
+
+
+def read_tiers(path: str | Path, *, within: bool = True) -> Tiers:
+    """Tiers from a text file: a line is a tier, commas separate its names; blank lines and lines that begin with # are skipped.
+
+    A name that holds a comma or a quote, or begins with #, stands in double quotes, with quotes inside doubled, as in CSV.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "tiers.txt"
+    >>> _ = place.write_text('# what comes first\\nage, sex\\n\\n"smoke, ever"\\n')
+    >>> read_tiers(place)
+    Tiers(['age', 'sex'], ['smoke, ever'])
+    """
+    seen: dict[str, int] = {}
+    tiers = []
+    for line, text in enumerate(_lines(path), 1):
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        tier = list(_fields(text, path, line))
+        for name in tier:
+            if name in seen:
+                where = f"in line {seen[name]} too" if seen[name] < line else "twice in this line"
+                raise FormatError(f"{shown(name)} is {where}, but a name is in one tier only", path=path, line=line)
+            seen[name] = line
+        tiers.append(tier)
+    if not tiers:
+        raise FormatError("there are no tiers in this file: each line should hold the names of one, as in 'age, sex'", path=path)
+    return Tiers(*tiers, within=within)
+
+
+MAX_BYTES = 2**26
+"""No larger file is read as tiers."""
+
+_FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*+)"|([^",]*+))\s*+(,|$)')
+
+
+def _fields(text: str, path: object, line: int) -> Iterator[str]:
+    at, more = 0, True
+    while more:
+        match = _FIELD.match(text, at)
+        if not match:
+            hint = "a name that holds a quote stands in quotes, with the quotes inside doubled"
+            raise FormatError(f"a quote is out of place in {shown(text[at:].strip())}: {hint}", path=path, line=line)
+        name = match[2].strip() if match[1] is None else match[1].replace('""', '"')
+        if not name.strip():
+            raise FormatError("a name is missing beside a comma, or blank", path=path, line=line)
+        yield name
+        at, more = match.end(), match[3] == ","
+
+
+def _lines(path: str | Path) -> list[str]:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, TypeError, ValueError) as error:
+        raise FormatError(f"the file cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from None
+    if len(data) > MAX_BYTES:
+        raise FormatError(f"the file is larger than {bytes_in_words(MAX_BYTES)}, too large for tiers", path=path)
+    try:
+        return re.split(r"\r\n|\r|\n", data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FormatError(f"byte {error.start + 1} of the file is not UTF-8", path=path, line=line) from None

@@ -1,17 +1,18 @@
-"""Constraints that no graph could keep, and what follows from those that some graph can."""
+"""Constraints as a user writes them down: edges, pairs, names and sizes are read here; what no graph could keep is refused, and
+what follows from the rest is found."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain as joined
-from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import GraphError, listed
 from suffice.families import has_family
-from suffice.graphs.paths import Links, chain, find_cycle, reached, topological_order
+from suffice.graphs import Dag
+from suffice.graphs.input import check_edges, checked_name, is_networkx, read_directed, read_pairs
+from suffice.graphs.paths import Links, chain, find_cycle, links, reached, shortest_path
 from suffice.graphs.text import Edge, shown
 from suffice.variables import Finite, Variable
 
@@ -51,14 +52,13 @@ def needed_edges(constraints: Constraints, variables: Mapping[str, Variable]) ->
 
     What cannot hold is refused. Pairs that may still point either way can be impossible together: that takes a search to see.
     """
-    if not constraints.required and not constraints.adjacent:
-        return set()
     by_edge, needed = EdgeByEdge(constraints, variables), set(constraints.required)
     for edge in constraints.required:
         for objection in by_edge.objections(*edge):
             raise GraphError(f"the edge {chain(edge)} is required, but it {objection}")
     while True:
-        parents, children = links(needed, constraints.adjacent, constraints.not_ancestor)
+        pairs = joined(constraints.adjacent, constraints.not_ancestor, needed)
+        parents, children = links(sorted(needed), sorted({x for pair in pairs for x in pair}))
         refuse_together(constraints, parents, children)
         fresh = set()
         for a, b in constraints.adjacent:
@@ -78,7 +78,7 @@ def needed_edges(constraints: Constraints, variables: Mapping[str, Variable]) ->
         needed |= fresh
 
 
-def refuse_together(constraints: Constraints, parents: Links, children: Links) -> None:
+def refuse_together(constraints: Constraints, parents: Links[str], children: Links[str]) -> None:
     """Refuse edges that must be there, each possible by itself, when they are not possible together."""
     if cycle := find_cycle(parents):
         raise GraphError(f"the edges that must be there have a cycle: {chain(cycle)}")
@@ -88,17 +88,17 @@ def refuse_together(constraints: Constraints, parents: Links, children: Links) -
             must = f"the parent{'s' * (len(names) > 1)} {listed(names)}"
             raise GraphError(f"{shown(child)} must have {must}, but may have at most {most}")
     for a, b in constraints.not_ancestor:
-        if path := path_between(a, b, children):
+        if path := shortest_path(a, b, children):
             why = f"edges that must be there lead to it: {chain(path)}"
             raise GraphError(f"{shown(a)} must not be an ancestor of {shown(b)}, but {why}")
 
 
-def _objections_of_all(constraints: Constraints, parents: Links, children: Links, a: str, b: str) -> Iterator[str]:
+def _objections_of_all(constraints: Constraints, parents: Links[str], children: Links[str], a: str, b: str) -> Iterator[str]:
     """Why there can be no edge a -> b beside the edges that must be there."""
     most = constraints.most_parents(b)
     if most is not None and len(parents[b]) >= most:
         yield f"would be one parent more than the {most} that {shown(b)} may have"
-    if path := path_between(b, a, children):
+    if path := shortest_path(b, a, children):
         yield f"would close a cycle with edges that must be there, {chain(path)}"
     above, below = reached([a], parents), reached([b], children)
     for x, y in constraints.not_ancestor:
@@ -106,51 +106,61 @@ def _objections_of_all(constraints: Constraints, parents: Links, children: Links
             yield f"would make {shown(x)} an ancestor of {shown(y)}, which it must not be"
 
 
-def path_between(start: str, end: str, children: Links) -> list[str]:
-    """A shortest directed path of one edge or more, as names; empty when there is none."""
-    came: dict[str, str] = {}
-    row = [start]
-    while row and end not in came:
-        fresh = {child: x for x in row for child in children[x] if child not in came}
-        came.update(fresh)
-        row = list(fresh)
-    if end not in came:
-        return []
-    path = [end]
-    while len(path) == 1 or path[-1] != start:
-        path.append(came[path[-1]])
-    return path[::-1]
+def edges_in(items: Iterable[Any]) -> tuple[Edge, ...]:
+    """Edges, sorted and each once, from all the ways in which they are written down."""
+    found: set[Edge] = set()
+    for item in items:
+        found.update(_edges_of(getattr(item, "dag", item)))  # a network stands for its graph
+    check_edges(sorted(found))
+    return tuple(sorted(found))
 
 
-def links(edges: Iterable[Edge], *others: Iterable[Edge]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The parents and the children of each name in some edges, and of the names in other pairs too."""
-    ordered = sorted(edges)
-    names = sorted({x for pair in joined(ordered, *others) for x in pair})
-    parents: dict[str, list[str]] = {x: [] for x in names}
-    children: dict[str, list[str]] = {x: [] for x in names}
-    for a, b in ordered:
-        parents[b].append(a)
-        children[a].append(b)
-    return parents, children
+def _edges_of(item: Any) -> Iterable[Edge]:
+    if isinstance(item, Dag):
+        return item.edges
+    if isinstance(item, str):
+        names, edges = read_directed(item)
+        lone = set(names) - {x for edge in edges for x in edge}
+        if lone or not edges:
+            what = f"{shown(min(lone))} has no edge in {shown(item)}" if lone else f"there is no edge in {shown(item)}"
+            raise GraphError(f"{what}; an edge is written 'a -> b' or ('a', 'b')")
+        return edges
+    if isinstance(item, Mapping) or is_networkx(item):
+        return read_directed(item)[1]
+    return _pairs_of(item)
 
 
-def ancestors(edges: Iterable[Edge], number: Mapping[str, int]) -> npt.NDArray[np.bool_]:
-    """Which have a directed path to which: [descendant, ancestor]."""
-    above = np.zeros((len(number), len(number)), bool)
-    parents, children = links(edges)
-    for x in topological_order(parents, children):
-        row = above[number[x]]
-        for p in parents[x]:
-            row |= above[number[p]]
-            row[number[p]] = True
-    return above
+def pairs_in(items: Iterable[Any]) -> tuple[Edge, ...]:
+    """Pairs of names, sorted and each once, one by one or in lists of pairs."""
+    found = {pair for item in items for pair in _pairs_of(item)}
+    for a, b in sorted(found):
+        if a == b:
+            raise GraphError(f"a pair is of two names, not {shown(a)} twice")
+    return tuple(sorted(found))
 
 
-def cells(edges: Iterable[Edge], number: Mapping[str, int]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The cells [child, parent] of edges in a matrix."""
-    flat = numbers(joined.from_iterable(edges), number)
-    return flat[1::2], flat[::2]
+def _pairs_of(item: Any) -> list[Edge]:
+    is_one = isinstance(item, str) or (isinstance(item, (tuple, list)) and any(isinstance(x, str) for x in item))
+    return read_pairs([item] if is_one else item)
 
 
-def numbers(names: Iterable[str], number: Mapping[str, int]) -> npt.NDArray[np.intp]:
-    return np.fromiter(map(number.__getitem__, names), np.intp)
+def names_in(names: Any, what: str) -> tuple[str, ...]:
+    """Names, sorted and each once, from a list of them."""
+    if isinstance(names, str):
+        raise GraphError(f"{what} should be a list of names, not {shown(names)}; write [{shown(names)}]")
+    if not isinstance(names, Iterable):
+        raise GraphError(f"{what} should be a list of names, not {shown(names)}")
+    found = list(names)
+    if found and not any(isinstance(name, str) for name in found) and all(isinstance(name, Iterable) for name in found):
+        raise GraphError(f"{what} should be a list of names, not a list of lists; put a star before it")
+    return tuple(sorted({checked_name(name) for name in found}))
+
+
+def size_in(most: Any, of: str) -> int:
+    try:
+        number = operator.index(most)
+    except TypeError:
+        number = -1
+    if number < 0 or isinstance(most, bool):
+        raise GraphError(f"the maximum of parents of {of} is a whole number from 0 up, not {shown(most)}")
+    return number

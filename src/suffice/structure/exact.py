@@ -8,10 +8,8 @@ from suffice.engines.parallel import available_memory
 from suffice.errors import FitError
 from suffice.iteration import OutOfTime
 from suffice.structure.branch_and_cut import BranchAndCut
-from suffice.structure.candidates import n_families
-from suffice.structure.dynamic_programming import MOST, best_of_all, needed
 from suffice.structure.hill_climb import check_max_parents
-from suffice.structure.orders import Orders
+from suffice.structure.orders import MOST, Orders, best_of_all, needed
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents
@@ -63,9 +61,9 @@ class Exact:
     def run(self, problem: Problem) -> Outcome:
         """Score every parent set that the rules allow, then search among them."""
         rules = problem.rules.capped(self.most_parents(problem.n))
-        if n_families(rules) > AT_MOST:
+        if rules.n_families > AT_MOST:
             raise FitError(
-                f"an exact search would have to score {n_families(rules):,} families; allow fewer parents (max_parents) or give "
+                f"an exact search would have to score {rules.n_families:,} families; allow fewer parents (max_parents) or give "
                 "each variable a list of candidates, or use Orders()"
             )
         sets = problem.scores.parent_sets(rules)

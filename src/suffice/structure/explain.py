@@ -1,24 +1,109 @@
-"""Why a node has its parents, why an edge is in the graph, why another one is not: the facts are sought here."""
+"""Why a node has its parents, why an edge is in the graph, why another one is not: the facts are sought here.
+
+They lie in the neighbourhood of the graph: which single changes its arrows and the rules allow, and what each would gain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain as joined
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from suffice.errors import GraphError
 from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.input import unknown
-from suffice.graphs.paths import chain
+from suffice.graphs.paths import chain, links, shortest_path
 from suffice.graphs.text import parse_arrows, written
 from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
-from suffice.structure.neighbourhood import Neighbourhood
-from suffice.structure.rules import Parents
+from suffice.structure.problem import Problem
+from suffice.structure.rules import Parents, Rules, ancestors
 
 if TYPE_CHECKING:
     from suffice.structure.found import Found
 
 N_RUNNERS_UP = 5
+
+N_SETS = 10_000
+"""Parent sets of one child that are looked at to find its best alternative; past that only those one or two swaps away."""
+
+
+class Neighbourhood:
+    """A graph, the problem it answers, and the rules as its method took them."""
+
+    def __init__(self, problem: Problem, rules: Rules, parents: Sequence[Parents]) -> None:
+        self.problem, self.rules, self.parents = problem, rules, tuple(parents)
+        self.scores = problem.scores
+
+    @cached_property
+    def children(self) -> dict[int, list[int]]:
+        return links(((p, c) for c, chosen in enumerate(self.parents) for p in chosen), range(len(self.parents)))[1]
+
+    @cached_property
+    def above(self) -> npt.NDArray[np.bool_]:
+        """above[i, j]: there is a directed path from j to i."""
+        return ancestors(self.parents)
+
+    def gain(self, child: int, parents: Parents) -> float:
+        """What the score gains when the child gets these parents instead of its own."""
+        new, old = self.scores.families([(child, parents), (child, self.parents[child])])
+        return float(new - old)
+
+    def candidates(self, child: int) -> list[int]:
+        """Whom the child may have as parents, its other arrows and those of all others staying as they are."""
+        return [int(p) for p in np.flatnonzero(self.rules.allowed[child] & ~self.above[:, child])]
+
+    def one_change(self, child: int) -> Iterator[Parents]:
+        """The parent sets with one parent more, one less, or one swapped, that the arrows and the rules allow."""
+        own, must = self.parents[child], self.rules.required[child]
+        new = [c for c in self.candidates(child) if c not in own]
+        loose = [p for p in own if not must[p]]
+        for p in loose:
+            rest = tuple(q for q in own if q != p)
+            yield rest
+            yield from (tuple(sorted((*rest, c))) for c in new)
+        if len(own) < self.rules.max_parents[child]:
+            yield from (tuple(sorted((*own, c))) for c in new)
+
+    def parent_sets(self, child: int, most: int, without: int | None = None) -> tuple[list[Parents], bool]:
+        """Other sets of up to `most` parents that the child could have, and whether these are all.
+
+        `without`: none with this parent. When all are more than `N_SETS`: those that two swaps, or one, lead to.
+        """
+        own, must = self.parents[child], {int(p) for p in np.flatnonzero(self.rules.required[child])}
+        most = min(most, int(self.rules.max_parents[child]))
+        loose = [c for c in self.candidates(child) if c not in must and c != without]
+        sizes = range(max(0, most - len(must)) + 1)
+        complete = sum(comb(len(loose), k) for k in sizes) <= N_SETS
+        if complete:
+            found: Iterable[Parents] = joined.from_iterable(combinations(loose, k) for k in sizes)
+        else:
+            kept = [p for p in own if p not in must and p != without]
+            new = [c for c in loose if c not in kept]
+            swaps = 2 if len(new) ** 2 * (len(kept) + 1) ** 2 <= 4 * N_SETS else 1
+            found = _swapped(kept, new, swaps, max(0, most - len(must)))
+        sets = dict.fromkeys(tuple(sorted({*s, *must})) for s in found)
+        return [s for s in sets if s != own and (without is None or without not in s)], complete
+
+    def keeps(self, child: int, parents: Parents) -> bool:
+        """Whether other parents keep what the constraints say of paths and pairs, which is not in the rules."""
+        constraints = getattr(self.problem, "constraints", None)
+        if constraints is None or not (constraints.adjacent or constraints.not_ancestor):
+            return True
+        return not constraints.check(self.problem.dag([parents if c == child else ps for c, ps in enumerate(self.parents)]))
+
+    def ranked(self, child: int, sets: Sequence[Parents]) -> list[tuple[float, Parents]]:
+        """What each set would gain, best first; sets without a score, and those against the constraints, are left out."""
+        sets = [s for s in sets if self.keeps(child, s)]
+        scores = self.scores.families([(child, s) for s in sets]) - self.scores.family(child, self.parents[child])
+        finite = [(float(g), s) for g, s in zip(scores, sets, strict=True) if g > -np.inf]
+        return sorted(finite, key=lambda r: (-r[0], len(r[1]), r[1]))
 
 
 def explain(found: Found, what: str | Sequence[str]) -> Explanation:
@@ -85,7 +170,7 @@ def _reversed(around: Neighbourhood, parent: int, child: int) -> Change:
     refused = _refusal(around, child, parent)
     if around.rules.required[child, parent]:
         refused = _constraint(around, parent, child)
-    elif detour := around.path(parent, child, direct=False):
+    elif detour := shortest_path(parent, child, {**around.children, parent: _less(around.children[parent], child)}):
         refused = refused or f"it would make a cycle: {chain([names[i] for i in (*detour, parent)])}"
     return _change(around, new, refused)
 
@@ -131,7 +216,7 @@ def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
         return "a finite variable cannot have a real parent"
     if not rules.allowed[child, parent]:
         return _constraint(around, parent, child)
-    if parent not in around.children[child] and (path := around.path(child, parent)):
+    if parent not in around.children[child] and (path := shortest_path(child, parent, around.children)):
         return f"it would make a cycle: {chain([names[i] for i in (*path, child)])}"
     if len(around.parents[child]) >= rules.max_parents[child]:
         return _full(around, child)
@@ -218,9 +303,18 @@ def _tested(found: Found, a: str, b: str) -> PairTested:
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
 
 
-def _less(parents: Parents, parent: int) -> Parents:
+def _less(parents: Sequence[int], parent: int) -> Parents:
     return tuple(p for p in parents if p != parent)
 
 
 def _more(parents: Parents, parent: int) -> Parents:
     return tuple(sorted({*parents, parent}))
+
+
+def _swapped(kept: Sequence[int], new: Sequence[int], swaps: int, most: int) -> Iterator[Parents]:
+    """The sets with up to `swaps` of the kept left out and up to `swaps` (or one more, in a gap) new ones put in."""
+    for out in range(min(swaps, len(kept)) + 1):
+        for gone in combinations(kept, out):
+            rest = [p for p in kept if p not in gone]
+            for into in range(min(swaps, most - len(rest)) + 1):
+                yield from ((*rest, *extra) for extra in combinations(new, into))

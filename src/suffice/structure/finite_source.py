@@ -10,7 +10,7 @@ Values are whole multiples of 1/scale (see `suffice.kernels.local_scores`), so t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -21,10 +21,9 @@ import numpy.typing as npt
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
-from suffice.structure.families_source import FamiliesSource
-from suffice.structure.lattice import Ints, Level, Sets, lattice
-from suffice.structure.parent_sets import ParentSets, chosen
+from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
+from suffice.structure.sources import FamiliesSource, Source
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -73,7 +72,7 @@ class Toggles:
         return added, taken
 
 
-class FiniteSource:
+class FiniteSource(Source):
     """Bitmaps of the data, and the score as a kind and a strength: 0 likelihood less `price` a parameter, 1 BDeu(alpha),
     2 Dirichlet(alpha), 3 BDs(alpha)."""
 
@@ -86,8 +85,8 @@ class FiniteSource:
         threads: int | None,
         memory_limit: float | None,
     ) -> None:
-        self.variables = tuple(v for v in variables if isinstance(v, Finite))
-        self.bitmaps = Bitmaps(data, self.variables, threads=threads, memory_limit=memory_limit)
+        self.variables = finite = tuple(v for v in variables if isinstance(v, Finite))
+        self.bitmaps = Bitmaps(data, finite, threads=threads, memory_limit=memory_limit)
         self.sizes = self.bitmaps.sizes
         self.weight = data.weight
         self.kind, self.alpha, self.price = form
@@ -101,27 +100,12 @@ class FiniteSource:
         self.form = Form(self.kind, self.alpha, self.price, self.known, self.scale)
         self._given = data, score, threads
 
-    watch: Callable[[], None] = staticmethod(lambda: None)
-
-    def families(self, families: Sequence[tuple[int, Parents]]) -> Array:
-        result = np.empty(len(families))
-        by_size: dict[int, list[int]] = {}
-        for i, (_, parents) in enumerate(families):
-            by_size.setdefault(len(parents), []).append(i)
-        for which in by_size.values():
-            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
-            members = np.array([r[:-1] for r in rows], np.int32)
-            order = np.array([r[-1] for r in rows])
-            children = np.array([families[i][0] for i in order])
-            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
-        return result
-
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         there = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
         r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
         if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
-            return self.families([(child, tuple(sorted({*parents} ^ {c}))) for c in candidates])
+            return super().toggles(child, parents, candidates)
         added, taken = self._toggled((*parents, child), new, bool(there))
         if not there:
             return added
@@ -136,36 +120,24 @@ class FiniteSource:
         if self.bitmaps.few(q * r, new):
             return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
         tables, at = self.bitmaps.extended(prefix, new)
-        added = self._of_tables(tables, at, np.full(len(new), q), r, sizes[new]) - self.price * (r - 1.0) * (q * sizes[new])
+        terms = self._family_terms(tables, at, np.full(len(new), q), np.full(len(new), r), sizes[new])
+        added = terms / self.scale - self.price * (r - 1.0) * (q * sizes[new])
         # Without one of the parents: the same table, summed over it.
         whole = tables[: at[1]].reshape(*sizes[list(prefix)], -1).sum(-1)
         smaller = [whole.sum(k, dtype=tables.dtype).ravel() for k in range(m if less else 0)] or [tables[:0]]
         fewer = np.array([q // int(sizes[p]) for p in prefix[:-1]] if less else [], np.int64)
         starts = np.cumsum([0, *map(len, smaller)])[: len(fewer) + 1]
-        taken = self._of_tables(np.concatenate(smaller), starts, fewer, r, np.ones(len(fewer), np.int64))
-        return added, taken - self.price * (r - 1.0) * fewer
+        ones = np.ones(len(fewer), np.int64)
+        terms = self._family_terms(np.concatenate(smaller), starts, fewer, r * ones, ones)
+        return added, terms / self.scale - self.price * (r - 1.0) * fewer
 
-    def _of_tables(self, tables: Counts, at: Ints, outer: Ints, r: int, inner: Ints) -> Array:
-        """The likelihoods or evidences of a child from tables [outer, child, inner]."""
+    def _family_terms(self, tables: Counts, at: Ints, outer: Ints, size: Ints, inner: Ints) -> Ints:
+        """The likelihoods or evidences of children from tables [outer, child, inner]."""
         from suffice.kernels.local_scores import family_terms
 
         values = np.empty(len(outer), np.int64)
-        size = np.full(len(outer), r)
         family_terms(tables, at, outer, size, inner, self.kind, self.alpha, self.known, self.scale, values)
-        return np.asarray(values / self.scale)
-
-    def pairs(self) -> tuple[Array, Array]:
-        n = len(self.sizes)
-        single, pair = np.empty(n), np.full((n, n), -np.inf)
-        levels, scores = self._scored(Rules.free(n, 1), prune=False)
-        single[levels[0].sets[:, 0]] = scores[0][:, 0]
-        if len(levels) > 1:
-            a, b = levels[1].sets.T
-            pair[a, b], pair[b, a] = scores[1].T
-        return single, pair
-
-    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
-        return chosen(rules, *self._scored(rules, prune=prune), prune=prune)
+        return values
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
@@ -267,7 +239,7 @@ class FiniteSource:
 
     def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
-        from suffice.kernels.local_scores import family_terms, set_terms
+        from suffice.kernels.local_scores import set_terms
 
         if self.kind <= 1:
             alpha, kinds, known = self._imagined(np.diff(at))
@@ -281,11 +253,7 @@ class FiniteSource:
         values = np.empty(sets.shape, np.int64)
         for j in range(sets.shape[1]):
             outer, inner = np.prod(self.sizes[sets[:, :j]], axis=1), np.prod(self.sizes[sets[:, j + 1 :]], axis=1)
-            column = np.empty(len(sets), np.int64)
-            family_terms(
-                tables, at[:-1], outer, self.sizes[sets[:, j]], inner, self.kind, self.alpha, self.known, self.scale, column
-            )
-            values[:, j] = column
+            values[:, j] = self._family_terms(tables, at[:-1], outer, self.sizes[sets[:, j]], inner)
         return values
 
     def _imagined(self, cells: Ints) -> tuple[Array, Ints, npt.NDArray[np.int64]]:
@@ -325,9 +293,6 @@ class FiniteSource:
         return sum(int(term(int(c), a, self.known, self.scale)) * int(k) for c, k in zip(values, times, strict=True))
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        """The scores of the families whose child stands at place axis[g] of sets[g]."""
-        from suffice.kernels.local_scores import family_terms
-
         result = np.empty(len(sets), np.int64)
         cells = np.prod(self.sizes[sets].astype(float), axis=1)
         huge = cells > DENSE
@@ -339,10 +304,7 @@ class FiniteSource:
             before = np.arange(sets.shape[1]) < axis[g][:, None]
             after = np.arange(sets.shape[1]) > axis[g][:, None]
             outer, inner = np.where(before, size, 1).prod(1), np.where(after, size, 1).prod(1)
-            values = np.empty(len(g), np.int64)
-            r = size[np.arange(len(g)), axis[g]]
-            family_terms(tables, at[:-1], outer, r, inner, self.kind, self.alpha, self.known, self.scale, values)
-            result[g] = values
+            result[g] = self._family_terms(tables, at[:-1], outer, size[np.arange(len(g)), axis[g]], inner)
         scores = result / self.scale - self._penalty(sets)[rows, axis] if self.price else result / self.scale
         if huge.any():
             slow = [(int(sets[g, axis[g]]), tuple(sorted(int(v) for v in np.delete(sets[g], axis[g])))) for g in rows[huge]]

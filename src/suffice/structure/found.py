@@ -16,9 +16,8 @@ from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import Edge, written
 from suffice.iteration import Step
-from suffice.structure.explain import explain
+from suffice.structure.explain import Neighbourhood, explain
 from suffice.structure.explanations import Explanation
-from suffice.structure.neighbourhood import Neighbourhood
 from suffice.structure.plan import Plan, in_words
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules

@@ -1,8 +1,11 @@
-"""Greedy equivalence search: hill climbing over classes of graphs that no data can tell apart."""
+"""Greedy equivalence search: hill climbing over classes of graphs that no data can tell apart.
+
+A set of nodes is a whole number with their bits, so that sets cost nothing; a class is `above` and `beside` of each node.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -10,13 +13,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError
-from suffice.structure.classes import Class, Ordered, as_parents, as_set, class_of, cliques, closed, is_clique, member, members
+from suffice.errors import FitError, GraphError
+from suffice.graphs.paths import compelled, extension, meek
 from suffice.structure.hill_climb import check_max_parents, check_number
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 
 Array = npt.NDArray[np.float64]
+Edge = tuple[int, int]
+
+Ordered = dict[int, list[int]]
+"""A directed graph: the sorted parents of each node, which comes after them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,112 @@ class GES:
         return Outcome(state.parents)
 
 
+class Class(NamedTuple):
+    """A partially directed graph: of each node the nodes with an arrow to it, and those with an edge that has no direction."""
+
+    above: list[int]
+    beside: list[int]
+
+    def adjacent(self) -> list[int]:
+        """Of each node all nodes with an edge to it."""
+        around = [a | b for a, b in zip(self.above, self.beside, strict=True)]
+        for node, parents in enumerate(self.above):
+            for p in members(parents):
+                around[p] |= 1 << node
+        return around
+
+
+def members(nodes: int) -> Iterator[int]:
+    """The nodes of a set, in order.
+
+    >>> list(members(0b1011))
+    [0, 1, 3]
+    """
+    while nodes:
+        last = nodes & -nodes
+        yield last.bit_length() - 1
+        nodes ^= last
+
+
+def as_set(nodes: Sequence[int]) -> int:
+    """The set of these nodes.
+
+    >>> as_set((0, 1, 3))
+    11
+    """
+    result = 0
+    for node in nodes:
+        result |= 1 << node
+    return result
+
+
+def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
+    """All subsets of up to `most` nodes that are adjacent to each other, the empty one first.
+
+    >>> [bin(c) for c in cliques(0b111, [0b010, 0b101, 0b010], 3)]
+    ['0b0', '0b1', '0b11', '0b10', '0b110', '0b100']
+    """
+    agenda = [(0, nodes, 0)]
+    while agenda:
+        clique, more, size = agenda.pop()
+        yield clique
+        if size < most:
+            steps = []
+            for node in members(more):
+                more ^= 1 << node
+                steps.append((clique | 1 << node, more & adjacent[node], size + 1))
+            agenda += reversed(steps)
+
+
+def is_clique(nodes: int, adjacent: Sequence[int]) -> bool:
+    """Whether these nodes are adjacent to each other."""
+    return all(not nodes & ~adjacent[x] & ~(1 << x) for x in members(nodes))
+
+
+def member(graph: Class) -> Ordered | None:
+    """A directed graph with these arrows and no new collider; None where there is none.
+
+    >>> member(Class([0, 0, 0], [0b010, 0b101, 0b010]))
+    {0: [], 1: [0], 2: [1]}
+    """
+    arrows = [(x, y) for y, above in enumerate(graph.above) for x in members(above)]
+    lines = [(x, y) for y, beside in enumerate(graph.beside) for x in members(beside) if x < y]
+    try:
+        return extension(range(len(graph.above)), arrows, lines)
+    except GraphError:
+        return None
+
+
+def class_of(parents: Ordered) -> Class:
+    """The equivalence class of a directed graph.
+
+    >>> class_of({0: [], 1: [0], 2: [1]})
+    Class(above=[0, 0, 0], beside=[2, 5, 2])
+    """
+    strong = compelled(list(parents), parents)
+    arrows = [(x, y) for y, above in strong.items() for x in above]
+    return _class(len(parents), arrows, [(x, y) for y, above in parents.items() for x in above if x not in strong[y]])
+
+
+def closed(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
+    """The class with every line directed that the arrows leave no choice.
+
+    >>> closed(3, [(0, 1)], [(1, 2)])
+    Class(above=[0, 1, 2], beside=[0, 0, 0])
+    """
+    return _class(n, *meek(arrows, lines))
+
+
+def _class(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
+    above, beside = [0] * n, [0] * n
+    for x, y in arrows:
+        above[y] |= 1 << x
+    for x, y in lines:
+        beside[x] |= 1 << y
+        beside[y] |= 1 << x
+    return Class(above, beside)
+
+
 class _Operator(NamedTuple):
     """An edge x -> y, and the neighbours of y that become its parents too (insert) or stay so (delete); smaller goes first."""
 
@@ -85,7 +198,7 @@ class _State:
         start = [as_set(p) for p in self.parents]
         found = member(Class(start, [0] * problem.n))
         assert found is not None, "the required edges have no cycle"
-        settled = self._settled(class_of(*found), found)
+        settled = self._settled(class_of(found), found)
         self.graph = Class(start, [0] * problem.n) if settled is None else settled[0]
         self.adjacent = self.graph.adjacent()
         self.total = self.scores.total(self.parents)
@@ -215,7 +328,7 @@ class _State:
         found = member(graph)
         if found is None:
             return None
-        settled = self._settled(class_of(*found), found)
+        settled = self._settled(class_of(found), found)
         if settled is None:
             return None
         total = self.total + o.gain if self.free else self.scores.total(settled[1])
@@ -226,10 +339,10 @@ class _State:
         if not self.free:
             plain, graph = graph, self._directed(graph)
             other = member(graph)
-            if other is None or class_of(*other) != plain:
+            if other is None or class_of(other) != plain:
                 return None
             found = other
-        parents = as_parents(found[0])
+        parents = [tuple(found[y]) for y in range(self.problem.n)]
         return (graph, parents) if self.rules.permits(parents) else None
 
     def _directed(self, graph: Class) -> Class:

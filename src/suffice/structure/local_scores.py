@@ -8,7 +8,7 @@ business of a *source*, chosen here once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,44 +17,19 @@ from suffice.engines.data import Data
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
-from suffice.structure.families_source import ExpectedSource, FamiliesSource, Weighed
 from suffice.structure.finite_source import FiniteSource
-from suffice.structure.gaussian_source import GaussianSource
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents, Rules
+from suffice.structure.sources import ExpectedSource, FamiliesSource, Family, GaussianSource, Source
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
-Family = tuple[int, Parents]
 
 TIE = 1e-9
 """Gains within TIE · (1 + |score|) are equal."""
-
-SLOW = 30_000
-"""Families that are scored within some seconds where each has statistics of its own."""
-
-
-class Source(Protocol):
-    """Where scores come from. A family that has no score (it cannot be estimated) has −inf."""
-
-    weight: float
-    watch: Callable[[], None]
-    """Called between parts of long work; it may raise to stop it."""
-
-    def families(self, families: Sequence[Family]) -> Array:
-        """The scores of these families."""
-
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
-
-    def pairs(self) -> tuple[Array, Array]:
-        """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
-
-    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
-        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
 
 
 class LocalScores:
@@ -130,7 +105,7 @@ class LocalScores:
     @property
     def most_families(self) -> float:
         """How many families are scored within some seconds."""
-        return SLOW if isinstance(self.source, FamiliesSource) else float("inf")
+        return self.source.most_families
 
     def tie(self, score: float) -> float:
         """The difference below which gains at this score are equal."""
@@ -159,7 +134,7 @@ def _source(
     if isinstance(data, Data) and len(finite) == len(variables) and form is not None:
         if not data.weighted or data.whole_weights:
             return FiniteSource(data, variables, score, form, threads, memory_limit)
-        return ExpectedSource(Weighed(data), variables, score, form, threads)
+        return ExpectedSource(data, variables, score, form, threads)
     if hasattr(data, "tables") and form is not None:
         return ExpectedSource(data, variables, score, form, threads)
     if all(isinstance(v, Real) for v in variables) and _gaussian(score):

@@ -1,7 +1,13 @@
-"""Search over orders of the variables: given an order, the best graph is a look-up for each child."""
+"""Search over orders of the variables: given an order, the best graph is a look-up for each child.
+
+Of few variables all orders are looked at, by dynamic programming over subsets: the best graph over a set W of variables has a
+last variable i, whose parents are the best set inside W − i (Singh & Moore 2005, CMU-CALD-05-106; Silander & Myllymäki 2006, UAI,
+pp. 445–452). Time and memory grow with 2^n, whatever the data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -9,11 +15,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.parallel import n_threads
+from suffice.engines.parallel import in_order, n_threads
+from suffice.errors import FitError
 from suffice.kernels import together
-from suffice.structure.candidates import n_families, restricted
-from suffice.structure.dynamic_programming import best_of_all
 from suffice.structure.hill_climb import check_max_parents, check_number, climbed
+from suffice.structure.local_scores import LocalScores
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -39,6 +45,12 @@ MOST_ROUNDS = 400
 
 QUIET = 150
 """Rounds without any change after which the search ends if all chains agree on the best score."""
+
+MOST = 27
+"""More variables are not tried: their subsets would need more than a gibibyte."""
+
+AT_ONCE = 16
+"""Blocks of subsets that one task fills: a fraction of a second."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,7 @@ class Orders:
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
-        quick = start if n_families(rules) < QUICK else climbed(problem, rules)  # something to return, should time be short
+        quick = start if rules.n_families < QUICK else climbed(problem, rules)  # something to return, should time be short
         if not exhaustive(rules, problem.scores.most_families):
             return Outcome(self._widened(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
@@ -140,7 +152,96 @@ class Orders:
 
 def exhaustive(rules: Rules, most: float) -> bool:
     """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
-    return n_families(rules) <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
+    return rules.n_families <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
+
+
+def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: float) -> Rules:
+    """The rules with only parents that have something to say: the Markov blankets of a graph, and the strongest pairs while there
+    is room for `most` families."""
+    blanket = markov_blankets(parents)
+    single, pair = scores.pairs()
+    gain = np.where(rules.allowed, pair - single[:, None], -np.inf)
+    strength = np.argsort(-gain, axis=1, kind="stable")
+    rank = np.empty_like(strength)
+    np.put_along_axis(rank, strength, np.arange(rules.n)[None, :].repeat(rules.n, 0), axis=1)
+    result = rules.within(blanket)
+    for k in (2, 4, 6, 8, 10, 12, 15):
+        wider = rules.within(blanket | ((rank < k) & (gain > 0)))
+        if wider.n_families > most:
+            break
+        result = wider
+    return result
+
+
+def markov_blankets(parents: list[Parents]) -> npt.NDArray[np.bool_]:
+    """[i, j]: whether j is a parent, a child, or another parent of a child of i."""
+    n = len(parents)
+    matrix = np.zeros((n, n), bool)
+    for child, chosen in enumerate(parents):
+        for p in chosen:
+            matrix[child, p] = matrix[p, child] = True
+            matrix[p, list(chosen)] = True
+    np.fill_diagonal(matrix, False)
+    return matrix
+
+
+def needed(n: int) -> float:
+    """The bytes that the scores of all subsets of n variables take.
+
+    >>> needed(20) / 2**20
+    8.0
+    """
+    return float(8 * 2**n)
+
+
+def best_of_all(
+    sets: ParentSets, *, tie: float = 0.0, threads: int | None = None, check: Callable[[], None] = lambda: None
+) -> list[Parents]:
+    """The parents of the best graph, found by looking at every subset; `check` is called many times on the way.
+
+    Of graphs that score alike, up to `tie` in all, the one is taken whose last variables have the largest numbers.
+
+    >>> best_of_all(ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0), (1, (0,), -1.5)]))
+    [(1,), ()]
+    """
+    from suffice.kernels.subsets import LOW, fill
+
+    n, low = sets.n, min(sets.n, LOW)
+    masks = sets.masks[:, 0].astype(np.int64)
+    total = np.empty(1 << n)
+    blocks = np.arange(1 << (n - low), dtype=np.int64)
+    ones = np.array([int(k).bit_count() for k in blocks])
+    for level in range(n - low + 1):
+        ready = blocks[ones == level]
+        parts = [ready[k : k + AT_ONCE] for k in range(0, len(ready), AT_ONCE)]
+        tasks = ((lambda part=part: fill(total, part, low, sets.first, sets.score, masks)) for part in parts)
+        for _ in in_order(tasks, threads):
+            check()
+    if total[-1] == -np.inf:
+        raise FitError("no graph without cycles keeps the rules with families that can be estimated")
+    return _walk_back(sets, masks, total, tie)
+
+
+def _walk_back(sets: ParentSets, masks: npt.NDArray[np.int64], total: npt.NDArray[np.float64], tie: float) -> list[Parents]:
+    """The graph behind the best total. What ties may lose is lost once, not at every step, so that the score stays the best."""
+    left = (1 << sets.n) - 1
+    spare = tie
+    result: list[Parents] = [()] * sets.n
+    while left:
+        for child in reversed(range(sets.n)):
+            if not left >> child & 1:
+                continue
+            rest = left & ~(1 << child)
+            rows = np.arange(sets.first[child], sets.first[child + 1])
+            rows = rows[masks[rows] & ~rest == 0]
+            loss = total[left] - (total[rest] + sets.score[rows])  # in the kernel's order: the best loses exactly nothing
+            if (loss <= spare).any():
+                break
+        _, _, row, lost = min(
+            (len(sets.parents[r]), sets.parents[r], r, x) for r, x in zip(rows, loss, strict=True) if x <= spare
+        )
+        result[child], left, spare = sets.parents[row], rest, spare - lost
+    return result
 
 
 class _Chain:

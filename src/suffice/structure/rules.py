@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.graphs.paths import links, topological_order
 
 Parents = tuple[int, ...]
 
@@ -37,6 +39,16 @@ class Rules:
     @property
     def n(self) -> int:
         return len(self.allowed)
+
+    @property
+    def n_families(self) -> int:
+        """How many families they allow, whatever they require.
+
+        >>> Rules.free(3, 1).n_families
+        9
+        """
+        most, candidates = self.max_parents.tolist(), self.allowed.sum(1).tolist()
+        return sum(comb(c, k) for c, m in zip(candidates, most, strict=True) for k in range(min(m, c) + 1))
 
     def capped(self, max_parents: int | None) -> Rules:
         """The same rules with at most so many parents."""
@@ -80,3 +92,19 @@ class Rules:
             matrix[child, list(chosen)] = True
         few = bool((matrix.sum(1) <= self.max_parents).all())
         return few and not (matrix & ~self.allowed).any() and not (self.required & ~matrix).any()
+
+
+def ancestors(parents: Sequence[Sequence[int]]) -> npt.NDArray[np.bool_]:
+    """Which have a directed path to which: [descendant, ancestor].
+
+    >>> ancestors([(), (0,), (1,)]).astype(int)
+    array([[0, 0, 0],
+           [1, 0, 0],
+           [1, 1, 0]])
+    """
+    above = np.zeros((len(parents), len(parents)), bool)
+    for x in topological_order(*links(((p, c) for c, ps in enumerate(parents) for p in ps), range(len(parents)))):
+        for p in parents[x]:
+            above[x] |= above[p]
+            above[x, p] = True
+    return above

@@ -16,7 +16,7 @@ from suffice.errors import ModelError
 from suffice.inference.fill import best, fill_by_draws, fill_each, fill_together, picked
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, keys_of
-from suffice.models.regressions import is_open, quantiles, reduced
+from suffice.models.regressions import is_open, reduced
 from suffice.models.rows.evidence import column, is_seen
 from suffice.models.rows.posteriors import row_posterior
 from suffice.variables import Finite
@@ -156,7 +156,7 @@ def _regressed(bn: BayesNet, name: str, rows: RowEvidence, fine: Flags, uniforms
         if not is_seen(bn, v.name, rows).all():
             raise _is_mixture(name, v.name)
     result = np.full(rows.n_rows, np.nan)
-    result[fine] = quantiles(cpd, {p: column(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
+    result[fine] = cpd.quantiles({p: column(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
     return result
 
 

@@ -56,7 +56,7 @@ class Posterior:
     """The posterior of a target in many rows: exact, or by n draws where it has no formula.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.families.logistic_cpd import LogisticCpd
+    >>> from suffice.families.logistic import LogisticCpd
     >>> from suffice.models.bayes_net import BayesNet
     >>> from suffice.variables import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")

@@ -24,7 +24,7 @@ from suffice.inference.network import NONE
 from suffice.inference.rows import RowEvidence, alike
 from suffice.models.no_formula import no_formula
 from suffice.models.question import requisite
-from suffice.models.regressions import is_open, moments
+from suffice.models.regressions import is_open
 from suffice.models.rows.evidence import is_seen
 from suffice.variables import Finite
 
@@ -39,7 +39,7 @@ def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Itera
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.families.logistic_cpd import LogisticCpd
+    >>> from suffice.families.logistic import LogisticCpd
     >>> from suffice.models.bayes_net import BayesNet
     >>> from suffice.variables import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
@@ -113,7 +113,7 @@ def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator
     for same in alike(rows.codes[:, numbers] != NONE):
         scope = tuple(int(v) for v in numbers if rows.codes[same[0], v] == NONE)
         columns, shape = _spread(bn, cpd.parents, rows.take(same), scope)
-        each = moments(cpd, columns, len(same) * math.prod(shape))
+        each = cpd.moments(columns, len(same) * math.prod(shape))
         yield Moments(scope, same, *(x.reshape(len(same), -1) for x in each))
 
 

@@ -1,0 +1,361 @@
+"""Sources of local scores: what each of them makes of the data, and what all of them answer from that.
+
+`FamiliesSource` serves any variables, any score and any engine, by the statistics of single families. `GaussianSource` takes
+every family from one matrix of moments; `ExpectedSource` from tables of any numbers; `FiniteSource` is in a file of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.errors import FitError, note
+from suffice.families import family_of, has_family
+from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.families.priors import NormalWishart
+from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
+from suffice.statistics import Moments, Request, Statistics
+from suffice.structure.parent_sets import Ints, Level, ParentSets, Sets, chosen, lattice, pruned
+from suffice.structure.rules import Parents, Rules
+from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.incomplete.expectations import ExpectedStatistics
+
+Array = npt.NDArray[np.float64]
+Family = tuple[int, Parents]
+
+CELLS = 2**24
+"""Cells of tables that are asked for in one scan,"""
+
+FAMILIES = 2**12
+"""and families."""
+
+DENSE = 2**20
+"""Cells up to which an expected table is scored as a whole."""
+
+SLOW = 30_000
+"""Families that are scored within some seconds where each has statistics of its own."""
+
+
+class Source:
+    """Where scores come from. A family that has no score (it cannot be estimated) has −inf.
+
+    A source says what families of one size score, in `_of_sets`; all questions come down to that.
+    """
+
+    variables: tuple[Variable, ...]
+    weight: float
+    """The number of rows, or their weight."""
+    most_families: float = math.inf
+    """How many families are scored within some seconds."""
+    watch: Callable[[], None] = staticmethod(lambda: None)
+    """Called between parts of long work; it may raise to stop it."""
+
+    def families(self, families: Sequence[Family]) -> Array:
+        """The scores of these families."""
+        result = np.empty(len(families))
+        by_size: dict[int, list[int]] = {}
+        for i, (_, parents) in enumerate(families):
+            by_size.setdefault(len(parents), []).append(i)
+        for which in by_size.values():
+            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+            members = np.array([r[:-1] for r in rows], np.int32)
+            order = np.array([r[-1] for r in rows])
+            children = np.array([families[i][0] for i in order])
+            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
+        return result
+
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
+        return self.families([(child, tuple(sorted({*parents} ^ {c}))) for c in candidates])
+
+    def pairs(self) -> tuple[Array, Array]:
+        """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
+        n = len(self.variables)
+        single, pair = np.empty(n), np.full((n, n), -np.inf)
+        levels, scores = self._scored(Rules.free(n, 1), prune=False)
+        single[levels[0].sets[:, 0]] = scores[0][:, 0]
+        if len(levels) > 1:
+            a, b = levels[1].sets.T
+            pair[a, b], pair[b, a] = scores[1].T
+        return single, pair
+
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
+        return chosen(rules, *self._scored(rules, prune=prune), prune=prune)
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
+        levels, scores = lattice(rules), []
+        for level in levels:
+            self.watch()
+            scores.append(np.column_stack([self._of_sets(level.sets, np.full(len(level), j)) for j in range(level.size)]))
+        return levels, scores
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        """The scores of the families whose child stands at place axis[g] of sets[g]."""
+        raise NotImplementedError
+
+
+class FamiliesSource(Source):
+    """Asks the data for each family's table or moments, and the score for its value; each family once."""
+
+    most_families = SLOW
+
+    def __init__(
+        self, data: Data | Statistics | ExpectedStatistics, variables: Sequence[Variable], score: Any, threads: int | None
+    ) -> None:
+        self.data, self.variables, self.threads = data, tuple(variables), threads
+        self.weight = data.weight
+        self.known: dict[Family, float] = {}
+        by_name = {v.name: v for v in self.variables}
+        self.score = score.bind(by_name, self._gathered([self._request(i, ()) for i in range(len(self.variables))]))
+        self._told = False
+
+    def families(self, families: Sequence[Family]) -> Array:
+        """Those that are not known yet are scored in as few scans as there is memory for."""
+        new = [f for f in dict.fromkeys(families) if f not in self.known]
+        for batch in self._batches(new):
+            self.watch()
+            self.known.update(zip(batch, self._fresh(batch), strict=True))
+        return np.array([self.known[f] for f in families])
+
+    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        """The scores of families from one scan."""
+        statistics = self._gathered([self._request(*f) for f in families])
+        for k, f in enumerate(families):
+            if k % 256 == 255:
+                self.watch()
+            yield self._local(*f, statistics)
+
+    def pairs(self) -> tuple[Array, Array]:
+        """In few scans, and without the pairs that have no family."""
+        n = len(self.variables)
+        single = self.families([(i, ()) for i in range(n)])
+        both = [(i, j) for i in range(n) for j in range(n) if i != j and self._possible(i, (j,))]
+        pair = np.full((n, n), -np.inf)
+        pair[tuple(np.array(both, int).reshape(-1, 2).T)] = self.families([(i, (j,)) for i, j in both])
+        return single, pair
+
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        families: list[Family] = []
+        for child in range(len(self.variables)):
+            possible = [int(p) for p in np.flatnonzero(rules.allowed[child])]
+            for size in range(int(rules.max_parents[child]) + 1):
+                families += [(child, s) for s in combinations(possible, size) if self._possible(child, s)]
+        return pruned(rules, families, self.families(families), prune=prune)
+
+    def _possible(self, child: int, parents: Parents) -> bool:
+        return has_family(self.variables[child], [self.variables[p] for p in parents])
+
+    def _request(self, child: int, parents: Parents) -> Request:
+        family = family_of(self.variables[child], mothers := [self.variables[p] for p in parents])
+        return family.needs(self.variables[child], mothers)
+
+    def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
+        variable, mothers = self.variables[child], [self.variables[p] for p in parents]
+        family = family_of(variable, mothers)
+        seen = statistics.answer(family.needs(variable, mothers))
+        try:
+            return float(self.score.local(family, variable, mothers, seen, self.weight))
+        except FitError as error:
+            if not parents:
+                raise
+            if not self._told:
+                note(f"parent sets that cannot be estimated are left out of the search; the first: {error}")
+                self._told = True
+            return -np.inf
+
+    def _gathered(self, requests: Sequence[Request]) -> Statistics:
+        if isinstance(self.data, Statistics):
+            return self.data
+        return self.data.gather(requests, threads=self.threads)
+
+    def _batches(self, families: Sequence[Family]) -> Iterator[list[Family]]:
+        """The families in parts whose tables fit into memory together."""
+        batch: list[Family] = []
+        cells = 0.0
+        for family in families:
+            members = [self.variables[v] for v in (family[0], *family[1])]
+            size = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
+            size *= sum(not isinstance(v, Finite) for v in members) ** 2 + 1
+            if batch and (cells + size > CELLS or len(batch) == FAMILIES):
+                yield batch
+                batch, cells = [], 0.0
+            batch.append(family)
+            cells += size
+        if batch:
+            yield batch
+
+
+class ExpectedSource(FamiliesSource):
+    """Scores of tables that are expected, or of rows with weights of any kind; one table serves all families on its variables.
+
+    The score is a kind, a strength and a price per parameter, as in `FiniteSource`; counts need not be whole.
+    """
+
+    def __init__(
+        self, data: Any, variables: Sequence[Variable], score: Any, form: tuple[int, float, float], threads: int | None
+    ) -> None:
+        super().__init__(data, variables, score, threads)
+        self.kind, self.alpha, self.price = form
+        self._n_states = [v.n_states for v in variables if isinstance(v, Finite)]
+
+    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        small = [f for f in families if self._cells(f) <= DENSE]
+        huge = [f for f in families if self._cells(f) > DENSE]
+        scores = dict(zip(small, self._dense(small).tolist(), strict=True))
+        if huge:
+            scores.update(zip(huge, super()._fresh(huge), strict=True))
+        return map(scores.__getitem__, families)
+
+    def _cells(self, family: Family) -> int:
+        return math.prod(self._n_states[v] for v in (family[0], *family[1]))
+
+    def _dense(self, families: Sequence[Family]) -> Array:
+        from suffice.kernels.expectations import table_scores
+
+        sets = [tuple(sorted((child, *parents))) for child, parents in families]
+        place = {s: k for k, s in enumerate(dict.fromkeys(sets))}
+        tables, at = self._tables([tuple(self.variables[v].name for v in s) for s in place])
+        shape = np.ones((3, len(families)), np.int64)
+        for g, ((child, _), members) in enumerate(zip(families, sets, strict=True)):
+            for v in members:
+                shape[(v >= child) + (v > child), g] *= self._n_states[v]
+        scores = np.empty(len(families))
+        table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
+        return np.asarray(scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2]))
+
+    def _tables(self, sets: Sequence[tuple[str, ...]]) -> tuple[Array, Ints]:
+        """The tables of sets of variables one after the other, and where each begins; what is expected makes them at once."""
+        expected: Any = self.data
+        if hasattr(expected, "tables"):
+            tables, at = expected.tables(sets, threads=self.threads)
+            return tables, at
+        statistics = self._gathered([Request(s) for s in sets])
+        each = [statistics.counts(s).values.ravel() for s in sets]
+        return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
+
+
+class Barring(FamiliesSource):
+    """Another source, in which some families have no score: a child whose parents are these, or these and others.
+
+    `known` keeps the scores of the other source, for the next one that is made when more is barred.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        variables: Sequence[Variable],
+        barred: Collection[tuple[int, frozenset[int]]],
+        known: dict[Family, float],
+    ) -> None:
+        self.source, self.weight, self.variables, self.known = source, source.weight, tuple(variables), known
+        self.barred = [[parents for c, parents in barred if c == child] for child in range(len(self.variables))]
+
+    def families(self, families: Sequence[Family]) -> Array:
+        return np.where([self._barred(*f) for f in families], -np.inf, super().families(families))
+
+    def _batches(self, families: Sequence[Family]) -> Iterator[list[Family]]:
+        """The other source parts them itself."""
+        return iter([list(families)] if families else [])
+
+    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        self.source.watch = self.watch
+        return iter(self.source.families(families).tolist())
+
+    def _barred(self, child: int, parents: Parents) -> bool:
+        return any(some <= set(parents) for some in self.barred[child])
+
+
+class GaussianSource(Source):
+    """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
+
+    With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in
+    `suffice.families.gaussian`, from the scatter to which the prior's has been added.
+    """
+
+    def __init__(self, data: Data | Statistics, variables: Sequence[Variable], score: Any, threads: int | None) -> None:
+        self.variables, self.names = tuple(variables), tuple(v.name for v in variables)
+        request = Request((), self.names)
+        statistics = data if isinstance(data, Statistics) else data.gather([request], threads=threads)
+        self.weight = statistics.weight
+        seen = statistics.moments((), self.names)
+        self.score = score.bind({v.name: v for v in variables}, statistics)
+        self.prior: NormalWishart | None = getattr(self.score, "prior", None)
+        moments = seen if self.prior is None else self._with_prior(seen, variables)
+        self.scatter = moments.scatter[0]
+        if not np.isfinite(self.scatter).all():
+            raise too_large(self.names[int(np.argmin(np.isfinite(self.scatter).all(1)))])
+        scale = np.sqrt(np.diag(self.scatter))
+        constant = [n for n, s in zip(self.names, scale, strict=True) if s == 0]
+        if constant or self.weight < 2:
+            raise FitError(
+                f"all values of {constant[0]!r} are the same, and a constant has no density: leave the column out"
+                if constant
+                else "one row has no variance: a Gaussian search needs more rows"
+            )
+        self.matrix = np.ascontiguousarray(self.scatter / scale[:, None] / scale)
+        np.fill_diagonal(self.matrix, 1.0)
+        self._told = False
+
+    def _with_prior(self, seen: Moments, variables: Sequence[Variable]) -> Moments:
+        assert self.prior is not None
+        imagined = self.prior.imagine(variables[-1], variables[:-1])
+        assert imagined is not None
+        return seen + imagined.at(seen.keys)
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        from suffice.kernels.gaussian import residuals
+
+        others = sets[np.arange(sets.shape[1]) != axis[:, None]].reshape(len(sets), -1)
+        members = np.column_stack([others, sets[np.arange(len(sets)), axis]])  # the child last
+        left, log_det = np.empty(len(members)), np.empty(len(members))
+        collinear = COLLINEAR if self.prior is None else ROUNDING
+        residuals(self.matrix, members, collinear, NO_RESIDUAL, left, log_det)
+        residual = left * np.diag(self.scatter)[members[:, -1]]
+        p = members.shape[1] - 1
+        if self.prior is None:
+            few = float(self.weight).is_integer() and self.weight < p + 2
+            if few:
+                left[:] = np.nan
+            scores = -0.5 * self.weight * (LOG_2PI + np.log(residual / self.weight) + 1.0)
+            scores -= self.score.price(self.weight) * (p + 2)
+        else:
+            log_det += np.log(np.diag(self.scatter))[members[:, :-1]].sum(1)
+            scores = self._evidence(residual, log_det, p)
+        lost = np.isnan(left)
+        if lost.any():
+            self._tell(members[int(np.argmax(lost))])
+            scores[lost] = -np.inf
+        return np.asarray(scores)
+
+    def _evidence(self, residual: Array, log_det: Array, p: int) -> Array:
+        from scipy.special import gammaln
+
+        prior = self.prior
+        assert prior is not None
+        assert prior.df is not None
+        assert prior.n is not None
+        assert prior.scale is not None
+        nu, t, N = prior.df - prior.n + p + 1, prior.scale, self.weight
+        before = gammaln(nu / 2) - 0.5 * np.log(prior.count) - 0.5 * p * np.log(t) - 0.5 * nu * np.log(t / 2)
+        after = gammaln((nu + N) / 2) - 0.5 * np.log(prior.count + N) - 0.5 * log_det - 0.5 * (nu + N) * np.log(residual / 2)
+        return np.asarray(after - before - 0.5 * LOG_2PI * N)
+
+    def _tell(self, family: npt.NDArray[np.int32]) -> None:
+        if self._told:
+            return
+        self._told = True
+        *parents, child = (self.names[v] for v in family)
+        note(
+            f"parent sets without an estimate are left out of the search (copies or combinations of columns, or too few rows); "
+            f"the first: {child!r} given {', '.join(map(repr, parents))}"
+        )
