@@ -10,7 +10,7 @@ import numpy as np
 import suffice as sf
 from suffice.inference.sampling import Gibbs, LikelihoodWeighting
 from suffice.models.evidence import observed
-from suffice.models.requisite import Question
+from suffice.models.question import Question
 from timing import line, seconds
 
 QUESTIONS = [

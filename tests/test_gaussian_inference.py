@@ -14,9 +14,10 @@ from suffice.errors import TooLarge
 from suffice.inference import gaussian, log_domain
 from suffice.inference.blocks import blocks, packed
 from suffice.inference.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
-from suffice.inference.log_domain import LogFactor, absorbed, log_factors, log_joint, log_most
+from suffice.inference.junction_tree import JunctionTree
+from suffice.inference.log_domain import LogFactor, absorbed, log_factors, log_joint
 from suffice.inference.network import GaussianNode, Network
-from suffice.inference.weighed import most_weighed, weighed, weighed_marginals
+from suffice.inference.posterior import best_codes, posterior
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -205,20 +206,20 @@ def test_factors_of_any_size_are_weighed_as_by_enumeration(seed: int, spread: fl
     table = whole(network, extra)[tuple(_at(range(5), codes))]
     free = [v for v in range(5) if codes[v] < 0]
     top = table.max()
-    answer = weighed(network, targets, codes, fixed)
+    answer = posterior(network, targets, codes, fixed)
     assert answer.log_prob == pytest.approx(float(top + np.log(np.exp(table - top).sum())), rel=1e-12, abs=1e-10)
     joint = np.exp(table - answer.log_prob)
     keep = np.transpose(joint, [*(free.index(t) for t in targets), *(i for i, v in enumerate(free) if v not in targets)])
     summed = keep.reshape(*keep.shape[: len(targets)], -1).sum(-1)
     np.testing.assert_allclose(answer.probs, summed, rtol=1e-8, atol=1e-12)
-    every = weighed_marginals(network, codes, fixed)
+    every = JunctionTree.of(network).marginals(codes, fixed)
     for v in targets:
         own = joint.sum(axis=tuple(i for i, u in enumerate(free) if u != v))
         np.testing.assert_allclose(every.probs[every.start[v] : every.start[v + 1]], own, rtol=1e-8, atol=1e-12)
-    best, log_best = most_weighed(network, free, codes, fixed)
+    best, log_best = best_codes(network, free, codes, fixed)
     assert log_best == pytest.approx(float(top), rel=1e-12, abs=1e-10)
     assert table[tuple(best)] == pytest.approx(float(top), rel=1e-12, abs=1e-10)
-    some, log_some = most_weighed(network, targets, codes, fixed)
+    some, log_some = best_codes(network, targets, codes, fixed)
     assert log_some == pytest.approx(float(np.log(summed.max()) + answer.log_prob), rel=1e-10, abs=1e-9)
     assert summed[tuple(some)] == pytest.approx(summed.max(), rel=1e-9)
 
@@ -231,17 +232,17 @@ def test_factors_that_pull_apart_do_not_underflow() -> None:
     """One says a by e^800, the other b by e^900; they are the same variable but for a deterministic table between."""
     network = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.eye(2))])
     pull = [LogFactor((0,), np.array([[0.0, -800.0]])), LogFactor((1,), np.array([[-900.0, 0.0]]))]
-    answer = weighed(network, [0], network.unobserved(), pull)
+    answer = posterior(network, [0], network.unobserved(), pull)
     assert answer.probs[1] == pytest.approx(1.0)
     assert answer.log_prob == pytest.approx(-800.0 - np.log(2.0))
-    codes, log_joint_ = most_weighed(network, [0, 1], network.unobserved(), pull)
+    codes, log_joint_ = best_codes(network, [0, 1], network.unobserved(), pull)
     assert codes.tolist() == [1, 1]
     assert log_joint_ == pytest.approx(-800.0 - np.log(2.0))
     never = [LogFactor((0,), np.array([[0.0, -np.inf]])), LogFactor((1,), np.array([[-np.inf, 0.0]]))]
-    impossible = weighed(network, [0], network.unobserved(), never)
+    impossible = posterior(network, [0], network.unobserved(), never)
     assert impossible.log_prob == -np.inf
     assert np.isnan(impossible.probs).all()
-    nothing = weighed(network, [0], network.unobserved(), [LogFactor((), np.array([-np.inf]))])
+    nothing = posterior(network, [0], network.unobserved(), [LogFactor((), np.array([-np.inf]))])
     assert nothing.log_prob == -np.inf
 
 
@@ -269,4 +270,4 @@ def test_a_table_too_large_is_refused_before_it_is_made(monkeypatch: pytest.Monk
     monkeypatch.setattr(log_domain, "MAX_CELLS", 7)
     factor = LogFactor((0, 1, 2), np.zeros((1, 2, 2, 2)))
     with pytest.raises(TooLarge, match="a table of 8 cells"):
-        log_most([factor], [0], np.array([2, 2, 2]))
+        log_joint([factor], [0], np.array([2, 2, 2]))

@@ -22,9 +22,8 @@ from suffice.incomplete.components import FlatTables
 from suffice.incomplete.reduction import Reduce
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import NONE, Network
-from suffice.inference.orders import completed, greedy_order
 from suffice.inference.questions import TOO_LARGE, in_rows
-from suffice.inference.tree import arranged, whole
+from suffice.inference.tree import arranged, completed, greedy_order, whole
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 

@@ -15,8 +15,7 @@ from suffice.errors import DataError, FitError, SufficeNote
 from suffice.families.priors import Gamma, as_prior
 from suffice.learning import mixture_em
 from suffice.learning.climb import FellError, evaluated
-from suffice.learning.mixture_kinds import Diagonal, Full, Kind, Spherical, Tied
-from suffice.learning.mixture_setup import Table
+from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Table, Tied
 from suffice.recipes.mixture import ICL, HeldOut, mixture
 
 KINDS: dict[Kind, str] = {Full(): "full", Tied(): "tied", Diagonal(): "diag", Spherical(): "spherical"}

@@ -17,7 +17,7 @@ import suffice as sf
 from suffice.families import family_of
 from suffice.families.poisson import Poisson, PoissonRates, Rates
 from suffice.families.priors import Gamma
-from suffice.models.poisson_mixture import PoissonMixture
+from suffice.models.mixture import PoissonMixture
 from suffice.statistics import Moments
 
 U, W, N = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"]), sf.Count("n")

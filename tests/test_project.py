@@ -15,9 +15,8 @@ from scipy.stats import multivariate_normal, poisson
 import suffice as sf
 from suffice.errors import FitError, MissingCells, ModelError, SufficeError
 from suffice.learning.project import Projection, project
-from suffice.models.expected import Expected
-from suffice.models.marginal_entropy import entropy_terms
-from suffice.models.poisson_entropy import log_factorial, poisson_entropy
+from suffice.models.divergence import entropy_terms
+from suffice.models.expected import Expected, log_factorial, poisson_entropy
 from tests import hybrid_oracles, oracles
 
 seeds = st.integers(0, 10**6)

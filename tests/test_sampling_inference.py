@@ -14,7 +14,7 @@ import suffice as sf
 from suffice.inference.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models import approximate
 from suffice.models.evidence import observed
-from suffice.models.requisite import Question, requisite
+from suffice.models.question import Question, requisite
 from tests.oracles import joint, random_dag, random_net
 
 METHODS = [LikelihoodWeighting(20_000), Gibbs(20_000, burn_in=200)]

@@ -42,7 +42,7 @@ _NAMES = {
     "learning.gradient": "LBFGS Projected gradient",
     "learning.information": "Information observed_information",
     "learning.lms": "LmsRun lms",
-    "learning.mixture_kinds": "Diagonal Full Spherical Tied",
+    "learning.mixture_setup": "Diagonal Full Spherical Tied",
     "learning.objective": "Collapsed",
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
@@ -50,8 +50,7 @@ _NAMES = {
     "models.bayes_net": "BayesNet",
     "models.bde": "BDe",
     "models.divergence": "entropy kl",
-    "models.mixture": "Mixture",
-    "models.poisson_mixture": "PoissonMixture",
+    "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
     "recipes.bootstrap": "bootstrap",
@@ -133,7 +132,7 @@ if TYPE_CHECKING:
     from suffice.learning.gradient import LBFGS as LBFGS, Projected as Projected, gradient as gradient
     from suffice.learning.information import Information as Information, observed_information as observed_information
     from suffice.learning.lms import LmsRun as LmsRun, lms as lms
-    from suffice.learning.mixture_kinds import Diagonal as Diagonal, Full as Full, Spherical as Spherical, Tied as Tied
+    from suffice.learning.mixture_setup import Diagonal as Diagonal, Full as Full, Spherical as Spherical, Tied as Tied
     from suffice.learning.objective import Collapsed as Collapsed
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
@@ -141,8 +140,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
     from suffice.models.divergence import entropy as entropy, kl as kl
-    from suffice.models.mixture import Mixture as Mixture
-    from suffice.models.poisson_mixture import PoissonMixture as PoissonMixture
+    from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
     from suffice.recipes.bootstrap import bootstrap as bootstrap

@@ -13,8 +13,7 @@ from suffice.errors import ModelError
 from suffice.models.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.bayes_net import BayesNet
 from suffice.models.evidence import code_of
-from suffice.models.mixture import Mixture
-from suffice.models.poisson_mixture import PoissonMixture
+from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.regression_mixture import RegressionMixture
 from suffice.models.samples import Samples
 from suffice.variables import Finite

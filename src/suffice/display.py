@@ -42,3 +42,24 @@ def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
     body = "".join("<tr>" + "".join(f"<td>{html.escape(number(c))}</td>" for c in row) + "</tr>" for row in rows)
     top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Tabular:
+    """What shows itself as a title over tables; a notebook has room for twice as many lines as a terminal."""
+
+    _lines, _indent = 32, ""
+
+    def _headline(self) -> str:
+        raise NotImplementedError
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        """The tables, of at most so many lines, and what is said below them of those that are left out."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        tables, more = self._tables(self._lines)
+        return f"{self._headline()}\n" + "\n\n".join(text_table(*t, indent=self._indent) for t in tables) + more
+
+    def _repr_html_(self) -> str:
+        (first, *rest), _ = self._tables(2 * self._lines)
+        return html_table(*first, caption=self._headline()) + "".join(html_table(*t) for t in rest)

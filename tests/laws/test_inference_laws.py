@@ -17,9 +17,9 @@ import suffice as sf
 from suffice.errors import ModelError
 from suffice.inference import junction_tree, questions
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.most_probable import most_probable
+from suffice.inference.log_domain import likelihood_factors
 from suffice.inference.network import NONE, Network
-from suffice.inference.posterior import posterior
+from suffice.inference.posterior import most_probable, posterior
 from suffice.inference.rows import posteriors
 from tests.oracles import joint, random_net
 
@@ -265,7 +265,8 @@ def test_factors_that_are_no_distributions(seed: int) -> None:
     n, total = network.n_variables, table.sum()
     free = [v for v in range(n) if codes[v] < 0]
     targets = rng.permutation(free)[: rng.integers(0, 4)].tolist()
-    answer, tree = posterior(network, targets, codes, soft), JunctionTree.of(network).marginals(codes, soft)
+    factors = likelihood_factors(soft)
+    answer, tree = posterior(network, targets, codes, factors), JunctionTree.of(network).marginals(codes, factors)
     if total == 0.0:
         assert answer.log_prob == tree.log_prob == -np.inf
         assert np.isnan(answer.probs).all()
@@ -276,7 +277,7 @@ def test_factors_that_are_no_distributions(seed: int) -> None:
     for v in range(n):
         own = tree.probs[tree.start[v] : tree.start[v + 1]]
         np.testing.assert_allclose(own, np.einsum(table, list(range(n)), [v]) / total, rtol=0, atol=CLOSE)
-    best = most_probable(network, targets, codes, soft)
+    best = most_probable(network, targets, codes, factors)
     expected = np.einsum(table, list(range(n)), targets)
     assert best.log_joint == pytest.approx(np.log(expected.max()), abs=CLOSE)
     assert expected[tuple(best.codes)] == pytest.approx(expected.max(), rel=1e-12)

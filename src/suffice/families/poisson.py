@@ -34,7 +34,7 @@ from suffice.families.family import (
     frame,
     split,
 )
-from suffice.inference.counts import log_poisson
+from suffice.inference.network import log_poisson
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable

@@ -12,9 +12,9 @@ import numpy as np
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.gaussian import FINE, Conditioned, Configurations, Gaussians
-from suffice.inference.log_domain import LogFactor
+from suffice.inference.log_domain import LogFactor, likelihood_factors
 from suffice.inference.network import Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.weighed import likelihood_factors, weighed
+from suffice.inference.posterior import conditional
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""
@@ -40,7 +40,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Hybrid:
-    """A finite network and Gaussian nodes below it, in topological order."""
+    """A finite network with Gaussian nodes and counts below it, in topological order."""
 
     network: Network
     nodes: tuple[GaussianNode, ...]
@@ -51,13 +51,13 @@ class Hybrid:
 
     @cached_property
     def all_possible(self) -> bool:
-        """Whether no state is ruled out by another."""
-        return bool((self.network.tables > 0).all())
+        """Whether no state is ruled out by another, or by a count."""
+        return all(n.never_zero for n in self.nodes) and bool((self.network.tables > 0).all())
 
     @cached_property
     def complete(self) -> bool:
-        """Whether every configuration of every Gaussian node has parameters."""
-        return not any(np.isnan(a).any() for n in self.nodes for a in (n.intercept, n.coefficients, n.variance))
+        """Whether every configuration of every node has parameters, by which every number is possible."""
+        return all(n.complete for n in self.nodes)
 
 
 class Trouble(ModelError):
@@ -167,6 +167,8 @@ def evidence_factors(hybrid: Hybrid, evidence: Evidence, parts: Iterable[Block] 
     """What evidence other than codes says of the finite variables: ln p(evidence in a block | them) for each block that has
     some, all blocks unless `parts` are given; and likelihoods.
     """
+    if not evidence.reals:
+        return likelihood_factors(evidence.soft)
     if parts is None:
         parts = blocks(hybrid.nodes, (), evidence.reals)
     some = packed(hybrid.nodes, (part for part in parts if part.observed), evidence.codes, evidence.reals)
@@ -201,7 +203,7 @@ def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int]
     if not wrong.any():
         return
     if every.scope:
-        wrong &= weighed(network, every.scope, codes, likelihood_factors(soft)).probs.reshape(-1) > 0
+        wrong &= conditional(network, every.scope, codes, likelihood_factors(soft)).reshape(-1) > 0
     if wrong.any():
         first = int(np.argmax(wrong))
         raise Trouble(int(trouble[first]), observed, every.states(first))

@@ -7,9 +7,9 @@ Otherwise variables of such factors are summed out. They have exact distribution
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -213,73 +213,61 @@ class Rest(NamedTuple):
     """How cells of the targets follow from what was recorded of a walk in which some targets were summed out.
 
     `recorded` are the walked targets, then other walked variables that targets depend on; `rows` has the distribution of the
-    summed-out targets for each configuration of the walked variables `near`. `places` has where each target, in
-    the order asked for, stands among the walked ones and then the others, whose sizes are `shape`.
+    summed-out targets `asked` for each configuration of the walked variables `near`. `sizes` are those of all variables.
     """
 
+    targets: tuple[int, ...]
     recorded: tuple[int, ...]
-    sizes: tuple[int, ...]
     near: tuple[int, ...]
+    asked: tuple[int, ...]
     rows: Array
-    places: tuple[int, ...]
-    n_walked: int
-    shape: tuple[int, ...]
+    sizes: Ints
 
     @classmethod
     def of(cls, collapsed: Collapsed, targets: Sequence[int]) -> Rest:
-        size = {v: int(collapsed.network.sizes[v]) for v in range(collapsed.network.n_variables)}
-        asked = [t for t in targets if t in collapsed.summed]
+        asked = tuple(t for t in targets if t in collapsed.summed)
         walked = [t for t in targets if t not in collapsed.summed]
         near: tuple[int, ...] = ()
-        rows = np.ones((1, 1))
+        rows, sizes = np.ones((1, 1)), collapsed.network.sizes
         if asked:
             conditional, n_near = collapsed.conditional(asked)
-            near = conditional.scope[:n_near]
-            rows = conditional.table.reshape(-1, int(np.prod([size[t] for t in asked])))
-        recorded = (*walked, *(v for v in near if v not in walked))
-        places = tuple([*walked, *asked].index(t) for t in targets)
-        shape = tuple(size[t] for t in (*walked, *asked))
-        return cls(recorded, tuple(size[v] for v in recorded), near, rows, places, len(walked), shape)
+            near, rows = conditional.scope[:n_near], conditional.table.reshape(-1, int(np.prod(sizes[list(asked)])))
+        return cls(tuple(targets), (*walked, *(v for v in near if v not in walked)), near, asked, rows, sizes)
 
     def drawn(self, cells: Ints, rng: np.random.Generator) -> Ints:
         """The cell of the targets for each draw; those summed out are drawn from their distributions given the rest."""
-        if not self.near and self.rows.size == 1:
+        if not self.asked:
             return cells
-        walked, row = self._split(cells)
-        n = self.rows.shape[1]
+        row, n = self._row(cells), self.rows.shape[1]
         inner = 5e-10 + rng.random(len(cells)) * (1.0 - 1e-9)  # clear of the ends, where rounding could pick a neighbour
         flat = np.searchsorted(np.cumsum(self.rows), row + inner)  # each row adds up to 1
-        return np.asarray(self._cells()[walked * n + np.clip(flat - row * n, 0, n - 1)])
+        return self._cells(cells, np.clip(flat - row * n, 0, n - 1))
 
     def shares(self, cells: Ints, drawn: Chained) -> Shares | None:
         """The means of the exact distributions, where these are not too many to hold."""
-        if not self.near and self.rows.size == 1:
+        if not self.asked:
             return None
         kinds, which = np.unique(cells, return_inverse=True)
-        n_cells = int(np.prod(self.shape))
+        n_cells = int(np.prod(self.sizes[list(self.targets)]))
         if len(kinds) * max(n_cells, drawn.n_batches) > NUMBERS:
             return None
-        walked, row = self._split(kinds)
-        n = self.rows.shape[1]
-        probs = np.zeros((len(kinds), n_cells))
-        columns = self._cells()[walked[:, None] * n + np.arange(n)]
-        np.put_along_axis(probs, columns, self.rows[row], axis=1)
+        probs, every = np.zeros((len(kinds), n_cells)), np.arange(self.rows.shape[1])
+        np.put_along_axis(probs, self._cells(kinds[:, None], every[None]), self.rows[self._row(kinds)], axis=1)
         return drawn.averaged(which.reshape(-1), probs)
 
-    def _split(self, cells: Ints) -> tuple[Ints, Ints]:
-        """The joint state of the walked targets, and the row of the others' distribution."""
-        codes = np.unravel_index(cells, self.sizes) if self.sizes else ()
-        by_variable = dict(zip(self.recorded, codes, strict=True))
-        walked, row = np.zeros(len(cells), np.int64), np.zeros(len(cells), np.int64)
-        for v, size in zip(self.recorded[: self.n_walked], self.sizes, strict=False):
-            walked = walked * size + by_variable[v]
-        for v in self.near:
-            row = row * self.sizes[self.recorded.index(v)] + by_variable[v]
-        return walked, row
+    def _row(self, cells: Ints) -> Ints:
+        """The row of the distribution of what was summed out, for each recorded state."""
+        return self._joint(self.near, self._codes(self.recorded, cells))
 
-    def _cells(self) -> Ints:
-        """Where each cell, with walked targets first, stands in the order asked for."""
-        cells = np.arange(int(np.prod(self.shape))).reshape(self.shape)
-        where = np.empty(cells.size, np.int64)
-        where[cells.transpose(self.places).reshape(-1)] = np.arange(cells.size)
-        return where
+    def _cells(self, cells: Ints, inner: Ints) -> Ints:
+        """The joint state of the targets, from what was recorded and the joint state of those that were summed out."""
+        return self._joint(self.targets, {**self._codes(self.recorded, cells), **self._codes(self.asked, inner)})
+
+    def _codes(self, variables: Sequence[int], states: Ints) -> dict[int, Any]:
+        return dict(zip(variables, np.unravel_index(states, self.sizes[list(variables)]) if variables else (), strict=True))
+
+    def _joint(self, variables: Sequence[int], codes: Mapping[int, Any]) -> Ints:
+        result: Any = np.int64(0)
+        for v in variables:
+            result = result * self.sizes[v] + codes[v]
+        return np.asarray(result)

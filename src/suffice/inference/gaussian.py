@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.network import Array, GaussianNode, Ints
+from suffice.errors import ModelError
+from suffice.inference.network import NO_VARIANCE, Array, CountNode, GaussianNode, Ints
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -67,8 +68,16 @@ class Conditioned(NamedTuple):
         return np.asarray((self.root * self.root).sum(axis=-2))
 
 
+class HiddenCount(ModelError):
+    """A count that is not observed, but has a real child that matters: by their numbers."""
+
+    def __init__(self, count: int, child: int) -> None:
+        super().__init__(f"the count {count} of the Gaussian node {child} is not observed")
+        self.count, self.child = count, child
+
+
 class Gaussians:
-    """Gaussian nodes in topological order, their numbers laid end to end so that those of many nodes are found at once.
+    """Gaussian nodes and counts in topological order, their numbers end to end so that those of many are found at once.
 
     >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
     >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
@@ -76,10 +85,15 @@ class Gaussians:
     >>> answer.mean.round(12), answer.variance.round(12)
     (array([[[1.],
             [3.]]]), array([[0.2]]))
+    >>> answer = Gaussians([CountNode.of((0,), np.array([0.5, 3.0]))])
+    >>> answer = answer.condition([0], [], {0: np.array([2.0])}, {0: np.array([0, 1])}, 2)
+    >>> np.exp(answer.log_density[:, 0]).round(6)
+    array([0.075816, 0.224042])
     """
 
     def __init__(self, nodes: Sequence[GaussianNode]) -> None:
         self.nodes = tuple(nodes)
+        self._counts = {m: node for m, node in enumerate(nodes) if isinstance(node, CountNode)}
         self._start = np.cumsum([0, *(n.variance.size for n in nodes)])[:-1]
         self._intercept, self._variance = _end_to_end(n.intercept for n in nodes), _end_to_end(n.variance for n in nodes)
         # coefficients edge by edge: those of one parent in all configurations, then those of the next
@@ -102,6 +116,24 @@ class Gaussians:
         parents, unless they have values. `values` has one number per row for each node that is observed. With
         `joint=False` the targets' variances are found, not their covariances.
         """
+        counts = [m for m in members if m in self._counts and m in values] if self._counts else []
+        rest = [m for m in members if m not in counts]
+        self._refuse_hidden(rest, values)
+        answer = self._normal(rest, targets, values, configurations, n_configurations, joint)
+        for m in counts:
+            answer = self._weighed(answer, m, values[m], configurations)
+        return answer
+
+    def _normal(
+        self,
+        members: Sequence[int],
+        targets: Sequence[int],
+        values: Mapping[int, Array],
+        configurations: Configurations,
+        n_configurations: int,
+        joint: bool,
+    ) -> Conditioned:
+        """The same where no count is observed."""
         rows = max((len(v) for v in values.values()), default=1)
         step = max(1, CELLS // max(1, len(members) * max(len(members), rows)))
         parts = []
@@ -110,7 +142,31 @@ class Gaussians:
             some = {v: c if isinstance(c, int) else c[start:stop] for v, c in configurations.items()}
             spread = self._propagated(members, values, some, stop - start, rows)
             parts.append(_conditioned(spread, members, targets, values, joint))
-        return parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        found = parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        if any(t in self._counts for t in targets):  # those of rate 0 have no variance after all
+            counts = np.array([t in self._counts for t in targets], bool)
+            return found._replace(root=np.where(counts & (np.abs(found.root) < 2.0 * np.sqrt(NO_VARIANCE)), 0.0, found.root))
+        return found
+
+    def _refuse_hidden(self, members: Sequence[int], values: Mapping[int, Array]) -> None:
+        for m in members if self._counts else ():
+            for p in self.nodes[m].real_parents:
+                if p not in values and p in self._counts:
+                    raise HiddenCount(p, m)
+
+    def _weighed(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
+        """The same with the probability of observed counts.
+
+        `distance` is what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it.
+        """
+        index = self._places([m], configurations, len(answer.trouble))[0]
+        rates = self._counts[m].rates.reshape(-1)[index]
+        lost = np.isnan(rates)
+        trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
+        logs, log_variance = self._counts[m].weight(counts, np.where(lost, 1.0, rates)[:, None])
+        logs = np.where((trouble == FINE)[:, None], logs, np.nan)
+        distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
+        return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
 
     def _propagated(
         self, members: Sequence[int], values: Mapping[int, Array], configurations: Configurations, size: int, rows: int
@@ -138,11 +194,9 @@ class Gaussians:
         """Intercepts and variances [members, configurations], coefficients [edges, configurations], and for each configuration
         the first node that has no parameters there (harmless ones stand in), or `FINE`.
         """
-        index, child, start = np.zeros((len(members), size), np.int64), [], []
+        index, child, start = self._places(members, configurations, size), [], []
         for i, m in enumerate(members):
             node = self.nodes[m]
-            for v, r in zip(node.finite_parents, node.variance.shape, strict=True):
-                index[i] = index[i] * r + configurations[v]
             child += [i] * len(node.real_parents)
             start += [self._edge_start[m] + j * node.variance.size for j in range(len(node.real_parents))]
         coefficients = self._coefficients[np.array(start, np.int64)[:, None] + index[child]]
@@ -156,6 +210,14 @@ class Gaussians:
             trouble[lost] = np.asarray(members)[np.argmax(nan, axis=0)[lost]]
             intercept[:, lost], coefficients[:, lost], variance[:, lost] = 0.0, 0.0, 1.0
         return intercept, variance, coefficients, trouble
+
+    def _places(self, members: Sequence[int], configurations: Configurations, size: int) -> Ints:
+        """Where the numbers of each configuration stand among those of a node: [members, configurations]."""
+        index = np.zeros((len(members), size), np.int64)
+        for i, m in enumerate(members):
+            for v, r in zip(self.nodes[m].finite_parents, self.nodes[m].variance.shape, strict=True):
+                index[i] = index[i] * r + configurations[v]
+        return index
 
 
 class _Spread(NamedTuple):

@@ -37,11 +37,10 @@ from suffice.inference.blocks import (
     united,
 )
 from suffice.inference.gaussian import FINE, LOG_2PI
-from suffice.inference.junction_tree import JunctionTree, Marginals
-from suffice.inference.log_domain import LogFactor
+from suffice.inference.junction_tree import JunctionTree, Marginals, marginals_of
+from suffice.inference.log_domain import NEVER, LogFactor, likelihood_factors
 from suffice.inference.network import NONE, Array, Ints
-from suffice.inference.posterior import Posterior
-from suffice.inference.weighed import NEVER, likelihood_factors, most_weighed, weighed, weighed_marginals
+from suffice.inference.posterior import best_codes, log_prob_of, posterior
 
 
 class Mixed(NamedTuple):
@@ -57,11 +56,6 @@ class Mixed(NamedTuple):
     log_prob: float
 
 
-def finite_posterior(hybrid: Hybrid, targets: Sequence[int], evidence: Evidence) -> Posterior:
-    """p(finite targets | evidence) and ln p(evidence)."""
-    return weighed(hybrid.network, targets, evidence.codes, evidence_factors(hybrid, evidence))
-
-
 def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], evidence: Evidence) -> Mixed:
     """The joint posterior of real targets and finite ones."""
     parts = blocks(hybrid.nodes, reals, evidence.reals)
@@ -71,7 +65,7 @@ def real_posterior(hybrid: Hybrid, reals: Sequence[int], finite: Sequence[int], 
     checked_shape(hybrid.network, axes, len(reals) ** 2)
     every, answer = conditioned(hybrid, asked, reals, evidence)
     factors = evidence_factors(hybrid, evidence, others) + ([density(every, answer)] if asked.observed else [])
-    probs, log_prob = weighed(hybrid.network, axes, evidence.codes, factors)
+    probs, log_prob = posterior(hybrid.network, axes, evidence.codes, factors)
     return mixture(probs, axes, every.scope, len(finite), answer.mean[:, 0], answer.covariance, log_prob)
 
 
@@ -84,7 +78,7 @@ def real_marginals(hybrid: Hybrid, evidence: Evidence) -> dict[int, Mixed]:
     result = {}
     for targets, block in groups:
         every, answer = conditioned(hybrid, block, targets, evidence, joint=False)
-        probs, log_prob = weighed(hybrid.network, every.scope, evidence.codes, factors)
+        probs, log_prob = posterior(hybrid.network, every.scope, evidence.codes, factors)
         variance = answer.variance
         for i, t in enumerate(targets):
             mean = answer.mean[:, 0, i : i + 1]
@@ -94,11 +88,10 @@ def real_marginals(hybrid: Hybrid, evidence: Evidence) -> dict[int, Mixed]:
 
 def finite_marginals(hybrid: Hybrid, evidence: Evidence, tree: Callable[[], JunctionTree]) -> Marginals:
     """p(v | evidence) of each finite v; `tree` gives that of the finite network, for when no real evidence adds to it."""
-    if not hybrid.network.n_variables:
-        return Marginals(np.zeros(0), np.zeros(1, np.int64), finite_posterior(hybrid, (), evidence).log_prob)
-    if not evidence.reals:
-        return tree().marginals(evidence.codes, evidence.soft)
-    return weighed_marginals(hybrid.network, evidence.codes, evidence_factors(hybrid, evidence))
+    network, factors = hybrid.network, evidence_factors(hybrid, evidence)
+    if not network.n_variables:
+        return Marginals(np.zeros(0), np.zeros(1, np.int64), log_prob_of(network, evidence.codes, factors))
+    return marginals_of(network, evidence.codes, factors, tree)
 
 
 def mixture(
@@ -155,12 +148,12 @@ class MixtureMode(ModelError):
 
 def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: Evidence) -> MostProbableValues:
     """The targets' values together, all other variables summed out."""
-    log_prob = weighed(hybrid.network, (), evidence.codes, evidence_factors(hybrid, evidence)).log_prob
+    log_prob = log_prob_of(hybrid.network, evidence.codes, evidence_factors(hybrid, evidence))
     if log_prob == NEVER:
         return MostProbableValues(np.zeros(len(finite), np.int64), np.zeros(len(reals)), NEVER, NEVER)
     everything = len(finite) + len(reals) == int((evidence.codes == NONE).sum()) + len(hybrid.nodes) - len(evidence.reals)
     factors = _all_modes(hybrid, evidence) if everything else _modes(hybrid, finite, reals, evidence)
-    codes, log_joint = most_weighed(hybrid.network, finite, evidence.codes, [*factors, *likelihood_factors(evidence.soft)])
+    codes, log_joint = best_codes(hybrid.network, finite, evidence.codes, [*factors, *likelihood_factors(evidence.soft)])
     return MostProbableValues(codes, _means(hybrid, finite, codes, reals, evidence), log_joint, log_prob)
 
 

@@ -7,19 +7,18 @@ Nothing is ever divided, so zeros need no care; tables are scaled by powers of t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.likelihoods import weighed
+from suffice.inference.log_domain import NEVER, LogFactor, Weighed, weighed
 from suffice.inference.logs import Logs
-from suffice.inference.network import Array, Ints, Network, Soft
-from suffice.inference.orders import COMPILING, greedy_order
-from suffice.inference.patience import LONG, interruptible
+from suffice.inference.network import Array, Ints, Network
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
-from suffice.inference.tree import MAX_BYTES, MAX_CELLS, Tree, arranged, whole
+from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, whole
 from suffice.kernels import together
 
 RETRY_CELLS = 4_000_000
@@ -88,38 +87,30 @@ class JunctionTree:
         """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
         return 8.0 * self._tree.n_numbers(self.network.unobserved(), down=True)
 
-    def marginals(self, codes: Ints, soft: Soft | None = None) -> Marginals:
-        """p(v | evidence) of every variable v, and ln p(evidence)."""
-        if soft:
-            return self._with_likelihoods(codes, soft)
-        return self._marginals(codes, self.network.tables)
+    def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> Marginals:
+        """p(v | evidence) of every variable v, and ln p(evidence), which includes the factors."""
+        return marginals_of(self.network, codes, factors, lambda: self)
 
-    def _with_likelihoods(self, codes: Ints, soft: Soft) -> Marginals:
-        w = weighed(self.network, codes, soft)
-        tree = self if w.network is self.network else JunctionTree.of(w.network)
-        answer = tree._marginals(codes, w.tables)
-        return answer._replace(log_prob=answer.log_prob + w.log_scale)
-
-    def _marginals(self, codes: Ints, tables: Array) -> Marginals:
+    def _marginals(self, w: Weighed, codes: Ints) -> Marginals:
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
-        probs = np.zeros(self.start[-1])
-        log_prob = interruptible(lambda: self._run(tree, codes, tables, probs), tree.cells(codes) if self.n_cells > LONG else 0.0)
-        if log_prob == -np.inf:
+        probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > LONG else 0.0
+        log_prob = NEVER if w.log_scale == NEVER else interruptible(lambda: self._run(tree, w, codes, probs), cells)
+        if log_prob == NEVER:
             probs[:] = np.nan
-        return Marginals(probs, self.start, log_prob)
+        return Marginals(probs, self.start, log_prob + w.log_scale)
 
-    def _run(self, tree: Tree, codes: Ints, tables: Array, probs: Array) -> float:
+    def _run(self, tree: Tree, w: Weighed, codes: Ints, probs: Array) -> float:
         """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
         compiled = tree is self._tree
         room = self._rooms.pop() if compiled and self._rooms else self._room(tree, codes)
         log_prob, status = np.empty(1), np.empty(1, np.uint8)
         seen, program = np.ascontiguousarray(codes[None], np.int32), np.zeros(1, np.int64)
         answer = (probs[None], log_prob, status)
-        run(self.network, MARGINALS, program, tree.program, seen, tables[None], room, *answer, self.start)
+        run(self.network, MARGINALS, program, tree.program, seen, w.tables[None], room, *answer, self.start)
         if compiled:
             self._rooms.append(room)
-        if status[0] == UNCERTAIN:
-            return Logs(tree, codes, tables).marginals(self.start, probs)
+        if status[0] == UNCERTAIN or not w.is_sure(float(log_prob[0])):
+            return Logs(tree, codes, w.log_tables).marginals(self.start, probs)
         if not compiled:  # what is observed is no variable of a tree made for it
             observed = np.flatnonzero(codes >= 0)
             probs[self.start[observed] + codes[observed]] = 1.0
@@ -157,3 +148,9 @@ class JunctionTree:
             self._others.pop(next(iter(self._others)), None)
         self._others[key] = tree
         return tree
+
+
+def marginals_of(network: Network, codes: Ints, factors: Sequence[LogFactor], tree: Callable[[], JunctionTree]) -> Marginals:
+    """The same of a network whose own tree is made only if no factors need another one."""
+    w = weighed(network, codes, factors)
+    return (tree() if w.network is network else JunctionTree.of(w.network))._marginals(w, codes)

@@ -21,7 +21,7 @@ MAX_CELLS = 2**27
 class Logs:
     """The tables of a tree as logs. Places from `maximised` on are maximised, those before it summed out."""
 
-    def __init__(self, tree: Tree, codes: Ints, tables: Array, maximised: int | None = None) -> None:
+    def __init__(self, tree: Tree, codes: Ints, log_tables: Array, maximised: int | None = None) -> None:
         self.tree, self.network, self.codes = tree, tree.network, codes
         self.maximised = len(self.tree.variables) if maximised is None else maximised
         self._place = {int(v): p for p, v in enumerate(tree.variables)}
@@ -29,7 +29,7 @@ class Logs:
         self.size = np.where(free, self.network.sizes[self.tree.variables], 1)
         for t in range(self.tree.n_leaves, self.tree.n_tables):
             self._check(self.tree.dims(t))
-        self.up = [self._leaf(t, tables) for t in range(self.tree.n_leaves)]
+        self.up = [self._leaf(t, log_tables) for t in range(self.tree.n_leaves)]
         for t in range(self.tree.n_leaves, self.tree.n_tables):
             self.up.append(self._reduced(t, self._product(t)))
 
@@ -98,16 +98,15 @@ class Logs:
             result.update(dict.fromkeys(self.tree.kept(t), t))
         return result
 
-    def _leaf(self, t: int, tables: Array) -> Array:
+    def _leaf(self, t: int, log_tables: Array) -> Array:
         tree, net = self.tree, self.network
         f = int(tree.factor[t])
         scope, at = net.scope(f), net.table_start[f]
         index = tuple(int(self.codes[v]) if self.codes[v] >= 0 else slice(None) for v in scope)
-        values = tables[at : net.table_start[f + 1]].reshape(net.sizes[scope])[index]
+        values = log_tables[at : net.table_start[f + 1]].reshape(net.sizes[scope])[index]
         places = [self._place[int(v)] for v in scope if self.codes[v] < 0]
         values = np.transpose(values, np.argsort(places)) if places else values
-        with np.errstate(divide="ignore"):
-            return np.log(values).reshape([self.size[q] for q in self.tree.dims(t)])
+        return np.asarray(values).reshape([self.size[q] for q in self.tree.dims(t)])
 
     def _product(self, t: int) -> Array:
         dims, a, b = self.tree.dims(t), int(self.tree.left[t]), int(self.tree.right[t])

@@ -18,6 +18,9 @@ NONE, HINTED = -1, -2
 """Codes of variables that are not observed; those with the second matter all the same: there is likelihood evidence of them,
 or they are asked for. NONE is also the child of a factor that is no distribution."""
 
+NO_VARIANCE = 1e-300
+"""The variance of a count of rate 0, which is always 0: a Gaussian node has some."""
+
 
 @dataclass(frozen=True, eq=False)
 class Network:
@@ -149,3 +152,78 @@ class GaussianNode:
     intercept: Array
     coefficients: Array
     variance: Array
+
+    @property
+    def never_zero(self) -> bool:
+        """Whether no value is ruled out by a configuration."""
+        return True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every configuration has parameters, by which every number is possible."""
+        return self.never_zero and not any(np.isnan(a).any() for a in (self.intercept, self.coefficients, self.variance))
+
+
+@dataclass(frozen=True, eq=False)
+class CountNode(GaussianNode):
+    """p(n | u) = Poisson(rates[u]), u finite variables by number; NaN means that a configuration has no rate.
+
+    An observed count weighs the configurations of its finite parents, and is a constant to its children, as any observed number
+    is. One that is not observed is barren, or asked for: then all that is said of it here is its mean and its variance, both λ.
+    So a count is a Gaussian node with these moments, but for the probability of its value.
+
+    >>> node = CountNode.of((0,), np.array([0.5, 3.0]))
+    >>> node.rates, node.real_parents
+    (array([0.5, 3. ]), ())
+    """
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], rates: Array) -> CountNode:
+        return cls(finite_parents, (), rates, np.zeros((*rates.shape, 0)), np.maximum(rates, NO_VARIANCE))
+
+    @property
+    def rates(self) -> Array:
+        return self.intercept
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.rates > 0.0).all())
+
+    def weight(self, counts: Array, rates: Array) -> tuple[Array, Array]:
+        """ln p(counts) at rates, [configurations, rows], and the logarithm of the variance that a Gaussian would have."""
+        return log_poisson(counts, rates), np.log(np.maximum(rates, NO_VARIANCE))
+
+
+@dataclass(frozen=True, eq=False)
+class DensityNode(CountNode):
+    """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value.
+
+    It must be observed, or barren.
+
+    >>> node = DensityNode.of((0,), np.log([0.5, 0.25]))
+    >>> np.exp(node.weight(np.zeros(1), node.rates[:, None])[0]).tolist()
+    [[0.5], [0.25]]
+    """
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], logs: Array) -> DensityNode:
+        return cls(finite_parents, (), logs, np.zeros((*logs.shape, 0)), np.ones(logs.shape))
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.intercept > -np.inf).all())
+
+    def weight(self, counts: Array, logs: Array) -> tuple[Array, Array]:
+        shape = (len(logs), len(counts))
+        return np.broadcast_to(logs, shape), np.zeros(shape)
+
+
+def log_poisson(n: Array, rates: Array) -> Array:
+    """ln p(n) at a rate λ: n ln λ − λ − ln n!; at the rate 0 only n = 0 is possible.
+
+    >>> log_poisson(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
+    array([  0., -inf])
+    """
+    from scipy.special import gammaln, xlogy
+
+    return np.asarray(xlogy(n, rates) - rates - gammaln(n + 1.0))

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.most_probable import most_probable
+from suffice.inference.log_domain import Weighed
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
-from suffice.inference.posterior import answered, carefully, tree_for
+from suffice.inference.posterior import answered, carefully, most_probable, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
-from suffice.inference.support import support
 from suffice.inference.tree import Tree
 
 Flags = npt.NDArray[np.bool_]
@@ -67,20 +66,13 @@ def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Ar
     `codes` has one line per row and a column per variable, −1 where a cell is not observed. Where those cells are impossible
     together, the line is NaN.
     """
-    return [_row_posteriors(network, int(t), codes) for t in targets]
-
-
-def _row_posteriors(network: Network, target: int, codes: Ints) -> Array:
-    seen = np.array(codes, np.int32)
-    seen[:, target] = NONE
-    known = support(network, seen)
-    if known.doubtful.all():
-        return _answered(network, [target], network.with_zeros, seen, network.tables[None])[0]
-    out = _answered(network, [target], network.all_factors[:0], seen, network.tables[None])[0]
-    if known.doubtful.any():
-        out[known.doubtful] = _answered(network, [target], network.with_zeros, seen[known.doubtful], network.tables[None])[0]
-    out[known.impossible] = np.nan
-    return out
+    result, seen = [], np.array(codes, np.int32)
+    for t in targets:
+        own = seen[:, t].copy()
+        seen[:, t] = NONE
+        result.append(_answered(network, [int(t)], network.with_zeros, seen, network.tables[None])[0])
+        seen[:, t] = own
+    return result
 
 
 def log_probs(network: Network, codes: Codes) -> Array:
@@ -111,7 +103,7 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
             row = seen[r].astype(np.int64)
             row[v] = NONE
             at = slice(network.starts[v], network.starts[v + 1])
-            out[r, at] = carefully(network, [int(v)], network.with_zeros, row, network.tables)[0]
+            out[r, at] = carefully([int(v)], network.with_zeros, Weighed(network, network.tables, row, 0.0))[0]
     return out
 
 
@@ -133,7 +125,7 @@ def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes
         key = np.minimum(codes, 0).tobytes()
         if key not in trees:
             trees = {key: tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
-        out[r], log_prob[r] = answered(trees[key], targets, codes, tables[r if len(tables) > 1 else 0])
+        out[r], log_prob[r] = answered(trees[key], targets, Weighed(network, tables[r if len(tables) > 1 else 0], codes, 0.0))
     return out, log_prob
 
 

@@ -61,19 +61,17 @@ class Belief:
     def joint(self, N: Array, mean: Array, scatter: Array, shift: Array, *, tied: bool) -> tuple[Array, Array]:
         """Means and roots of covariances, from counts, means and scatters of the classes."""
         new, root = np.zeros_like(mean), np.zeros_like(scatter)
-        for j, said in enumerate(self.imagined):
+        for j in range(len(self.imagined)):
             for group in _groups(len(N), tied):
-                b, v, at = self._regressed(j, said, N[group], mean[group], scatter[group], shift)
-                a = at[:, j] - at[:, :j] @ b
+                a, b, v = self.line(j, N[group], mean[group], scatter[group], shift)
                 new[group, j] = a + new[group, :j] @ b
                 root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
                 root[group, j, j] = np.sqrt(v)
         return new, root
 
-    def _regressed(
-        self, j: int, said: Moments, N: Array, mean: Array, scatter: Array, shift: Array
-    ) -> tuple[Array, float, Array]:
-        d = j + 1
+    def line(self, j: int, N: Array, mean: Array, scatter: Array, shift: Array) -> tuple[Array, Array, float]:
+        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
+        d, said = j + 1, self.imagined[j]
         kappa, m0 = said.count[0], said.mean[0] - shift[:d]
         off = mean[:, :d] - m0
         S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
@@ -85,7 +83,8 @@ class Belief:
                 "rescale the columns, leave one out, or give a stronger prior"
             )
         df = positive(said.df[0] + N.sum() + self.extra(len(N), j), said.reals[j])
-        return r.coefficients, float(r.residual / df), m0 + off * (N / (kappa + N))[:, None]
+        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
+        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
 
     def log_joint(self, mean: Array, root: Array, shift: Array, *, tied: bool) -> float:
         """Σ of the formula at the top."""

@@ -7,7 +7,7 @@ objective   Σ ln p(row) + the logarithm of the prior that the M-step maximises:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,10 +16,12 @@ import numpy as np
 from suffice.engines.data import Data, added
 from suffice.engines.engine import Block, Step
 from suffice.errors import DataError
-from suffice.families.family import Array, Estimate
-from suffice.learning.mixture_discrete import log_factorials, log_shares, logs, shares
-from suffice.learning.mixture_part import IMPOSSIBLE, Collapsed, Part
+from suffice.families.categorical import Table
+from suffice.families.family import Array, Cpd, Estimate
+from suffice.learning.mixture_parts import IMPOSSIBLE, CollapsedClass, Part, log_factorials, log_shares, logs, shares
 from suffice.learning.problem import EStep
+from suffice.statistics import Counts
+from suffice.variables import Finite, Variable
 
 
 class Parameters(NamedTuple):
@@ -179,7 +181,7 @@ class Mixture:
     def maximised(self, statistic: Statistic) -> Parameters:
         sums, at = statistic
         if self.alpha is None and sums.counts.min() < self.least:
-            raise Collapsed("a class has less than one row left")
+            raise CollapsedClass("a class has less than one row left")
         weights = shares(sums.counts, self.alpha, self.how, self.name)
         triples = zip(self.parts, at.parts, sums.parts, strict=True)
         return Parameters(weights, tuple(part.maximised(theta, s) for part, theta, s in triples))
@@ -192,6 +194,13 @@ class Mixture:
         """By how much ln p may be off where the classes are narrow."""
         narrow = (part.narrowness(theta) for part, theta in zip(self.parts, parameters.parts, strict=True))
         return 1e-15 * self.weight * max(narrow)
+
+    def cpds(self, parameters: Parameters, counts: Array, hidden: Finite, variables: Mapping[str, Variable]) -> dict[str, Cpd]:
+        """The distribution of the class, and those of the columns given it, from classes of these counts."""
+        cpds: dict[str, Cpd] = {hidden.name: Table(hidden, (), parameters.weights, Counts((hidden,), counts))}
+        for part, theta in zip(self.parts, parameters.parts, strict=True):
+            cpds |= part.cpds(theta, hidden, variables, counts)
+        return cpds
 
     def started(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> Parameters:
         """The parameters that responsibilities of the rows, or of a sample, give: a first pass finds the means, around which

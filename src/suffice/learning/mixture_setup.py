@@ -1,4 +1,7 @@
-"""From rows to the parts of a mixture: what each column is, its overall mean and variance, and what the prior says of it."""
+"""From rows to the parts of a mixture: what each column is, its overall mean and variance, and what the prior says of it.
+
+Real columns have one of four kinds of covariance. What is not said of a column follows from its type.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,85 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.errors import DataError, FitError, TooLarge, listed, note
+from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior
 from suffice.incomplete.units import observed_cells
 from suffice.learning.mixture_belief import Belief
-from suffice.learning.mixture_discrete import Rates, Tables, log_factorials
 from suffice.learning.mixture_em import Mixture
-from suffice.learning.mixture_joint import Joint
-from suffice.learning.mixture_kinds import Full, Kind, Spherical, Tied, groups
-from suffice.learning.mixture_part import Part
-from suffice.learning.mixture_separate import Separate
+from suffice.learning.mixture_normals import Joint, Separate
+from suffice.learning.mixture_parts import Part, Rates, Tables, log_factorials
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.variables import Count, Finite, Variable
 
 FEW = 2**12
 """Rows that are looked at before all rows are, to see whether many are equal."""
+
+
+@dataclass(frozen=True)
+class Full:
+    """Each class has a covariance matrix of its own.
+
+    >>> Full()
+    Full()
+    """
+
+
+@dataclass(frozen=True)
+class Tied:
+    """All classes have the same covariance matrix.
+
+    >>> Tied()
+    Tied()
+    """
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Each class has a variance of its own for each column; within a class the columns are independent.
+
+    >>> Diagonal()
+    Diagonal()
+    """
+
+
+@dataclass(frozen=True)
+class Spherical:
+    """Each class has one variance, the same for all columns; within a class the columns are independent.
+
+    >>> Spherical()
+    Spherical()
+    """
+
+
+Kind = Full | Tied | Diagonal | Spherical
+KINDS = (Full, Tied, Diagonal, Spherical)
+
+
+def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
+    """The real columns by their kind: those of a kind have one distribution together.
+
+    >>> from suffice.variables import Real
+    >>> groups({"x": Tied()}, {"x": Real("x"), "y": Real("y")})
+    {Tied(): ('x',), Full(): ('y',)}
+    """
+    reals = [n for n, v in variables.items() if not isinstance(v, (Finite, Count))]
+    overall = Full() if families is None or isinstance(families, Mapping) else families
+    said = dict(families) if isinstance(families, Mapping) else {}
+    for kind in (overall, *said.values()):
+        if not isinstance(kind, KINDS):
+            raise FitError(f"a covariance is Full(), Tied(), Diagonal() or Spherical(), not {kind!r}")
+    for name, kind in said.items():
+        if name not in variables:
+            raise FitError(f"families speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
+        if name not in reals:
+            what = type(variables[name]).__name__
+            raise FitError(f"families gives {name!r} the covariance {kind!r}, but it is {what}: only Real columns have one")
+    result: dict[Kind, tuple[str, ...]] = {}
+    for name in reals:
+        kind = said.get(name, overall)
+        result[kind] = (*result.get(kind, ()), name)
+    return result
 
 
 class Overall(NamedTuple):

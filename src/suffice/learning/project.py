@@ -20,10 +20,9 @@ from suffice.families.family import Cpd, Mean
 from suffice.families.gathering import gather
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
-from suffice.models.divergence import entropy_of_rows, entropy_of_weights
+from suffice.models.divergence import NoEntropy, entropy_of_rows, entropy_of_weights, entropy_terms
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
-from suffice.models.marginal_entropy import NoEntropy, entropy_terms
 from suffice.statistics import Statistics
 from suffice.variables import Count, Finite, Variable
 

@@ -1,4 +1,9 @@
-"""The questions that a network answers: each a line here, its work where it belongs."""
+"""The questions that a network answers.
+
+Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then questions go to `hybrid`,
+sampling to `approximate`, credible intervals to `intervals`: each has functions of the same names, which take targets as names
+and evidence as `Observed`. What else may be special about a question is in `question`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.blas import one_blas_thread
+from suffice.errors import ModelError
+from suffice.models import hybrid, question
+from suffice.models.evidence import observed
+from suffice.models.no_formula import advising
 
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree
@@ -41,9 +50,26 @@ class Answering:
         >>> asia.query(["lung", "tub"], given={"xray": {"yes": 0.7, "no": 0.2}}).probs.shape
         (2, 2)
         """
-        from suffice.models.query import query
+        bn = _network(self)
+        names, evidence = question.checked_targets(bn, targets), observed(bn, given)
+        question.check_not_observed(bn, names, evidence)
+        if interval is not None and method is not None:
+            raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
+        question.check_families(bn, names, evidence, method, interval)
+        if method is not None:
+            from suffice.models import approximate
 
-        return query(_network(self), targets, given, method=method, interval=interval, draws=draws, seed=seed)
+            return question.as_asked(approximate.query(bn, names, evidence, method, seed), names)
+        if interval is not None:
+            from suffice.models import intervals
+
+            return intervals.query(bn, names, evidence, interval, draws, seed)
+        if len(names) == 1 and question.is_number_without_rates(bn, names[0]):
+            return question.regressed(bn, names[0], evidence)
+        if question.cut_off(bn, names, evidence):
+            return question.query_of_relevant(bn, names, evidence)
+        bn, evidence = question.without_regressions(bn, names, evidence)
+        return question.as_asked(hybrid.query(bn, names, evidence), names)
 
     def marginals(self, given: Given = None) -> Marginals:
         """p(x | given) of every node x, all at once through the junction tree.
@@ -52,9 +78,9 @@ class Answering:
         >>> round(sf.load("asia").marginals({"xray": "yes"})["tub"]["yes"], 6)
         0.092411
         """
-        from suffice.models.query import marginals
-
-        return marginals(_network(self), given)
+        bn = _network(self)
+        with advising(question.one_at_a_time):
+            return question.marginals(bn, observed(bn, given))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given), a density where it gives reals; −inf for what cannot be.
@@ -63,9 +89,10 @@ class Answering:
         >>> round(sf.load("asia").log_prob_of({"xray": "yes", "smoke": "no"}), 6)
         -3.368605
         """
-        from suffice.models.query import log_prob_of
-
-        return log_prob_of(_network(self), given)
+        bn = _network(self)
+        evidence = observed(bn, given)
+        with advising(lambda refused: question.share_of_draws(refused, evidence)):
+            return hybrid.log_prob_of(*question.without_regressions(bn, (), evidence)) if evidence.given else 0.0
 
     def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
         """The most probable states of all that is not observed (MPE), or of the targets with the rest summed out (MAP).
@@ -74,9 +101,16 @@ class Answering:
         >>> dict(sf.load("asia").most_probable({"xray": "yes"}, targets=["smoke", "lung"]))
         {'smoke': 'yes', 'lung': 'yes'}
         """
-        from suffice.models.query import most_probable
-
-        return most_probable(_network(self), given, targets)
+        bn = _network(self)
+        evidence = observed(bn, given)
+        if targets is None:
+            names = tuple(n for n in bn.variables if not question.is_observed(bn, n, evidence))
+        else:
+            names = question.checked_targets(bn, targets)
+            question.check_not_observed(bn, names, evidence)
+        with advising(question.no_mode_of_draws):
+            small, known = question.without_regressions(bn, names, evidence)
+            return hybrid.most_probable(small, names, known)
 
     @one_blas_thread
     def predict_proba(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
@@ -156,8 +190,6 @@ class Answering:
         >>> sf.load("asia").junction_tree
         JunctionTree of 8 variables: treewidth 2, the largest product has 8 cells, all together 48; tables of 1008 B
         """
-        from suffice.models.no_formula import advising
-
         with advising(lambda refused: f"{_set_to_numbers(refused.lacking)}.junction_tree is that of questions that give it"):
             return _network(self).compiled.tree
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from math import exp
 from typing import Any
 
 import numpy as np
 
-from suffice.display import html_table, number, text_table
+from suffice.display import Rows, Tabular, number
 from suffice.errors import ModelError, listed
 from suffice.families.family import Interval, frame
 from suffice.inference.network import Array, Ints
@@ -22,8 +22,23 @@ Key = Any
 """How a cell is named: a state of the one target, a tuple of states, or a mapping from targets to states."""
 
 
+class Answer(Tabular):
+    """p(targets | given), a frozen dataclass; `how` says in words how it was found."""
+
+    how: str
+    given: Mapping[str, Any]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # arrays come out of a pickle writeable; made anew they are not
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
+    def _question(self, targets: Iterable[str]) -> str:
+        given = f" | {in_words(self.given)}" if self.given else ""
+        return f"p({', '.join(targets)}{given}), {self.how}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Distribution:
+class Distribution(Answer):
     """p(targets | given) over finite targets: `probs` has one axis per target, in the order asked for.
 
     `interval` has the ends of a credible interval of each probability, `error` its Monte-Carlo standard error, where the
@@ -64,10 +79,6 @@ class Distribution:
         answer.__dict__.update(variables=(variable,), probs=probs, given=given)
         return answer
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # arrays come out of a pickle writeable; made anew they are not
-        return Distribution, tuple(getattr(self, f.name) for f in fields(self))
-
     @property
     def names(self) -> tuple[str, ...]:
         """The targets."""
@@ -79,7 +90,7 @@ class Distribution:
         return self._key(int(np.argmax(self.probs)))
 
     def __getitem__(self, key: Key) -> float:
-        return float(self.probs[self._codes(key)])
+        return float(self.probs[self.codes(key)])
 
     def __iter__(self) -> Iterator[Any]:
         """The states in their order; of several targets the tuples of states, the last target fastest."""
@@ -123,7 +134,8 @@ class Distribution:
         view.flags.writeable = False
         return view
 
-    def _codes(self, key: Key) -> tuple[int, ...]:
+    def codes(self, key: Key) -> tuple[int, ...]:
+        """The codes of the states that a key names, one for each target."""
         if isinstance(key, Mapping):
             if set(key) != set(self.names):
                 raise ModelError(f"the answer is over {listed(self.names)}: name a state of each, not of {listed(key) or 'none'}")
@@ -144,22 +156,15 @@ class Distribution:
             numbers |= {"lower": self.interval.lower, "upper": self.interval.upper}
         return numbers if self.error is None else {**numbers, "error": self.error}
 
-    def _table(self, limit: int) -> tuple[list[str], list[list[object]]]:
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         numbers, rows = [a.reshape(-1) for a in self._numbers().values()], []
         for i in range(min(limit, self.probs.size)):
             key = self._key(i)
             rows.append([*(key if isinstance(key, tuple) else (key,)), *(float(a[i]) for a in numbers)])
-        return self.heading(), rows
+        return [(self.heading(), rows)], and_more(self.probs.size - limit, "row")
 
-    def _title(self) -> str:
-        given = f" | {in_words(self.given)}" if self.given else ""
-        return f"p({', '.join(self.names)}{given}), {self.how}"
-
-    def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(*self._table(32))}{and_more(self.probs.size - 32, 'row')}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(64), caption=self._title())
+    def _headline(self) -> str:
+        return self._question(self.names)
 
 
 def apart(taken: Iterable[str], names: Iterable[str]) -> list[str]:
@@ -191,7 +196,7 @@ def and_more(n: int, noun: str) -> str:
     return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
 
 
-class Marginals(Mapping[str, Any]):
+class Marginals(Tabular, Mapping[str, Any]):
     """p(x | given) of every node x: a `Distribution` of a finite one, made when it is asked for, a `Mixture` of a real one.
 
     >>> x = Finite("x", ["a", "b"])
@@ -216,26 +221,13 @@ class Marginals(Mapping[str, Any]):
         self._names = (*self._variables, *self._reals)
         self.log_prob_of_evidence = log_prob
 
-    def in_order(self, names: Iterable[str]) -> Marginals:
-        """The same with the nodes in this order."""
-        result = Marginals(
-            self._variables, self._probs, self._start, self.log_prob_of_evidence, self._given, self._reals, self._index
-        )
-        result._names = tuple(names)
-        return result
-
-    def only(self, names: Iterable[str]) -> Marginals:
-        """Those of these nodes, in this order."""
-        kept = tuple(names)
-        result = self.in_order(kept)
-        result._variables = {n: v for n, v in self._variables.items() if n in kept}
-        result._reals = {n: r for n, r in self._reals.items() if n in kept}
-        return result
-
-    def with_numbers(self, more: Mapping[str, Any], names: Iterable[str]) -> Marginals:
-        """The same with the distributions of more numbers; all nodes in the order of `names`."""
-        result = self.in_order(n for n in names if n in self or n in more)
-        result._reals = {**self._reals, **more}
+    def of_nodes(self, names: Iterable[str], more: Mapping[str, Any] | None = None) -> Marginals:
+        """Those of these nodes, in this order, with the distributions of more numbers."""
+        kept = dict.fromkeys(names)
+        variables = {n: v for n, v in self._variables.items() if n in kept}
+        reals = {n: r for n, r in {**self._reals, **(more or {})}.items() if n in kept}
+        result = Marginals(variables, self._probs, self._start, self.log_prob_of_evidence, self._given, reals, self._index)
+        result._names = tuple(kept)
         return result
 
     def __getitem__(self, name: str) -> Any:
@@ -279,21 +271,17 @@ class Marginals(Mapping[str, Any]):
         kinds = ("probability", "mean", "sd") if self._reals else ("probability",)
         return frame({"node": nodes, "state": states, **{k: [n[i] for n in numbers] for i, k in enumerate(kinds)}})
 
-    def _rows(self, limit: int) -> list[tuple[str, str]]:
-        return [(n, in_a_line(self[n], 6)) for n in self._names[:limit]]
+    _lines, _indent = 40, "  "
 
-    def _title(self) -> str:
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        rows = [(n, in_a_line(self[n], 6)) for n in self._names[:limit]]
+        return [(["node", "distribution"], rows)], and_more(len(self) - limit, "node")
+
+    def _headline(self) -> str:
         nodes = f"Marginals of {counted(len(self), 'node')}"
         if not self._given:
             return nodes
         return f"{nodes} given {in_words(self._given)}; ln p(evidence) = {number(float(self.log_prob_of_evidence))}"
-
-    def __repr__(self) -> str:
-        table = text_table(["node", "distribution"], self._rows(40), indent="  ")
-        return f"{self._title()}\n{table}{and_more(len(self) - 40, 'node')}"
-
-    def _repr_html_(self) -> str:
-        return html_table(["node", "distribution"], self._rows(80), caption=self._title())
 
 
 def in_a_line(answer: Any, limit: int | None = None) -> str:
@@ -311,7 +299,7 @@ def in_a_line(answer: Any, limit: int | None = None) -> str:
     return ", ".join([*(f"{states[i]} {number(float(probs[i]))}" for i in best), f"… and {len(states) - limit:,} more"])
 
 
-class MostProbable(Mapping[str, Any]):
+class MostProbable(Tabular, Mapping[str, Any]):
     """The most probable states together (numbers of real variables), with ln p(them, evidence) and p(them | evidence).
 
     With real variables among them both are densities; with real variables in the evidence alone only the first is one.
@@ -367,7 +355,7 @@ class MostProbable(Mapping[str, Any]):
         values = {"value": [float("nan") if isinstance(v, str) else v for v in found]} if self.is_density else {}
         return frame(states | values)
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         given = f" given {in_words(self._given)}" if self._given else ""
         return f"Most probable states of {counted(len(self), 'node')}{given}; {self._how_probable()}"
 
@@ -377,12 +365,7 @@ class MostProbable(Mapping[str, Any]):
             return f"{word} {number(p)}"
         return f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
 
-    def _rows(self, limit: int) -> Sequence[tuple[str, Any]]:
-        return list(self._states.items())[:limit]
+    _lines, _indent = 40, "  "
 
-    def __repr__(self) -> str:
-        table = text_table(["node", "state"], self._rows(40), indent="  ")
-        return f"{self._title()}\n{table}{and_more(len(self) - 40, 'node')}"
-
-    def _repr_html_(self) -> str:
-        return html_table(["node", "state"], self._rows(80), caption=self._title())
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        return [(["node", "state"], list(self._states.items())[:limit])], and_more(len(self) - limit, "node")

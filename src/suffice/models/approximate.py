@@ -19,11 +19,10 @@ from suffice.inference.collapse import Collapsed, Rest, collapse
 from suffice.inference.gibbs import State, Trace, Walker
 from suffice.inference.network import NONE, Array, GaussianNode, Network
 from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
-from suffice.inference.support import support
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, impossible, in_words, observed
+from suffice.models.question import Question
 from suffice.models.regressions import reduced
-from suffice.models.requisite import Question
 from suffice.models.samples import Samples
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
@@ -70,10 +69,11 @@ def query(
 
 def is_possible(bn: BayesNet, evidence: Observed) -> bool:
     """Whether no single family shows that the evidence is impossible, also where the answer does not depend on it."""
-    likelihoods = [((v,), NONE, likelihood) for v, likelihood in evidence.soft.items()]
-    network = bn.compiled.around_regressions.network if bn.compiled.open else bn.compiled.network
-    network = network.with_factors(likelihoods) if likelihoods else network
-    return not support(network, evidence.codes[None].astype(np.int32)).impossible[0]
+    compiled, codes = bn.compiled, evidence.codes
+    network = compiled.around_regressions.network if compiled.open else compiled.network
+    tables = [(network.scope(f), network.table(f)) for f in network.with_zeros]
+    tables += [(np.array([v]), likelihood) for v, likelihood in evidence.soft.items()]
+    return all(table[tuple(codes[v] if codes[v] >= 0 else slice(None) for v in scope)].any() for scope, table in tables)
 
 
 def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple[dict[str, Any], Array]:

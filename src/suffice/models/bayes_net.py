@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.family import Cpd, Estimate, Mean
@@ -20,7 +20,7 @@ from suffice.families.glm import needs_rows
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
-from suffice.models.answers import counted
+from suffice.models.answers import and_more, counted
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
@@ -36,7 +36,7 @@ Given = Mapping[str, Any] | None
 """Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
 
 
-class BayesNet(Answering):
+class BayesNet(Tabular, Answering):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
@@ -356,24 +356,19 @@ class BayesNet(Answering):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _facts(self) -> list[tuple[str, str, str, str]]:
+    _lines, _indent = 40, "  "
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         facts = []
-        for name, cpd in list(self._cpds.items())[:40]:
+        for name, cpd in list(self._cpds.items())[:limit]:
             v = self._variables[name]
             kind = counted(v.n_states, "state") if isinstance(v, Finite) else type(v).__name__.lower()
             facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
-        return facts
+        return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
         sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
         return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
-
-    def __repr__(self) -> str:
-        more = f"\n… and {len(self) - 40:,} more nodes" if len(self) > 40 else ""
-        return f"{self._headline()}\n{text_table(['node', 'type', 'parents', 'parameters'], self._facts(), indent='  ')}{more}"
-
-    def _repr_html_(self) -> str:
-        return html_table(["node", "type", "parents", "parameters"], self._facts(), caption=self._headline())
 
 
 def _declared(variables: Any) -> Any:

@@ -10,9 +10,8 @@ import numpy as np
 from suffice.families.categorical import Table
 from suffice.families.poisson import PoissonRates
 from suffice.inference.blocks import Hybrid
-from suffice.inference.counts import Counted, CountNode, DensityNode
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.network import Array, GaussianNode, Network
+from suffice.inference.network import Array, CountNode, DensityNode, GaussianNode, Network
 from suffice.models.regressions import Density, closed, is_open
 from suffice.variables import Count, Finite
 
@@ -51,14 +50,19 @@ class Compiled:
 
     @cached_property
     def hybrid(self) -> Hybrid:
-        return _hybrid(self.network, self.gaussians)
+        return Hybrid(self.network, self.gaussians)
+
+    @cached_property
+    def finite_part(self) -> Hybrid:
+        """The finite nodes alone."""
+        return Hybrid(self.network, ())
 
     @cached_property
     def around_regressions(self) -> Hybrid:
         """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
         if not self.open:
             return self.hybrid
-        return _hybrid(self._network(stand_ins=True), tuple(self._node(name, stand_ins=True) for name in self.reals))
+        return Hybrid(self._network(stand_ins=True), tuple(self._node(name, stand_ins=True) for name in self.reals))
 
     def _network(self, *, stand_ins: bool) -> Network:
         factors: list[tuple[tuple[int, ...], int, Array]] = []
@@ -84,8 +88,3 @@ class Compiled:
             return CountNode.of(finite, cpd.rates)
         reals = tuple(self.real_index[p] for p in cpd.real_parents)
         return GaussianNode(finite, reals, cpd.intercept, cpd.coefficients, cpd.variance)
-
-
-def _hybrid(network: Network, nodes: tuple[GaussianNode, ...]) -> Hybrid:
-    counted = any(isinstance(node, CountNode) for node in nodes)
-    return Counted(network, nodes) if counted else Hybrid(network, nodes)

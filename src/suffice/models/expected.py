@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, listed
+from suffice.exponential.poisson import Poisson
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
@@ -25,7 +26,6 @@ from suffice.families.poisson import PoissonRates
 from suffice.inference.posterior import conditional
 from suffice.models.bayes_net import BayesNet
 from suffice.models.no_formula import advising, words
-from suffice.models.poisson_entropy import log_factorial
 from suffice.models.regressions import Density, closed, is_open, reduced
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
@@ -217,3 +217,33 @@ def _flat(codes: npt.NDArray[np.intp], variables: Sequence[Finite]) -> npt.NDArr
     if not variables:
         return np.zeros(len(codes), np.intp)
     return np.asarray(np.ravel_multi_index(tuple(codes.T), sizes(variables)), np.intp)
+
+
+TOGETHER = 4096
+"""Rates whose sums are held in memory at once."""
+
+
+def poisson_entropy(rates: Array) -> Array:
+    """H of a Poisson distribution of each rate, in nats; NaN where the rate is.
+
+    >>> poisson_entropy(np.array([0.0, 1.0, 1.0, np.nan, 1e6])).round(6)
+    array([0.      , 1.304842, 1.304842,      nan, 8.326694])
+    """
+    result = np.full(np.shape(rates), np.nan)
+    known = ~np.isnan(rates)
+    distinct, inverse = np.unique(rates[known], return_inverse=True)
+    parts = [Poisson(distinct[i : i + TOGETHER]).entropy() for i in range(0, len(distinct), TOGETHER)]
+    if parts:
+        result[known] = np.concatenate(parts)[inverse]
+    return result
+
+
+def log_factorial(rates: Array) -> Array:
+    """E[ln n!] of a count of each rate λ: H − λ + λ ln λ.
+
+    >>> log_factorial(np.array([0.0, 2.0])).round(6)
+    array([0.      , 1.091177])
+    """
+    from scipy.special import xlogy
+
+    return np.asarray(poisson_entropy(rates) - rates + xlogy(rates, rates))

@@ -1,12 +1,13 @@
-"""Questions with real variables, in their targets or their evidence, to conditional Gaussian networks.
+"""Exact answers: questions to finite and to conditional Gaussian networks, without regressions.
 
-Each function takes targets as names and evidence as `Observed`, both already checked.
+A question that names only finite variables needs only the finite part of the network: no finite node has a real parent, so real
+nodes without evidence are barren. Each function takes targets as names and evidence as `Observed`, both already checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,23 +15,22 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid
-from suffice.inference.blocks import ManyConfigurations, Trouble
-from suffice.inference.counts import HiddenCount
-from suffice.inference.gaussian import COLLINEAR, OVERFLOW
+from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, evidence_factors
+from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.hybrid import Mixed, MixtureMode
-from suffice.inference.weighed import NEVER
+from suffice.inference.log_domain import NEVER
+from suffice.inference.posterior import conditional
+from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
-from suffice.models.mixture import Mixture
+from suffice.models.mixture import Mixture, PoissonMixture
 from suffice.models.no_formula import NoFormula, no_formula
-from suffice.models.poisson_mixture import PoissonMixture
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-@one_blas_thread
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
@@ -46,16 +46,17 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     finite = [compiled.index[n] for n in targets if n in compiled.index]
     variables = tuple(compiled.variables[compiled.finite[v]] for v in finite)
     reals = [n for n in targets if n in compiled.real_index]
-    checked_cells(variables, "the answer")
     count = next((n for n in targets if n in compiled.counts), None)
     if count is not None and len(targets) > 1:
         raise ModelError(f"{count!r} is a count, which is asked for alone: {targets[targets[0] == count]!r} is another question")
-    with named(bn):
+    with _part(bn, reals, evidence) as part:
         if not reals:
-            answer = hybrid.finite_posterior(compiled.hybrid, finite, evidence)
-            _check_possible(answer.log_prob, evidence)
-            return Distribution(variables, answer.probs, given=evidence.given)
-        found = hybrid.real_posterior(compiled.hybrid, [compiled.real_index[n] for n in reals], finite, evidence)
+            probs = conditional(part.network, finite, evidence.codes, evidence_factors(part, evidence))
+            if np.isnan(probs).any():
+                raise impossible(evidence)
+            return Distribution(variables, probs, given=evidence.given)
+        checked_cells(variables, "the answer")
+        found = hybrid.real_posterior(part, [compiled.real_index[n] for n in reals], finite, evidence)
     _check_possible(found.log_prob, evidence)
     if count is not None:
         return _counted(count, found, evidence)
@@ -68,34 +69,35 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     return _mixture(reals, found, evidence, states, Distribution(variables, probs, given=evidence.given))
 
 
-@one_blas_thread
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
     compiled = bn.compiled
-    with named(bn):
-        finite = hybrid.finite_marginals(compiled.hybrid, evidence, lambda: compiled.tree)
+    with _part(bn, compiled.reals, evidence) as part:
+        finite = hybrid.finite_marginals(part, evidence, lambda: compiled.tree)
         _check_possible(finite.log_prob, evidence)
-        found = hybrid.real_marginals(compiled.hybrid, evidence)
-    for m, x in evidence.reals.items():
-        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), finite.log_prob)
-    unseen = compiled.counts - set(evidence.given)
-    reals = {
-        n: _counted(n, found[m], evidence) if n in unseen else _mixture((n,), found[m], evidence)
-        for m, n in enumerate(compiled.reals)
-    }
+        reals = _numbers(bn, hybrid.real_marginals(part, evidence), evidence, finite.log_prob) if part.nodes else {}
     return Marginals(
         compiled.variables, finite.probs, finite.start, finite.log_prob, evidence.given, reals=reals, index=compiled.index
     )
 
 
-@one_blas_thread
+def _numbers(bn: BayesNet, found: dict[int, Mixed], evidence: Observed, log_prob: float) -> dict[str, Mixture | PoissonMixture]:
+    """The marginals of all real nodes, observed ones with their value."""
+    for m, x in evidence.reals.items():
+        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), log_prob)
+    unseen = bn.compiled.counts - set(evidence.given)
+    return {
+        n: _counted(n, found[m], evidence) if n in unseen else _mixture((n,), found[m], evidence)
+        for m, n in enumerate(bn.compiled.reals)
+    }
+
+
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
     """ln p(evidence), a density where it gives reals."""
-    with named(bn):
-        return hybrid.finite_posterior(bn.compiled.hybrid, (), evidence).log_prob
+    with _part(bn, (), evidence) as part:
+        return finite_log_prob(part.network, evidence.codes, evidence_factors(part, evidence))
 
 
-@one_blas_thread
 def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
     """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
     compiled = bn.compiled
@@ -105,9 +107,9 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
             f"distribution with query({count!r})"
         )
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
-    with named(bn):
+    with _part(bn, reals, evidence) as part:
         numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
-        mode = hybrid.most_probable(compiled.hybrid, *numbers, evidence)
+        mode = hybrid.most_probable(part, *numbers, evidence)
     _check_possible(mode.log_prob, evidence)
     found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
     values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}
@@ -133,6 +135,17 @@ def _counted(name: str, found: Mixed, evidence: Observed) -> PoissonMixture:
 def _check_possible(log_prob: float, evidence: Observed) -> None:
     if log_prob == NEVER:
         raise impossible(evidence)
+
+
+def _part(bn: BayesNet, reals: Sequence[str], evidence: Observed) -> AbstractContextManager[Hybrid]:
+    """What a question goes through: all of the network, or its finite part, if it neither asks for numbers nor gives some."""
+    return _whole(bn) if reals or evidence.reals else nullcontext(bn.compiled.finite_part)
+
+
+@contextmanager
+def _whole(bn: BayesNet) -> Iterator[Hybrid]:
+    with one_blas_thread, named(bn):
+        yield bn.compiled.hybrid
 
 
 @contextmanager

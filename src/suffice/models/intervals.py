@@ -11,21 +11,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge
+from suffice.errors import ModelError, TooLarge, listed
+from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
 from suffice.families.regression_cpd import GlmCpd
-from suffice.inference.network import Array
+from suffice.inference.gaussian import Gaussians
+from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
+from suffice.inference.rows import posteriors_over_tables
 from suffice.inference.sampling import checked_seed
+from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
+from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
 from suffice.models.evidence import Observed, impossible
-from suffice.models.redrawn import Redrawn
-from suffice.models.requisite import Question
+from suffice.models.question import Question
+from suffice.models.regressions import is_linear
 from suffice.statistics.configurations import n_configurations
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -47,14 +53,12 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
     (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
     """
-    from suffice.models.query import query as exact
-
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
     _check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
-    point = exact(_at_means(bn, question), targets, evidence.given)
+    point = _at_means(bn, question).query(targets, evidence.given)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
@@ -113,3 +117,168 @@ def _check_draws(draws: object, size: int) -> None:
         raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
     if draws * size > MAX_NUMBERS:
         raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
+
+
+NUMBERS = 2**22
+"""A block of draws takes about this many numbers, some times over."""
+
+MAX_CONFIGURATIONS = 2**18
+"""Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
+
+
+PIECE, MAX_PIECES = 600.0, 100
+"""ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Real nodes that hang together when what is observed is taken out, and their finite parents that are not observed."""
+
+    members: tuple[int, ...]
+    targets: tuple[int, ...]
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def n_configurations(self) -> int:
+        return math.prod(self.sizes)
+
+
+class Redrawn:
+    """The families that matter, each with a generator of its own.
+
+    Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
+    a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
+
+    >>> from suffice.families.priors import Dirichlet
+    >>> from suffice.learning.fit import fit
+    >>> from suffice.models.evidence import observed
+    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
+    >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))
+    >>> answers = Redrawn(asked, np.random.SeedSequence(0)).answers(10_000, size=2)
+    >>> answers.shape, answers.mean(axis=0).round(1)
+    ((10000, 2), array([0.5, 0.5]))
+    """
+
+    def __init__(self, question: Question, seeds: np.random.SeedSequence) -> None:
+        bn, known = question.bn, question.observed
+        finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
+        self._number = {n: i for i, n in enumerate(finite)}
+        factors = [n for n in question.nodes if isinstance(bn[n], GlmCpd) and not is_linear(bn[n])]
+        real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
+        others = [n for n in known if n not in self._number and n not in real_nodes]
+        self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
+        self._question = question
+        together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
+        table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
+        self._tables: list[Any] = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
+        self._tables += [DrawnRegression(bn[n], self._number, known) for n in factors]
+        self._gaussians = [
+            (DrawnLinear if is_linear(bn[n]) else DrawnGaussian)(bn[n], self._number, self._real_number) for n in real_nodes
+        ]
+        self._groups = self._grouped(real_nodes)
+        names = [*table_nodes, *factors, *real_nodes]
+        own = dict(zip(names, seeds.spawn(len(names)), strict=True))
+        first = {together.get(n, n): n for n in reversed(names)}  # of the nodes that share their parameters, one gives the seed
+        self._rngs = [np.random.default_rng(own[first[together.get(n, n)]]) for n in names]
+        self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
+        self._network = self._as_network([1] * len(self._groups))
+
+    def _as_network(self, pieces: Sequence[int]) -> Network:
+        """The factors with their scopes, groups' in pieces; but for likelihood evidence their numbers come with each draw."""
+        variables = [self._question.bn.variables[n] for n in self._number if n not in self._question.observed]
+        sizes = [v.n_states for v in variables if isinstance(v, Finite)]
+        factors = [(t.scope, t.child, np.ones(t.shape)) for t in self._tables]
+        factors += [(g.scope, NONE, np.ones(g.sizes)) for g, k in zip(self._groups, pieces, strict=True) for _ in range(k)]
+        return Network.of(sizes, [*factors, *self._likelihoods])
+
+    def _grouped(self, real_nodes: Sequence[str]) -> list[Group]:
+        bn, known = self._question.bn, self._question.observed
+        label: dict[str, int] = {}
+        for i, name in enumerate(real_nodes):
+            joined = {label[p] for p in bn[name].real_parents if p not in known}
+            label = {n: i if at in joined else at for n, at in label.items()} if joined else label
+            label[name] = i
+        return [self._group([n for n in real_nodes if label[n] == at]) for at in sorted(set(label.values()))]
+
+    def _group(self, members: Sequence[str]) -> Group:
+        bn, known = self._question.bn, self._question.observed
+        parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
+        targets = [self._real_number[n] for n in members if n in self._question.reals]
+        group = Group(
+            tuple(self._real_number[n] for n in members),
+            tuple(targets),
+            tuple(self._number[n] for n in parents),
+            tuple(v.n_states for v in parents.values()),
+        )
+        if group.n_configurations > MAX_CONFIGURATIONS:
+            raise TooLarge(
+                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listed(parents)} in each "
+                f"draw; the limit is {MAX_CONFIGURATIONS:,}"
+            )
+        return group
+
+    def answers(self, n: int, size: int) -> Array:
+        """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
+        result = np.empty((n, size))
+        numbers = self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
+        numbers += sum(g.n_configurations * len(g.members) for g in self._groups)
+        step = max(1, min(n, NUMBERS // max(1, numbers, size)))
+        for start in range(0, n, step):
+            part = result[start : start + step]
+            part[:] = self._answered(len(part))
+        return result
+
+    def _answered(self, n: int) -> Array:
+        drawn = [family.draw(n, rng) for family, rng in zip(self._tables, self._rngs, strict=False)]
+        nodes = [family.draw(n, rng) for family, rng in zip(self._gaussians, self._rngs[len(self._tables) :], strict=True)]
+        means: dict[int, Array] = {}
+        pieces = []
+        for group in self._groups:
+            densities, of_targets = self._conditioned(group, nodes, n)
+            drawn += densities
+            pieces.append(len(densities))
+            means |= dict(zip(group.targets, of_targets, strict=True))
+        network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
+        drawn += [np.repeat(likelihood[None], n, axis=0) for _, _, likelihood in self._likelihoods]
+        tables = np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0))
+        if not self._question.reals:
+            return _posteriors(network, [self._number[v.name] for v in self._question.finite], tables)
+        averaged = {}
+        for group in self._groups:
+            weights = _posteriors(network, group.scope, tables) if group.scope and group.targets else np.ones((n, 1))
+            for t in group.targets:
+                averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
+        return np.column_stack([averaged[self._real_number[r]] for r in self._question.reals])
+
+    def _conditioned(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
+        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets.
+
+        Densities may differ by more than floats can hold: then they come as factors, equal ones, whose product they are.
+        """
+        known, C = self._question.observed, group.n_configurations
+        codes = np.unravel_index(np.arange(C), group.sizes) if group.scope else ()
+        configurations: dict[int, int | Ints] = {i: known[name] for name, i in self._number.items() if name in known}
+        configurations |= {v: np.tile(c.astype(np.int64), n) for v, c in zip(group.scope, codes, strict=True)}
+        configurations[DRAW] = np.repeat(np.arange(n), C)
+        values = {i: np.array([known[name]]) for name, i in self._real_number.items() if name in known}
+        answer = Gaussians(nodes).condition(group.members, group.targets, values, configurations, n * C, joint=False)
+        log_density = answer.log_density.reshape(n, C)
+        with np.errstate(invalid="ignore"):
+            below = log_density - log_density.max(axis=1, keepdims=True)
+        return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+
+
+def _posteriors(network: Network, targets: Sequence[int], tables: Array) -> Array:
+    return posteriors_over_tables(network, list(targets), network.unobserved(), tables)
+
+
+def in_pieces(logs: Array) -> list[Array]:
+    """Numbers up to 1 by their logs; where they differ by more than floats hold, as equal factors whose product they are.
+
+    >>> [p.tolist() for p in in_pieces(np.array([0.0, -np.inf]))], len(in_pieces(np.array([0.0, -1000.0])))
+    ([[1.0, 0.0]], 2)
+    """
+    span = -float(np.min(logs, where=np.isfinite(logs), initial=0.0))
+    k = min(MAX_PIECES, max(1, math.ceil(span / PIECE)))
+    return [np.exp(logs / k)] * k

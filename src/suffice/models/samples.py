@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
-from suffice.errors import ModelError, listed
-from suffice.families.family import checked_level, frame
+from suffice.display import Rows
+from suffice.errors import ModelError
+from suffice.families.family import frame
 from suffice.inference.network import Array, Ints
 from suffice.inference.sampling import Average, Chained, Weighted
 from suffice.models.answers import Distribution, and_more, apart
-from suffice.models.evidence import code_of, in_words
+from suffice.models.mixture import NumberAnswer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Samples:
+class Samples(NumberAnswer):
     """p(targets | given) of real targets as draws: `values` has a line per draw and a column per target, `weights` sum to 1.
 
     It answers what a `Mixture` does, and `error` is the standard error of the mean. With finite targets asked for beside the
@@ -78,31 +78,20 @@ class Samples:
     @property
     def variance(self) -> Any:
         """A number; for several targets an array in their order."""
-        return self._simple(np.diag(self.covariance).tolist())
-
-    @property
-    def sd(self) -> Any:
-        """The standard deviation: a number; for several targets an array in their order."""
-        return self._simple(np.sqrt(np.diag(self.covariance)).tolist())
+        return self._simple(np.diag(self.covariance))
 
     def __getitem__(self, state: Any) -> Samples:
         """The draws given a state of the finite target, or a tuple of states or a mapping where there are several."""
-        if self.finite is None or self.cells is None:
-            raise ModelError(f"the answer is over {listed(self.names)} alone: no finite target was asked for with it")
-        if not self.finite[state] > 0:
+        codes, share, given = self._given_state(state)
+        if not share > 0 or self.finite is None:
             raise ModelError(f"no draw has the state {state!r}: draw more, or observe it")
-        names, variables = self.finite.names, self.finite.variables
-        states = [state[n] for n in names] if isinstance(state, Mapping) else state if isinstance(state, tuple) else [state]
-        codes = [code_of(v, s) for v, s in zip(variables, states, strict=True)]
-        among = (self.cells == np.ravel_multi_index(codes, self.finite.probs.shape)).astype(np.float64)
-        known = {n: v.states[c] for n, v, c in zip(names, variables, codes, strict=True)}
-        return replace(self, finite=None, cells=None, among=among, given={**self.given, **known}, asked=())
+        among = np.asarray(self.cells == np.ravel_multi_index(codes, self.finite.probs.shape), np.float64)
+        return replace(self, finite=None, cells=None, among=among, given=given, asked=())
 
     @one_blas_thread
     def cdf(self, x: float) -> float:
         """P(target ≤ x) of a single target."""
-        if len(self.names) > 1:
-            raise ModelError(f"the answer is over {listed(self.names)} together, and a cdf is of one: ask for one at a time")
+        self._check_single("cdf")
         return float(self.weights @ (self.values[:, 0] <= x))
 
     def quantile(self, q: float) -> Any:
@@ -110,11 +99,6 @@ class Samples:
         if not (isinstance(q, (int, float)) and 0.0 <= q <= 1.0):
             raise ModelError(f"a quantile is asked for at a probability from 0 to 1, not at {q!r}")
         return self._simple([self._quantile(values, q) for values in self.values.T])
-
-    def interval(self, level: float = 0.95) -> tuple[Any, Any]:
-        """The equal-tailed interval that holds a target with this probability; for several targets arrays."""
-        tail = (1.0 - checked_level(level)) / 2.0
-        return self.quantile(tail), self.quantile(1.0 - tail)
 
     def to_frame(self) -> Any:
         """One row per draw: states of the finite targets, the numbers of the real ones, the weight.
@@ -136,9 +120,6 @@ class Samples:
         ends = np.cumsum(self.weights[order])
         return float(values[order[min(int(np.searchsorted(ends, q * ends[-1])), len(order) - 1)]])
 
-    def _simple(self, numbers: list[float]) -> Any:
-        return numbers[0] if len(numbers) == 1 else np.array(numbers)
-
     def _targets(self) -> tuple[list[str], list[list[object]]]:
         """A line per target."""
         rows: list[list[object]] = []
@@ -155,23 +136,13 @@ class Samples:
             for name, average, v in zip(self.names, within._averages, np.diag(within.covariance), strict=True):
                 yield [*states, finite[states], name, average.mean, average.error, float(np.sqrt(v))]
 
-    def _tables(self, limit: int) -> tuple[list[tuple[list[str], list[list[object]]]], int]:
-        """What is shown, and how many lines are left out."""
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         if self.finite is None:
-            return [self._targets()], 0
+            return [self._targets()], ""
         lines = int(np.count_nonzero(self.finite.probs > 0.0)) * len(self.names)
         heading = [*self.finite.names, *apart(self.finite.names, ["probability", "node", "mean", "±", "sd"])]
-        return [self._targets(), (heading, list(islice(self._cells(self.finite), limit)))], lines - limit
+        rows = list(islice(self._cells(self.finite), limit))
+        return [self._targets(), (heading, rows)], and_more(lines - limit, "row")
 
-    def _title(self) -> str:
-        given = f" | {in_words(self.given)}" if self.given else ""
-        finite = self.finite.names if self.finite is not None else ()
-        return f"p({', '.join(self.asked or (*self.names, *finite))}{given}), {self.how}, worth {self.effective_sample_size:,.0f}"
-
-    def __repr__(self) -> str:
-        tables, left_out = self._tables(32)
-        return f"{self._title()}\n" + "\n\n".join(text_table(*t) for t in tables) + and_more(left_out, "row")
-
-    def _repr_html_(self) -> str:
-        (first, *rest), _ = self._tables(64)
-        return html_table(*first, caption=self._title()) + "".join(html_table(*t) for t in rest)
+    def _headline(self) -> str:
+        return f"{super()._headline()}, worth {self.effective_sample_size:,.0f}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ModelError, TooLarge, bytes_in_words
+from suffice.inference.sampling import checked_seed
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
     """Block b has a generator of its own, seeded by (seed, b): the rows are the same whatever the number of threads."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise ModelError(f"the number of rows to draw must be a whole number from 0 up, not {n!r}")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-        raise ModelError(f"a seed is a whole number from 0 up, not {seed!r}")
+    seed = None if seed is None else checked_seed(seed)
     columns = {name: np.empty(0, dtype=_dtype(v)) for name, v in bn.variables.items()}
     size = n * sum(c.itemsize for c in columns.values())
     if size > MAX_BYTES:

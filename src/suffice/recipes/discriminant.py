@@ -11,39 +11,46 @@ class is a parent of every column and each column of those after it. What the cl
 
 Maximum likelihood divides by the number of rows: Σ_c = S_c / N_c, Σ = Σ_c S_c / N. (Hastie, Tibshirani & Friedman 2009,
 The Elements of Statistical Learning, 2nd ed., p. 109, divide Σ by N − K.)
+
+From rows with missing cells a discriminant of a shared covariance is found by EM, that of a mixture whose classes are known: in
+a row that shows its class, all other classes have probability 0. Missing features are integrated out, and a row without a class
+belongs to each class with its probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step
 from suffice.errors import DataError, FitError, MissingCells, listed, note
 from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.priors import Prior, as_prior
-from suffice.families.regression import COLLINEAR, too_large
+from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.families.shared_gaussian import SharedGaussian
+from suffice.learning.climb import Climb, steps_of
 from suffice.learning.fit import fit
 from suffice.learning.mixture_belief import Belief, positive
-from suffice.learning.mixture_joint import inverse
-from suffice.learning.mixture_kinds import KINDS, Diagonal, Full, Kind, Tied
+from suffice.learning.mixture_parts import CollapsedClass
+from suffice.learning.mixture_setup import KINDS, Diagonal, Full, Kind, Table, Tied
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.classifiers import naive_bayes
 from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
 from suffice.statistics import Moments, Request, Statistics
-from suffice.variables import Real
+from suffice.variables import Real, Variable
 
+TOLERANCE = 1e-8
+MAX_ITER = 2000
 
-class Normals(NamedTuple):
-    """The means of the classes, class × column, and the lower triangular roots of their covariances."""
-
-    mean: Array
-    root: Array
+Line = tuple[Array, Array, Array]
+"""Of a column given the class and the columns before it: intercepts, slopes and variances, by class."""
 
 
 @one_blas_thread
@@ -87,10 +94,8 @@ def discriminant(
     if isinstance(kind, Diagonal):
         return naive_bayes(known.rows, target, known.names, prior=prior, estimate=how)
     try:
-        return supported(_shared(known, _gathered(known), kind, as_prior(prior), how), target)
+        return supported(_from_statistics(known, _gathered(known), kind, as_prior(prior), how), target)
     except MissingCells:
-        from suffice.recipes.discriminant_em import from_incomplete
-
         return from_incomplete(known, kind, as_prior(prior), how)
 
 
@@ -110,69 +115,58 @@ def _gathered(known: Labelled) -> Statistics:
     return known.rows.gather([Request((target,)), Request((target,), known.names)])
 
 
-def _shared(known: Labelled, seen: Statistics, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
+def _from_statistics(known: Labelled, seen: Statistics, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
     """The network of a covariance that classes, or columns, share."""
     if not seen.weight > 0:
         raise DataError("there are no rows to learn from")
     target, tied = known.target, isinstance(kind, Tied)
-    variables = {target.name: target, **{v.name: v for v in known.features}}
-    bound = None if prior is None else prior.bind(variables, seen)
+    bound = None if prior is None else prior.bind(_variables(known), seen)
     moments = seen.moments((target.name,), known.names).at(np.arange(target.n_states))
     if not np.isfinite(moments.scatter).all():
         raise too_large(known.names[0])
-    belief = Belief.of(bound, how, known.names, variables, target, chained=tied)
+    belief = Belief.of(bound, how, known.names, _variables(known), target, chained=tied)
     imagined: Any = None if bound is None else bound.imagine(target, ())
     unspoken = [*([] if imagined is not None else [target.name]), *([] if belief is not None else known.names)]
     if bound is not None and unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    normals = _tied(known, moments, belief) if tied else _spherical(known, moments, belief)
     cpds: dict[str, Cpd] = {target.name: Categorical().estimate(target, [], seen.counts([target.name]), imagined, how)}
-    cpds |= _chain(known, normals, moments) if tied else _columns(known, normals, moments)
-    by = "maximum likelihood" if bound is None else f"posterior {type(how).__name__.lower()}"
-    info = f"a discriminant, {type(kind).__name__.lower()} covariance, from {seen.weight:,.10g} rows, {by}"
-    return BayesNet.of(known.dag(chained=tied), variables, cpds, prior=bound, estimate=how, fit_info=info)
+    lines = _tied(known, moments, belief) if tied else _spherical(known, moments, belief)
+    for j, (child, (intercept, slopes, variance)) in enumerate(zip(known.features, lines, strict=True)):
+        before = known.features[:j] if tied else ()
+        own = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
+        cpds[child.name] = ConditionalGaussian(child, (target, *before), intercept, slopes, variance, own)
+    return _network(known, kind, cpds, seen.weight, bound, how)
 
 
-def _tied(known: Labelled, moments: Moments, belief: Belief | None) -> Normals:
-    """The root of Σ_c S_c / N, or of what a prior makes of it; all classes have the same."""
-    N = moments.count
-    if belief is not None:
-        shift = moments.mean[int(np.argmax(N))]  # any place near the data keeps the digits
-        mean, root = belief.joint(N, moments.mean - shift, moments.scatter, shift, tied=True)
-        return Normals(mean + shift, root)
-    root = _root(known, moments.scatter.sum(axis=0), float(N.sum()))
-    mean = np.where((N > 0.0)[:, None], moments.mean, np.nan)
-    return Normals(mean, np.broadcast_to(root, moments.scatter.shape))
-
-
-def _root(known: Labelled, scatter: Array, weight: float) -> Array:
-    """The Cholesky factor of scatter / weight, by columns scaled to 1, so that a collinear one is seen and named."""
-    diagonal = np.diag(scatter)
-    constant = [n for n, s in zip(known.names, diagonal, strict=True) if not s > 0.0]
-    if constant:
+def _tied(known: Labelled, moments: Moments, belief: Belief | None) -> Iterator[Line]:
+    """Slopes and variances from the scatter within all classes, or what a prior makes of it."""
+    N, S = moments.count, moments.scatter.sum(axis=0)
+    constant = [n for n, s in zip(known.names, np.diag(S), strict=True) if not s > 0.0]
+    if belief is None and constant:
         raise FitError(f"{listed(constant)} does not vary within the classes: leave the column out, or give a prior")
-    scale = np.sqrt(diagonal)
-    R = scatter / scale[:, None] / scale
-    L = np.zeros_like(R)
-    for j in range(len(R)):
-        pivot = R[j, j] - L[j, :j] @ L[j, :j]
-        if pivot <= COLLINEAR:
-            raise FitError(
-                f"within the classes {known.names[j]!r} is a linear combination of {listed(known.names[:j])} in the "
-                f"{weight:,.10g} rows: leave it out, or give a prior, (Dirichlet(1), NormalInverseGamma())"
-            )
-        L[j, j] = np.sqrt(pivot)
-        L[j + 1 :, j] = (R[j + 1 :, j] - L[j + 1 :, :j] @ L[j, :j]) / L[j, j]
-    return np.asarray(L * (scale / np.sqrt(weight))[:, None])
+    shift = moments.mean[int(np.argmax(N))]  # any place near the data keeps the digits
+    mean = np.where((N > 0.0)[:, None], moments.mean - shift, np.nan)
+    for j, name in enumerate(known.names):
+        if belief is not None:
+            a, b, v = belief.line(j, N, moments.mean - shift, moments.scatter, shift)
+        else:
+            r = regress(S[: j + 1, : j + 1])
+            if r.residual <= COLLINEAR * S[j, j]:
+                raise FitError(
+                    f"within the classes {name!r} is a linear combination of {listed(known.names[:j])} in the "
+                    f"{N.sum():,.10g} rows: leave it out, or give a prior, (Dirichlet(1), NormalInverseGamma())"
+                )
+            b, v = r.coefficients, r.residual / float(N.sum())
+            a = mean[:, j] - mean[:, :j] @ b
+        yield a + shift[j] - shift[:j] @ b, np.tile(b, (len(N), 1)), np.where(np.isnan(a), np.nan, v)
 
 
-def _spherical(known: Labelled, moments: Moments, belief: Belief | None) -> Normals:
+def _spherical(known: Labelled, moments: Moments, belief: Belief | None) -> Iterator[Line]:
     """The scatter of all columns of a class together, over their numbers."""
-    N, d = moments.count[:, None], len(known.names)
-    S = np.einsum("kjj->kj", moments.scatter)
+    N, S = moments.count[:, None], np.einsum("kjj->kj", moments.scatter)
     with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither
         if belief is None:
-            mean, variance = np.where(N > 0.0, moments.mean, np.nan), S.sum(axis=1) / (d * N[:, 0])
+            mean, variance = np.where(N > 0.0, moments.mean, np.nan), S.sum(axis=1) / (S.shape[1] * N[:, 0])
         else:
             shift = moments.mean[int(np.argmax(N))]
             kappa, m0, S0, df = belief.single(shift)
@@ -181,29 +175,74 @@ def _spherical(known: Labelled, moments: Moments, belief: Belief | None) -> Norm
             total = S + S0 + kappa * N / (kappa + N) * off**2
             variance = total.sum(axis=1) / positive(df + N, known.names[0]).sum(axis=1)
     variance = np.where(variance > 0.0, variance, np.nan)  # a class of equal rows has no density: `supported` says so
-    return Normals(mean, np.sqrt(variance)[:, None, None] * np.eye(d))
+    for column in mean.T:
+        yield column, np.zeros((len(N), 0)), variance
 
 
-def _chain(known: Labelled, normals: Normals, moments: Moments) -> dict[str, Cpd]:
-    """x_j | class, x_<j where all classes have the same root L: slopes L_j,<j L_<j⁻¹, variance L_jj²."""
-    mean, root = normals
-    result = dict[str, Cpd]()
-    for j, child in enumerate(known.features):
-        slopes = np.einsum("ki,kij->kj", root[:, j, :j], inverse(root[:, :j, :j]))
-        intercept = mean[:, j] - np.einsum("kj,kj->k", slopes, mean[:, :j])
-        variance = np.where(np.isnan(intercept), np.nan, root[:, j, j] ** 2)
-        parents, seen = (known.target, *known.features[:j]), moments.marginal(moments.names, known.names[: j + 1])
-        cpd = ConditionalGaussian(child, parents, intercept, slopes, variance, seen)
-        result[child.name] = SharedGaussian.of(cpd, j, tied=True)
-    return result
+def _network(
+    known: Labelled,
+    kind: Kind,
+    cpds: dict[str, Cpd],
+    weight: float,
+    prior: Prior | None,
+    how: Estimate,
+    climb: Climb | None = None,
+) -> BayesNet:
+    """The network, in which columns know which of their numbers they share."""
+    tied, by = isinstance(kind, Tied), "maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}"
+    for j, name in enumerate(known.names):
+        cpds[name] = SharedGaussian.of(cpds[name], j, tied=tied)  # type: ignore[arg-type]
+    info = f"a discriminant, {type(kind).__name__.lower()} covariance, {'by EM ' if climb else ''}from {weight:,.10g} rows, {by}"
+    if climb is not None:
+        ended = "converged" if climb.converged else "not converged"
+        info += f"; {ended} after {len(climb.trace)} iterations, log-likelihood {climb.point.log_likelihood:,.3f}"
+    said = {"prior": prior, "estimate": how, "fit_info": info, "incomplete": climb is not None}
+    return BayesNet.of(known.dag(chained=tied), _variables(known), cpds, **said)
 
 
-def _columns(known: Labelled, normals: Normals, moments: Moments) -> dict[str, Cpd]:
-    """x_j | class, the same variance for every column."""
-    mean, root = normals
-    result = dict[str, Cpd]()
-    for j, child in enumerate(known.features):
-        seen, none = moments.marginal(moments.names, (child.name,)), np.zeros((len(mean), 0))
-        cpd = ConditionalGaussian(child, (known.target,), mean[:, j], none, root[:, j, j] ** 2, seen)
-        result[child.name] = SharedGaussian.of(cpd, j, tied=False)
-    return result
+def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
+    """The network that EM finds from the classes' own rows."""
+    assert isinstance(known.rows, Data)
+    name = known.target.name
+    made = Table.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
+    mixture = replace(made, data=known.rows, label=name)
+    counts = known.rows.fold(_Count(_ClassShares(name, np.zeros(mixture.n_classes))))
+    try:
+        begin = mixture.started(_ClassShares(name, counts / counts.sum()))
+    except CollapsedClass as collapse:
+        raise FitError(f"the discriminant of {name!r} cannot be fitted: {collapse}; give a prior") from None
+    climb = Climb.at(mixture, begin)
+    try:
+        climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
+    except CollapsedClass as collapse:
+        raise FitError(f"EM of the discriminant of {name!r} collapsed: {collapse}; give a prior") from None
+    cpds = mixture.cpds(climb.point.parameters, climb.point.statistic.sums.counts, known.target, _variables(known))
+    bn = _network(known, kind, cpds, known.rows.weight, prior, how, climb)
+    note(f"there are missing cells: {bn.fit_info}")
+    return bn
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassShares:
+    """Responsibilities: 1 for the class that a row shows, and the shares of the classes where it shows none."""
+
+    name: str
+    shares: Array
+
+    def __call__(self, block: Block) -> Array:
+        own = np.arange(len(self.shares))[:, None] == block.columns[self.name]
+        return np.where(own.any(axis=0), own, self.shares[:, None])
+
+
+@dataclass(frozen=True)
+class _Count(Step[Array]):
+    """The rows that show each class."""
+
+    shares: _ClassShares
+
+    def of(self, block: Block) -> Array:
+        return np.asarray(self.shares(block).sum(axis=1))
+
+
+def _variables(known: Labelled) -> dict[str, Variable]:
+    return {v.name: v for v in (known.target, *known.features)}

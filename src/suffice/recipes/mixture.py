@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,20 @@ from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
-from suffice.families.categorical import Table as CpdTable
-from suffice.families.family import Array, Cpd, Estimate
+from suffice.families.family import Array, Estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.iteration import OutOfTime, Progress
-from suffice.learning.climb import Climb, Point, steps_of
+from suffice.learning.climb import Climb, Point, evaluated, steps_of
 from suffice.learning.mixture_em import Mixture, Parameters, permuted
-from suffice.learning.mixture_part import Collapsed
+from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Table
-from suffice.learning.mixture_start import Starts
+from suffice.learning.mixture_start import Starts, given_start, start_at
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.labelled import checked_estimate
 from suffice.recipes.mixture_run import ICL, Choice, Choices, HeldOut, MixtureRun, Optimum
-from suffice.recipes.mixture_start import given_start
 from suffice.scores import BIC
-from suffice.statistics import Counts, Statistics
+from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
 
@@ -171,15 +170,12 @@ def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], b
 
     try:
         for begin in _starts(mixture, table, task):
-            if isinstance(begin, Collapsed):
-                nowhere = Point(None, None, -np.inf, -np.inf)
-                climbs.append(Climb(mixture, nowhere, stopped=str(begin)))
-                continue
-            climb = Climb.at(mixture, begin)
+            climb = Climb(mixture, Point(None, None, -np.inf, -np.inf))
             climbs.append(climb)
             try:
+                climb.point = evaluated(mixture, begin())
                 climb.run(steps_of(climb.problem, climb.point), task.tol, task.max_iter, watch)
-            except Collapsed as collapse:
+            except CollapsedClass as collapse:
                 climb.stopped = str(collapse)
     except (KeyboardInterrupt, OutOfTime) as interrupt:
         climbs = [c for c in climbs if c.trace or c.stopped]
@@ -191,17 +187,22 @@ def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], b
     return climbs, False
 
 
-def _starts(mixture: Mixture, table: Table, task: _Task) -> Iterable[Parameters | Collapsed]:
+def _starts(mixture: Mixture, table: Table, task: _Task) -> Iterable[Callable[[], Parameters]]:
     if task.start is not None:
-        yield given_start(task.start, mixture, table.variables)
+        known = isinstance(task.start, MixtureRun)
+        yield partial(_start_at if known else given_start, task.start, mixture, table.variables)
         return
     starts = Starts(mixture, table.variables, task.seed)
     # One class has one optimum.
     for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(task.starts if mixture.n_classes > 1 else 1)):
-        try:
-            yield starts.draw(np.random.default_rng(seed), i % 2 == 0)
-        except Collapsed as collapse:
-            yield collapse
+        yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
+
+
+def _start_at(run: MixtureRun, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
+    if run.k != mixture.n_classes or dict(run._variables) != dict(variables):
+        words = f"{run.k} classes and the columns {listed(run._variables)}"
+        raise FitError(f"the run to start from has {words}; they must agree")
+    return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
 
 def _optima(climbs: list[Climb]) -> tuple[Optimum, ...]:
@@ -236,9 +237,7 @@ def _run(best: Climb, optima: tuple[Optimum, ...], hidden: Finite, table: Table,
 def _network(mixture: Mixture, parameters: Parameters, counts: Array, hidden: Finite, table: Table, task: _Task) -> BayesNet:
     """class → every column, and among columns that are normal together from each to those after it."""
     variables: dict[str, Variable] = {hidden.name: hidden, **table.variables}
-    cpds: dict[str, Cpd] = {hidden.name: CpdTable(hidden, (), parameters.weights, Counts((hidden,), counts))}
-    for part, theta in zip(mixture.parts, parameters.parts, strict=True):
-        cpds |= part.cpds(theta, hidden, table.variables, counts)
+    cpds = mixture.cpds(parameters, counts, hidden, table.variables)
     dag = Dag({n: list(cpds[n].parents) for n in variables})
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
     info = f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}"

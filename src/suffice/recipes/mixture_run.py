@@ -20,8 +20,8 @@ from suffice.errors import DataError, FitError, nearest
 from suffice.families.family import Array, frame
 from suffice.iteration import Run
 from suffice.learning.mixture_em import Classes, ImpossibleRow, LogLikelihood, Parameters, Posterior
-from suffice.learning.mixture_joint import Normal
-from suffice.learning.mixture_part import Part
+from suffice.learning.mixture_normals import Normal
+from suffice.learning.mixture_parts import Part
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable

@@ -34,7 +34,7 @@ from suffice.models.answers import counted
 from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
 from suffice.models.no_formula import NoFormula
-from suffice.models.requisite import Question
+from suffice.models.question import Question
 from suffice.models.rows.evidence import present, row_evidence
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior, tell_impossible

@@ -23,8 +23,8 @@ from suffice.inference.hybrid_rows import CELLS, Factor, Moments
 from suffice.inference.network import NONE
 from suffice.inference.rows import RowEvidence, alike
 from suffice.models.no_formula import no_formula
+from suffice.models.question import requisite
 from suffice.models.regressions import is_open
-from suffice.models.requisite import requisite
 from suffice.models.rows.evidence import is_seen
 from suffice.variables import Finite
 

@@ -1,4 +1,5 @@
-"""Real columns that are normal together in each class, with a covariance of its own or one that all classes share.
+"""Real columns that are normal in each class: together, with a covariance of its own or one that all classes share, or each by
+itself (`Separate`).
 
     x | class k ~ Normal(μ_k, L_k L_kᵀ);     z = L_k⁻¹ (x − μ_k), which is standard normal
 
@@ -24,8 +25,8 @@ from suffice.engines.engine import Block
 from suffice.errors import listed
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.families.family import Array, Cpd
-from suffice.learning.mixture_belief import Belief
-from suffice.learning.mixture_part import CELLS, Collapsed
+from suffice.learning.mixture_belief import Belief, positive
+from suffice.learning.mixture_parts import CELLS, CollapsedClass
 from suffice.statistics import Moments
 from suffice.variables import Finite, Variable
 
@@ -78,13 +79,13 @@ class Normal:
     def _weight(self, N: Array) -> Array:
         """What sums are divided by."""
         if self.belief is None and np.any(N <= 0.0):
-            raise Collapsed("a class has no rows left")
+            raise CollapsedClass("a class has no rows left")
         return np.where(N > 0.0, N, 1.0)
 
     def _refuse_narrow(self, variance: Array, overall: Any) -> None:
         if np.any(variance < NARROW * overall):
             name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
-            raise Collapsed(f"the variance of {name!r} has shrunk to nothing in a class")
+            raise CollapsedClass(f"the variance of {name!r} has shrunk to nothing in a class")
 
 
 class _Pattern(NamedTuple):
@@ -108,7 +109,7 @@ class _Memory(NamedTuple):
 
 
 class Joint(Normal):
-    """See the top of the module. `shared`: one covariance for all classes."""
+    """Columns that are normal together. `shared`: one covariance for all classes."""
 
     @property
     def n_parameters(self) -> int:
@@ -197,8 +198,8 @@ class Joint(Normal):
         except np.linalg.LinAlgError:
             raise self._singular() from None
 
-    def _singular(self) -> Collapsed:
-        return Collapsed(f"the covariance of {listed(self.names)} is singular in a class")
+    def _singular(self) -> CollapsedClass:
+        return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
 
     def log_prior(self, theta: Normals) -> float:
         return 0.0 if self.belief is None else self.belief.log_joint(theta.mean, theta.root, self.shift, tied=self.shared)
@@ -255,3 +256,87 @@ def inverse(root: Array) -> Array:
         result[:, i, :i] = -np.einsum("kj,kji->ki", root[:, i, :i], result[:, :i, :i])
         result[:, i, : i + 1] /= root[:, i, i, None]
     return result
+
+
+class Separate(Normal):
+    """Columns that are independent in each class, each with a variance, or `shared`, one for all of them.
+
+    The statistic is kept in z = (x − μ) / σ. A missing cell adds nothing: Σ r is counted for each column.
+    """
+
+    @property
+    def n_parameters(self) -> int:
+        d = len(self.names)
+        return self.n_classes * (d + (1 if self.shared else d))
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // (self.n_classes * len(self.names))
+
+    def blank(self) -> Normals:
+        return Normals(np.zeros((self.n_classes, len(self.names))), np.tile(np.sqrt(self.variance), (self.n_classes, 1)))
+
+    def prepared(self, theta: Normals) -> tuple[Array, Array, Array]:
+        return theta.mean[:, :, None], 1.0 / theta.root[:, :, None], -np.log(theta.root) - 0.5 * LOG_2PI
+
+    def scored(
+        self, prepared: tuple[Array, Array, Array], block: Block, rows: slice, log_probs: Array
+    ) -> tuple[Array, Array | None]:
+        mean, scale, constant = prepared
+        x = self._filled(np.empty((len(self.names), log_probs.shape[1])), block, rows)
+        z = x - mean
+        z *= scale
+        lost, seen = np.isnan(x) if self.incomplete else None, None
+        if lost is None or not lost.any():
+            log_probs += constant.sum(axis=1)[:, None]
+        else:
+            seen = (~lost).astype(np.float64)
+            z[:, lost] = 0.0
+            log_probs += constant @ seen
+        log_probs -= 0.5 * np.einsum("kdb,kdb->kb", z, z)
+        return z, seen
+
+    def gathered(self, memory: tuple[Array, Array | None], responsibilities: Array) -> tuple[Array, Array, Array]:
+        (z, seen), r = memory, responsibilities[:, :, None]
+        N = np.repeat(r.sum(axis=1), len(self.names), axis=1) if seen is None else responsibilities @ seen.T
+        return N, (z @ r)[:, :, 0], (z**2 @ r)[:, :, 0]
+
+    def maximised(self, theta: Normals, statistic: tuple[Array, ...]) -> Normals:
+        N, first, second = statistic
+        m = first / self._weight(N)
+        mean, scatter = theta.mean + theta.root * m, theta.root**2 * (second - N * m**2)
+        if self.belief is not None:
+            kappa, m0, S0, df = self.belief.single(self.shift)
+            scatter += S0 + kappa * N / (kappa + N) * (mean - m0) ** 2
+            mean, N = (N * mean + kappa * m0) / (kappa + N), positive(df + N, self.names[0])
+        variance = np.maximum(self._pooled(scatter, N), 0.0)
+        if self.belief is None:
+            self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
+        return Normals(mean, np.sqrt(variance))
+
+    def _pooled(self, scatter: Array, N: Array) -> Array:
+        """The variances: scatter over count, of each column or of all of them together."""
+        if self.shared:
+            return np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
+        return np.asarray(scatter / N)
+
+    def log_prior(self, theta: Normals) -> float:
+        if self.belief is None:
+            return 0.0
+        kappa, m0, S0, df = self.belief.single(self.shift)
+        v = theta.root**2
+        return float(-0.5 * (df * np.log(v) + (S0 + kappa * (theta.mean - m0) ** 2) / v).sum())
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Normals:
+        variance = np.diagonal(covariances, axis1=1, axis2=2)
+        if self.shared:
+            variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)
+        if not np.all(variance > 0.0):
+            raise CollapsedClass("a variance is not positive")
+        return Normals(means - self.shift, np.sqrt(variance))
+
+    def cpds(self, theta: Normals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        mean, result = theta.mean + self.shift, dict[str, Cpd]()
+        for j, name in enumerate(self.names):
+            result |= chain([variables[name]], hidden, mean[:, [j]], theta.root[:, [j], None], counts)
+        return result

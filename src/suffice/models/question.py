@@ -1,15 +1,13 @@
-"""Questions to a network: posteriors, all marginals, the probability of evidence, most probable states.
+"""A question to a network by names: which families its answer depends on, and what may be special about it.
 
-Regressions become tables, Gaussians or densities before anything else (`regressions.reduced`). Then a question that names only
-finite variables needs only the finite part of the network: no finite node has a real parent, so real nodes without evidence are
-barren. Other questions go to `hybrid`, sampling to `approximate`, credible intervals to `intervals`: each has functions of the
-same names, which take targets as names and evidence as `Observed`.
+`requisite` nodes are those whose families matter. Regressions become tables, Gaussians or densities before a question is
+answered; an answer may not depend on those that have no formula, or be such a regression itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,99 +15,134 @@ import numpy as np
 from suffice.errors import FitError, ModelError, listed, note
 from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import PoissonLog
-from suffice.inference.most_probable import most_probable as explanation
-from suffice.inference.posterior import conditional
-from suffice.inference.posterior import log_prob_of as finite_log_prob
-from suffice.models.answers import Distribution, Marginals, MostProbable
-from suffice.models.evidence import Given, Observed, impossible, observed, unknown_node
-from suffice.models.no_formula import NoFormula, advising, no_formula, words
-from suffice.models.poisson_mixture import PoissonMixture
+from suffice.graphs import Dag
+from suffice.inference.network import Array
+from suffice.models import hybrid
+from suffice.models.answers import Distribution, Marginals
+from suffice.models.evidence import Observed, impossible, observed, unknown_node
+from suffice.models.no_formula import NoFormula, no_formula, words
 from suffice.models.regression_mixture import RegressionMixture
 from suffice.models.regressions import above, answerable, is_linear, is_open, reduced, without_formula
 from suffice.statistics.configurations import sizes
-from suffice.variables import Finite
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.inference.sampling import Gibbs, LikelihoodWeighting
     from suffice.models.bayes_net import BayesNet
 
 NEVER = float("-inf")
 """The log-probability of evidence that cannot be."""
 
 
-def query(
-    bn: BayesNet,
-    targets: str | Sequence[str],
-    given: Given = None,
-    *,
-    method: LikelihoodWeighting | Gibbs | None = None,
-    interval: float | None = None,
-    draws: int = 1000,
-    seed: int = 0,
-) -> Any:
-    """p(targets | given)."""
-    names = checked_targets(bn, targets)
-    evidence = observed(bn, given)
-    check_not_observed(bn, names, evidence)
-    if interval is not None and method is not None:
-        raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
-    _check_families(bn, names, evidence, method, interval)
-    if method is not None:
-        from suffice.models import approximate
+def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:
+    """The nodes whose p(x | parents) can change p(targets | evidence), parents before children.
 
-        return _as_asked(approximate.query(bn, names, evidence, method, seed), names)
-    if interval is not None:
-        from suffice.models import intervals
+    `observed` have a value, `soft` only likelihoods. All other families may be left out: those of barren nodes, and those that
+    the evidence cuts off. The parents of a node in the answer are in it, too, or observed. Shachter 1998, UAI 14, p. 480.
 
-        return intervals.query(bn, names, evidence, interval, draws, seed)
-    if _is_number_without_rates(bn, names[0]) and len(names) == 1:
-        return _regressed(bn, names[0], evidence)
-    if _cut_off(bn, names, evidence):
-        return _query_of_relevant(bn, names, evidence)
-    bn, evidence = without_regressions(bn, names, evidence)
-    return _exact(bn, names, evidence)
+    >>> dag = Dag("a -> b -> c -> d; e -> c")
+    >>> requisite(dag, ["c"], []), requisite(dag, ["c"], ["b"]), requisite(dag, ["b"], ["c"])
+    (('a', 'b', 'e', 'c'), ('e', 'c'), ('a', 'b', 'e', 'c'))
+    >>> requisite(dag, ["a"], []), requisite(dag, ["a"], [], soft=["b"])
+    (('a',), ('a', 'b'))
+    """
+    above: set[str] = set()  # visited on the way up: the family counts
+    below: set[str] = set()  # visited on the way down
+    stack = [(x, True) for x in targets]
+    while stack:
+        x, from_child = stack.pop()
+        seen = x in observed
+        if x not in above and (seen is not from_child or x in soft):
+            above.add(x)
+            stack += [(parent, True) for parent in dag.parents(x)]
+        if not seen and x not in below:
+            below.add(x)
+            stack += [(child, False) for child in dag.children(x)]
+    return tuple(x for x in dag.topological_order if x in above)
 
 
-def _exact(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
-    if needs_reals(bn, names, evidence):
-        from suffice.models import hybrid
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
 
-        return _as_asked(hybrid.query(bn, names, evidence), names)
-    return _finite(bn, names, evidence)
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.models.evidence import observed
+    >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
+    >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])
+    >>> asked = Question.of(bn, ["c"], observed(bn, {"b": "yes"}))
+    >>> asked.nodes, asked.observed
+    (('c',), {'b': 1})
+    """
+
+    bn: BayesNet
+    targets: tuple[Variable, ...]
+    evidence: Observed
+    nodes: tuple[str, ...]
+    observed: Mapping[str, Any]
+    soft: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Question:
+        compiled = bn.compiled
+        observed: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
+        observed |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
+        soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
+        nodes = requisite(bn.dag, targets, observed, soft)
+        near = {*nodes, *(p for n in nodes for p in bn.dag.parents(n))}
+        return cls(
+            bn,
+            tuple(bn.variables[t] for t in targets),
+            evidence,
+            nodes,
+            {n: v for n, v in observed.items() if n in near},
+            {n: v for n, v in soft.items() if n in near},
+        )
+
+    @property
+    def finite(self) -> tuple[Finite, ...]:
+        """The targets that have states."""
+        return tuple(t for t in self.targets if isinstance(t, Finite))
+
+    @property
+    def reals(self) -> tuple[str, ...]:
+        """The targets that are numbers."""
+        return tuple(t.name for t in self.targets if not isinstance(t, Finite))
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """What matters and is not observed."""
+        return tuple(n for n in self.nodes if n not in self.observed)
 
 
-def _cut_off(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> bool:
+def cut_off(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> bool:
     """Whether the evidence needs an integral without a formula, but the answer may not depend on it."""
     numbers, seen = _observed_in(bn, evidence)
     needed = above(bn.dag, {*names, *numbers, *seen}) if bn.compiled.open else ()
     return any(n in needed and without_formula(bn, n, numbers) for n in bn.compiled.open)
 
 
-def _query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
+def query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
     """The answer from the distributions that matter to it; the probability of all evidence is not known then."""
-    from suffice.models.requisite import Question
-
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
     small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(_exact(small, names, observed(small, kept)), given=evidence.given)
+    answer = replace(as_asked(hybrid.query(small, names, observed(small, kept)), names), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
-def _is_number_without_rates(bn: BayesNet, name: str) -> bool:
+def is_number_without_rates(bn: BayesNet, name: str) -> bool:
     """Whether a node is a regression of a number that is neither Gaussian nor Poisson, whatever is observed."""
     cpd = bn[name]
     return is_open(cpd) and not isinstance(cpd.child, Finite) and not isinstance(cpd.family, PoissonLog)
 
 
-def _regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
+def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
     cpd, numbers = bn[name], _observed_in(bn, evidence)[0]
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
     if below or any(p not in numbers for p in cpd.real_parents):
         raise _below(cpd, below) if below else no_formula(cpd, numbers)
-    hidden = [v for v in cpd.finite_parents if not _is_observed(bn, v.name, evidence)]
-    probs = query(bn, [v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
+    hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
+    probs = bn.query([v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
     codes = np.unravel_index(np.flatnonzero(probs), sizes(hidden)) if hidden else ()
     columns: dict[str, Any] = {p: np.full(np.count_nonzero(probs), numbers[p]) for p in cpd.real_parents}
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
@@ -127,7 +160,7 @@ def _below(cpd: Any, below: Sequence[str]) -> NoFormula:
 def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
     """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
     try:
-        found = log_prob_of(bn, evidence.given)
+        found = bn.log_prob_of(evidence.given)
     except NoFormula:
         return float("nan")
     if found == NEVER:
@@ -135,10 +168,9 @@ def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
     return found
 
 
-def _check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
+def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
     """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
     from suffice.inference.sampling import Gibbs
-    from suffice.models.requisite import Question
 
     known = bn.compiled.counts.union(n for n in bn if isinstance(bn[n], GlmCpd))
     if not known or (interval is None and not isinstance(method, Gibbs)):
@@ -198,46 +230,16 @@ def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], li
     return numbers, [n for n in evidence.given if n not in numbers]
 
 
-def _as_asked(answer: Any, names: tuple[str, ...]) -> Any:
+def as_asked(answer: Any, names: tuple[str, ...]) -> Any:
     """The answer with the order of its targets, if some are finite and some real: it keeps them apart."""
-    if isinstance(answer, (Distribution, PoissonMixture)) or answer.finite is None:
-        return answer
-    return replace(answer, asked=names)
+    return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
 
 
-def _finite(bn: BayesNet, names: Sequence[str], evidence: Observed) -> Distribution:
-    compiled = bn.compiled
-    variables = tuple(compiled.variables[n] for n in names)
-    probs = conditional(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
-    if np.isnan(probs).any():
-        raise impossible(evidence)
-    return Distribution(variables, probs, given=evidence.given)
-
-
-def marginals(bn: BayesNet, given: Given = None) -> Marginals:
-    """p(x | given) of every node x."""
-    with advising(_one_at_a_time):
-        return _marginals(bn, observed(bn, given))
-
-
-def _marginals(bn: BayesNet, evidence: Observed) -> Marginals:
-    if bn.compiled.open:
-        return _marginals_beside_regressions(bn, evidence)
-    compiled = bn.compiled
-    if compiled.reals:
-        from suffice.models import hybrid
-
-        return hybrid.marginals(bn, evidence).in_order(bn.variables)
-    answer = compiled.tree.marginals(evidence.codes, evidence.soft)
-    if answer.log_prob == NEVER:
-        raise impossible(evidence)
-    return Marginals(compiled.variables, answer.probs, answer.start, answer.log_prob, evidence.given, index=compiled.index)
-
-
-def _marginals_beside_regressions(bn: BayesNet, evidence: Observed) -> Marginals:
+def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     """Those of the nodes that have a formula; the others are left out, with a note."""
-    from suffice.models import hybrid
-
+    if not bn.compiled.open:
+        found = hybrid.marginals(bn, evidence)
+        return found.of_nodes(bn.variables) if bn.compiled.reals else found
     names = answerable(bn, *_observed_in(bn, evidence))
     small, known = without_regressions(bn, names, evidence)
     numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
@@ -247,33 +249,17 @@ def _marginals_beside_regressions(bn: BayesNet, evidence: Observed) -> Marginals
             f"{listed(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
             f"distribution; draw it with query({left_out[0]!r}, ..., method=LikelihoodWeighting())"
         )
-    return hybrid.marginals(small, known).only(names).with_numbers(numbers, bn)
+    return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
 
 
 def _regressed_or_none(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture | None:
     try:
-        return _regressed(bn, name, evidence) if _is_number_without_rates(bn, name) else None
+        return regressed(bn, name, evidence) if is_number_without_rates(bn, name) else None
     except NoFormula:
         return None
 
 
-def log_prob_of(bn: BayesNet, given: Given) -> float:
-    """ln p(given); −inf for evidence that cannot be."""
-    evidence = observed(bn, given)
-    with advising(lambda refused: _share_of_draws(refused, evidence)):
-        return _log_prob_of(bn, evidence) if evidence.given else 0.0
-
-
-def _log_prob_of(bn: BayesNet, evidence: Observed) -> float:
-    bn, evidence = without_regressions(bn, (), evidence)
-    if evidence.reals:
-        from suffice.models import hybrid
-
-        return hybrid.log_prob_of(bn, evidence)
-    return finite_log_prob(bn.compiled.network, evidence.codes, evidence.soft)
-
-
-def _share_of_draws(refused: NoFormula, evidence: Observed) -> str:
+def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     """How the probability of states can be drawn; a density cannot be."""
     observe = f"observe {listed(refused.lacking)}, too"
     if evidence.reals or evidence.soft:
@@ -283,47 +269,16 @@ def _share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     return f"{observe}, or draw p(given) as query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]"
 
 
-def _one_at_a_time(refused: NoFormula) -> str:
+def one_at_a_time(refused: NoFormula) -> str:
     drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
     return f"observe {listed(refused.lacking)}, too, or {drawn}"
 
 
-def _no_mode_of_draws(refused: NoFormula) -> str:
+def no_mode_of_draws(refused: NoFormula) -> str:
     return (
         f"observe {listed(refused.lacking)}, or take a few finite targets and draw them, "
         "query(targets, ..., method=LikelihoodWeighting()).mode"
     )
-
-
-def most_probable(bn: BayesNet, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
-    """The most probable states of the targets together; without targets, of all that is not observed."""
-    evidence = observed(bn, given)
-    if targets is None:
-        names = tuple(n for n in bn.variables if not _is_observed(bn, n, evidence))
-    else:
-        names = checked_targets(bn, targets)
-        check_not_observed(bn, names, evidence)
-    with advising(_no_mode_of_draws):
-        return _most_probable(bn, names, evidence)
-
-
-def _most_probable(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> MostProbable:
-    bn, evidence = without_regressions(bn, names, evidence)
-    if needs_reals(bn, names, evidence):
-        from suffice.models import hybrid
-
-        return hybrid.most_probable(bn, names, evidence)
-    compiled = bn.compiled
-    best = explanation(compiled.network, [compiled.index[n] for n in names], evidence.codes, evidence.soft)
-    if best.log_prob == NEVER:
-        raise impossible(evidence)
-    states = {n: compiled.variables[n].states[code] for n, code in zip(names, best.codes.tolist(), strict=True)}
-    return MostProbable(states, best.log_joint, best.log_prob, evidence.given)
-
-
-def needs_reals(bn: BayesNet, names: Iterable[str], evidence: Observed) -> bool:
-    """Whether a question is about real variables, in its targets or in its evidence."""
-    return bool(evidence.reals) or any(n in bn.compiled.real_index for n in names)
 
 
 def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:
@@ -347,11 +302,11 @@ def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ..
 
 def check_not_observed(bn: BayesNet, names: Iterable[str], evidence: Observed) -> None:
     """Refuse targets whose value is given."""
-    known = [n for n in names if _is_observed(bn, n, evidence)]
+    known = [n for n in names if is_observed(bn, n, evidence)]
     if known:
         raise ModelError(f"{listed(known)} is asked for and given at once; ask for what is not observed")
 
 
-def _is_observed(bn: BayesNet, name: str, evidence: Observed) -> bool:
+def is_observed(bn: BayesNet, name: str, evidence: Observed) -> bool:
     """Whether its value is given. Likelihood evidence does not make it known: it is weighed in."""
     return name in evidence.given and bn.compiled.index.get(name) not in evidence.soft
