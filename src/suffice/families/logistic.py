@@ -33,15 +33,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk
+from suffice.families.design import are_numbers, fixed, shrunk
 from suffice.families.family import Array, Columns
-from suffice.families.glm import OfStates, Summary, Sums, one_predictor
+from suffice.families.glm import OfStates, Regressors, Summary, Sums, one_predictor
 from suffice.families.laplace import log_softmax
 from suffice.families.regression import independent
 from suffice.families.regression_cpd import Fitted, GlmCpd, coefficient_table
@@ -154,15 +155,10 @@ class Logistic(OfStates):
         self, cpd: LogisticCpd, columns: Columns, weights: npt.NDArray[Any] | None = None, *, newton: bool | None = None
     ) -> Working:
         """The sums of one pass over these rows, at the parameters of `cpd`; whether with the Hessian goes by its size."""
-        n, q, m = len(columns[cpd.child.name]), 1 + len(cpd.terms), cpd.n_parameters
-        curved = m <= SMALL if newton is None else newton
-        K, sides = cpd.child.n_states, m if curved else 0
-        total = Working(0.0, np.zeros((K - 1, q)), np.zeros((q, q)), np.zeros(K), np.zeros(q), np.zeros((sides, sides)))
-        for start in range(0, n, block := max(1, CELLS // (q + K))):
-            part = {v.name: columns[v.name][start : start + block] for v in (cpd.child, *cpd.parent_variables)}
-            w = None if weights is None else np.asarray(weights[start : start + block], dtype=np.float64)
-            total = added(total, _sums(cpd, part, w, curved))
-        return total
+        curved = cpd.n_parameters <= SMALL if newton is None else newton
+        at = Regressors(cpd.child, cpd.parent_variables, cpd.centre)
+        sums: Working = reduce(added, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
+        return sums
 
     def advance(self, cpd: LogisticCpd, statistic: tuple[Any, ...]) -> LogisticCpd:
         """The parameters after one step that does not lower Σ w ln p (less the ridge). A column that the rows cannot tell
@@ -255,10 +251,7 @@ class Logistic(OfStates):
         return np.asarray((rng.random(eta.shape[1]) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
 
 
-def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: bool) -> Working:
-    y = codes_of(columns, cpd.child)
-    w = np.ones(len(y)) if weights is None else weights
-    X = filled(cpd.parent_variables, columns, cpd.centre, len(y), cpd.child.name)
+def _sums(cpd: LogisticCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
     layout = cpd.layout
     log_p = cpd.family.log_probs(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
     P, rest = np.exp(log_p), -np.expm1(log_p)  # which keeps its digits where p is nearly 1
