@@ -196,11 +196,8 @@ class Glm:
         if not s.weight > 0:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
 
-    def first(self, at: Regressors, s: Summary) -> Array:
-        """θ without effects, the levels from the mean of the child."""
-        return self.layout(at.child, len(at.centre)).of_levels(self.first_levels(s))
-
     def first_levels(self, s: Summary) -> Array:
+        """The levels without effects, from the mean of the child."""
         raise NotImplementedError
 
     def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
@@ -420,8 +417,8 @@ class OnePredictor(Glm):
         """The variance of y (of all trials) at η."""
         raise NotImplementedError
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        """The distribution of a number of each row, as scipy has it."""
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        """The distribution of a number of each row, as `scipy.stats` has it."""
         raise NotImplementedError
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:

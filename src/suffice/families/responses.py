@@ -73,9 +73,7 @@ class Linear(OnePredictor):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return np.full(eta.shape, dispersion)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.norm(eta, np.sqrt(dispersion))
 
     def is_open(self, cpd: GlmCpd) -> bool:
@@ -203,9 +201,7 @@ class BinomialLogit(OnePredictor):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return n * self.mean(eta) * self.mean(-eta)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.binom(n, self.mean(eta))
 
 
@@ -264,9 +260,7 @@ class PoissonLog(_Counts):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return self.mean(eta)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.poisson(self.mean(eta))
 
     def is_open(self, cpd: GlmCpd) -> bool:
@@ -334,9 +328,7 @@ class NegativeBinomialLog(_Counts):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return self.mean(eta) + dispersion * self.mean(eta) ** 2
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.nbinom(1.0 / dispersion, 1.0 / (1.0 + dispersion * self.mean(eta)))
 
 
@@ -378,9 +370,7 @@ class _Gamma(OnePredictor):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return np.asarray(dispersion * self.mean(eta) ** 2)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.gamma(1.0 / dispersion, scale=dispersion * self.mean(eta))
 
 
