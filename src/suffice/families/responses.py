@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
-from suffice.exponential.saddle import log_binomial, log_negative_binomial, log_poisson
 from suffice.exponential.special import (
     HALF_LOG_2PI,
     LARGE,
     excess_over_log,
     inverse_log_minus_digamma,
+    log_binomial,
     log_minus_digamma,
+    log_negative_binomial,
+    log_poisson,
     ratio_excess,
     stirling_rest,
 )
