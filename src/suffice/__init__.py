@@ -35,10 +35,9 @@ _NAMES = {
     "graphs": "Cpdag Dag Graph compare n_dags shd",
     "inference.sampling": "Gibbs LikelihoodWeighting",
     "iteration": "Run",
-    "learning.by_evidence": "by_evidence",
     "learning.climb": "Squarem",
     "learning.em": "EmRun em",
-    "learning.fit": "fit score",
+    "learning.fit": "by_evidence fit score",
     "learning.gradient": "LBFGS Projected gradient",
     "learning.information": "Information observed_information",
     "learning.lms": "LmsRun lms",
@@ -125,10 +124,9 @@ if TYPE_CHECKING:
     from suffice.graphs import Cpdag as Cpdag, Dag as Dag, Graph as Graph, compare as compare, n_dags as n_dags, shd as shd
     from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
     from suffice.iteration import Run as Run
-    from suffice.learning.by_evidence import by_evidence as by_evidence
     from suffice.learning.climb import Squarem as Squarem
     from suffice.learning.em import EmRun as EmRun, em as em
-    from suffice.learning.fit import fit as fit, score as score
+    from suffice.learning.fit import by_evidence as by_evidence, fit as fit, score as score
     from suffice.learning.gradient import LBFGS as LBFGS, Projected as Projected, gradient as gradient
     from suffice.learning.information import Information as Information, observed_information as observed_information
     from suffice.learning.lms import LmsRun as LmsRun, lms as lms

@@ -22,8 +22,9 @@ McCullagh & Nelder 1989, Generalized Linear Models, 2nd ed., ch. 2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -195,25 +196,28 @@ class Glm:
         if not s.weight > 0:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
 
-    def first(self, at: Regressors, s: Summary) -> Array:
-        """θ without effects, the levels from the mean of the child."""
-        return self.layout(at.child, len(at.centre)).of_levels(self.first_levels(s))
-
     def first_levels(self, s: Summary) -> Array:
+        """The levels without effects, from the mean of the child."""
         raise NotImplementedError
 
     def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
         """The sums of one pass over some rows at θ, a part of their design held at a time."""
-        y, total = self.values(at.child, columns), None
+        parts = self.parts(at, columns, weights, complete=True)
+        sums: Sums = reduce(added, (self.sums(X, y, w, theta, own, **options) for X, y, w, own in parts))
+        return sums
+
+    def parts(
+        self, at: Regressors, columns: Columns, weights: Array | None, *, complete: bool = False
+    ) -> Iterator[tuple[Array, npt.NDArray[Any], Array, Columns]]:
+        """Some of the rows at a time: their design, the values of the child, weights, and all columns."""
+        y = self.values(at.child, columns)
         w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
         size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
         for start in range(0, max(1, len(y)), size):
             part = slice(start, start + size)
             own = {name: column[part] for name, column in columns.items()}
-            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=True)
-            sums = self.sums(X, y[part], w[part], theta, own, **options)
-            total = sums if total is None else added(total, sums)
-        return total  # type: ignore[return-value]
+            X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
+            yield X, y[part], w[part], own
 
     def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
         """What rows with the design X say at θ."""
@@ -413,8 +417,8 @@ class OnePredictor(Glm):
         """The variance of y (of all trials) at η."""
         raise NotImplementedError
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        """The distribution of a number of each row, as scipy has it."""
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
+        """The distribution of a number of each row, as `scipy.stats` has it."""
         raise NotImplementedError
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:

@@ -79,7 +79,7 @@ class Laplace:
     @cached_property
     def log_evidence(self) -> Array:
         """ln Z of each row: the log-probability of its counts in one given order."""
-        log_theta = _log_softmax(self.effects)
+        log_theta = log_softmax(self.effects)
         off = self.effects - self.mean
         return np.asarray((self.counts * log_theta).sum(axis=1) - 0.5 * (off**2).sum(axis=1) / self.variance - 0.5 * self.log_det)
 
@@ -107,7 +107,7 @@ class Laplace:
         one = np.tile(np.eye(K), (U, 1))
         before = self.some(every)
         after = Laplace(self.counts[every] + one, self.mean, self.variance, self.effects[every])
-        log_theta = (_log_softmax(after.effects) * one).sum(axis=1)
+        log_theta = (log_softmax(after.effects) * one).sum(axis=1)
         gained = before.gain(self.effects[every], after.effects - self.effects[every])
         return np.asarray(np.exp(log_theta + gained - 0.5 * (after.log_det - self.log_det[every]))).reshape(U, K)
 
@@ -179,13 +179,13 @@ def softmax(eta: Array) -> Array:
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
-def _log_softmax(eta: Array) -> Array:
+def log_softmax(eta: Array, axis: int = -1) -> Array:
     """ln θ, which of a state that is nearly certain has all its digits, too: 1e12 rows would show it."""
-    most = np.argmax(eta, axis=-1)[..., None]
-    below = eta - np.take_along_axis(eta, most, axis=-1)
+    most = np.expand_dims(np.argmax(eta, axis=axis), axis)
+    below = eta - np.take_along_axis(eta, most, axis=axis)
     others = np.exp(below)
-    np.put_along_axis(others, most, 0.0, axis=-1)
-    return np.asarray(below - np.log1p(others.sum(axis=-1, keepdims=True)))
+    np.put_along_axis(others, most, 0.0, axis=axis)
+    return np.asarray(below - np.log1p(others.sum(axis=axis, keepdims=True)))
 
 
 def bend(d: Array) -> Array:

@@ -33,15 +33,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import added
-from suffice.families.design import CELLS, are_numbers, codes_of, filled, fixed, shrunk
+from suffice.families.design import are_numbers, fixed, shrunk
 from suffice.families.family import Array, Columns
-from suffice.families.glm import OfStates, Summary, Sums, one_predictor
+from suffice.families.glm import OfStates, Regressors, Summary, Sums, one_predictor
+from suffice.families.laplace import log_softmax
 from suffice.families.regression import independent
 from suffice.families.regression_cpd import Fitted, GlmCpd, coefficient_table
 from suffice.variables import Finite, Variable
@@ -153,15 +155,10 @@ class Logistic(OfStates):
         self, cpd: LogisticCpd, columns: Columns, weights: npt.NDArray[Any] | None = None, *, newton: bool | None = None
     ) -> Working:
         """The sums of one pass over these rows, at the parameters of `cpd`; whether with the Hessian goes by its size."""
-        n, q, m = len(columns[cpd.child.name]), 1 + len(cpd.terms), cpd.n_parameters
-        curved = m <= SMALL if newton is None else newton
-        K, sides = cpd.child.n_states, m if curved else 0
-        total = Working(0.0, np.zeros((K - 1, q)), np.zeros((q, q)), np.zeros(K), np.zeros(q), np.zeros((sides, sides)))
-        for start in range(0, n, block := max(1, CELLS // (q + K))):
-            part = {v.name: columns[v.name][start : start + block] for v in (cpd.child, *cpd.parent_variables)}
-            w = None if weights is None else np.asarray(weights[start : start + block], dtype=np.float64)
-            total = added(total, _sums(cpd, part, w, curved))
-        return total
+        curved = cpd.n_parameters <= SMALL if newton is None else newton
+        at = Regressors(cpd.child, cpd.parent_variables, cpd.centre)
+        sums: Working = reduce(added, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
+        return sums
 
     def advance(self, cpd: LogisticCpd, statistic: tuple[Any, ...]) -> LogisticCpd:
         """The parameters after one step that does not lower Σ w ln p (less the ridge). A column that the rows cannot tell
@@ -171,10 +168,6 @@ class Logistic(OfStates):
         moved, gain = self._bounded(cpd, s, kept)
         further, more = self._damped(cpd, s, kept) if s.hessian.size else (moved, gain)
         return _moved(cpd, further if more > gain else moved, s.scatter)
-
-    def _strength(self, cpd: LogisticCpd) -> float:
-        """λ, where E = ½ of two states is taken as 1."""
-        return self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
 
     def independent(self, cpd: LogisticCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
@@ -201,7 +194,7 @@ class Logistic(OfStates):
 
     def _direction(self, cpd: LogisticCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
-        H = s.hessian + self._strength(cpd) * np.kron(_contrasts(cpd.child.n_states), shrunk(cpd.parent_variables))
+        H = s.hessian + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
         d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
         used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
@@ -211,16 +204,20 @@ class Logistic(OfStates):
         return d.reshape(s.gradient.shape), error / size if size else 0.0
 
     def _half(self, cpd: LogisticCpd, s: Working) -> Array:
-        return np.asarray(0.5 * s.scatter + self._strength(cpd) * shrunk(cpd.parent_variables))
+        """The bound of one predictor: E, which the ridge takes as 1 of two states, is ½ of them in the bound."""
+        ridge = self.ridge * (2.0 if cpd.child.n_states == 2 else 1.0)
+        return np.asarray(0.5 * s.scatter + ridge * shrunk(cpd.parent_variables))
 
     def log_prior(self, cpd: LogisticCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""
-        b, E, P = cpd.coefficients, _contrasts(cpd.child.n_states), shrunk(cpd.parent_variables)[1:, 1:]
-        return -0.5 * self._strength(cpd) * float(np.sum((E @ b @ P) * b)) if self.ridge else 0.0
+        return -0.5 * float(np.sum(self._pull(cpd) * cpd.numbers)) if self.ridge else 0.0
 
     def _gradient(self, cpd: LogisticCpd, s: Working) -> Array:
-        b = np.concatenate([np.zeros((len(cpd.intercept), 1)), cpd.coefficients], axis=1)
-        return np.asarray(s.gradient - self._strength(cpd) * _contrasts(cpd.child.n_states) @ b @ shrunk(cpd.parent_variables))
+        return np.asarray(s.gradient - self._pull(cpd))
+
+    def _pull(self, cpd: LogisticCpd) -> Array:
+        """λ E b P, the slope of the ridge."""
+        return np.asarray(self.ridge * self.contrasts(cpd.child) @ cpd.numbers @ shrunk(cpd.parent_variables))
 
     def first_levels(self, s: Summary) -> Array:
         """The log-odds of the states."""
@@ -238,26 +235,26 @@ class Logistic(OfStates):
         return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
     def contrasts(self, child: Finite) -> Array:
-        return np.eye(1) if child.n_states == 2 else _contrasts(child.n_states)
+        """E = I − 11ᵀ/K over the states but the first; 1 of two states."""
+        K = child.n_states
+        return np.eye(1) if K == 2 else np.eye(K - 1) - 1.0 / K
 
     def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> LogisticCpd:
         rows = theta.reshape(self.n_predictors(child), -1)
         return LogisticCpd(child, parents, rows[:, 0], rows[:, 1:], ridge=self.ridge, **rest)
 
     def log_probs(self, eta: Array) -> Array:
-        return probabilities(eta)[0]
+        return log_softmax(np.concatenate([np.zeros((1, *eta.shape[1:])), eta]), axis=0)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         ends = np.cumsum(np.exp(self.log_probs(eta)), axis=0)
         return np.asarray((rng.random(eta.shape[1]) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
 
 
-def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: bool) -> Working:
-    y = codes_of(columns, cpd.child)
-    w = np.ones(len(y)) if weights is None else weights
-    X = filled(cpd.parent_variables, columns, cpd.centre, len(y), cpd.child.name)
+def _sums(cpd: LogisticCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
     layout = cpd.layout
-    log_p, P, rest = probabilities(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
+    log_p = cpd.family.log_probs(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
+    P, rest = np.exp(log_p), -np.expm1(log_p)  # which keeps its digits where p is nearly 1
     residual, rows = -P, np.arange(len(y))
     residual[y, rows] = rest[y, rows]
     with np.errstate(over="ignore", invalid="ignore"):  # squares beyond the largest double are refused by name in `advance`
@@ -266,22 +263,6 @@ def _sums(cpd: LogisticCpd, columns: Columns, weights: Array | None, curved: boo
         H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
-
-
-def probabilities(predictors: Array) -> tuple[Array, Array, Array]:
-    """ln p, p and 1 − p of each state (the first axis), from the predictors of all states but the first; 1 − p keeps its digits
-    where p is nearly 1."""
-    eta = np.concatenate([np.zeros((1, *predictors.shape[1:])), predictors])
-    top = eta.argmax(axis=0)[None]
-    eta -= np.take_along_axis(eta, top, axis=0)
-    P = np.exp(eta)
-    np.put_along_axis(P, top, 0.0, axis=0)
-    others = P.sum(axis=0, keepdims=True)
-    np.put_along_axis(P, top, 1.0, axis=0)
-    P /= 1.0 + others
-    rest = 1.0 - P
-    np.put_along_axis(rest, top, others / (1.0 + others), axis=0)
-    return eta - np.log1p(others), P, rest
 
 
 def _curvature(log_p: Array) -> Array | float:
@@ -319,11 +300,6 @@ def _widest(cpd: LogisticCpd, s: Working, d: Array) -> float:
     return float(total.max())
 
 
-def _contrasts(K: int) -> Array:
-    """E = I − 11ᵀ/K over the states but the first."""
-    return np.asarray(np.eye(K - 1) - 1.0 / K)
-
-
 def _solved(A: Array, b: Array) -> Array:
     """A⁻¹ b for a positive definite A, scaled to unit diagonal."""
     diagonal = np.diag(A)
@@ -336,8 +312,8 @@ def _solved(A: Array, b: Array) -> Array:
 
 def _moved(cpd: LogisticCpd, moved: Array, scatter: Array) -> LogisticCpd:
     """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
-    b = cpd.coefficients + moved[:, 1:]
-    intercept = cpd.intercept + cpd.coefficients @ cpd.centre + moved[:, 0] - b @ cpd.centre
+    layout = cpd.layout
+    theta = layout.shifted(layout.shifted(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
     mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
     centre = cpd.centre + np.where(are_numbers(cpd.parent_variables), mean, 0.0)
-    return replace(cpd, intercept=intercept, coefficients=b, centre=centre)
+    return cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)

@@ -6,7 +6,7 @@ one kind is said by its family, and by the names of its numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -336,7 +336,10 @@ class RegressionCpd(GlmCpd):
         >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
         array([0.5])
         """
-        return self.family.distribution(self.predictor(columns, n), self.dispersion, self.family.trials_in(columns, n))
+        from scipy import stats
+
+        eta, trials = self.predictor(columns, n), self.family.trials_in(columns, n)
+        return self.family.in_scipy(stats, eta, self.dispersion, trials)
 
     def quantiles(self, columns: Columns, q: Array) -> Array:
         """The smallest value of a number that its distribution does not exceed with probability q, in each row.
@@ -418,15 +421,11 @@ class Regression:
 
 def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
     """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
-    lower, upper = fitted.interval(estimate, 0.95)
-    header = ["term", "estimate", "standard error", "t" if np.isfinite(fitted.df) else "z", "p", "lower", "upper"]
-    return header, [list(row) for row in _tested(names, estimate, fitted, lower, upper)]
-
-
-def _tested(names: Sequence[str], estimate: Array, fitted: Fitted, lower: Array, upper: Array) -> Iterator[tuple[object, ...]]:
     from scipy.special import ndtr, stdtr
 
-    for name, b, error, low, high in zip(names, estimate, fitted.standard_errors, lower, upper, strict=True):
-        z = b / error if error > 0 else np.nan
-        tail = stdtr(fitted.df, -abs(z)) if np.isfinite(fitted.df) else ndtr(-abs(z))
-        yield name, float(b), float(error), float(z), float(2.0 * tail), float(low), float(high)
+    error, student = fitted.standard_errors, np.isfinite(fitted.df)
+    z = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0)
+    p = 2.0 * (stdtr(fitted.df, -np.abs(z)) if student else ndtr(-np.abs(z)))
+    columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
+    header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
+    return header, [list(row) for row in zip(names, *columns, strict=True)]

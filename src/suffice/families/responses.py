@@ -75,9 +75,7 @@ class Linear(OnePredictor):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return np.full(eta.shape, dispersion)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.norm(eta, np.sqrt(dispersion))
 
     def is_open(self, cpd: GlmCpd) -> bool:
@@ -205,9 +203,7 @@ class BinomialLogit(OnePredictor):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return n * self.mean(eta) * self.mean(-eta)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.binom(n, self.mean(eta))
 
 
@@ -266,9 +262,7 @@ class PoissonLog(_Counts):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return self.mean(eta)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.poisson(self.mean(eta))
 
     def is_open(self, cpd: GlmCpd) -> bool:
@@ -336,9 +330,7 @@ class NegativeBinomialLog(_Counts):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return self.mean(eta) + dispersion * self.mean(eta) ** 2
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.nbinom(1.0 / dispersion, 1.0 / (1.0 + dispersion * self.mean(eta)))
 
 
@@ -380,9 +372,7 @@ class _Gamma(OnePredictor):
     def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
         return np.asarray(dispersion * self.mean(eta) ** 2)
 
-    def distribution(self, eta: Array, dispersion: float, n: Array) -> Any:
-        from scipy import stats
-
+    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.gamma(1.0 / dispersion, scale=dispersion * self.mean(eta))
 
 

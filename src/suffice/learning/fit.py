@@ -1,4 +1,4 @@
-"""Fit: from a graph and data, or statistics, to a network. And the score of a graph."""
+"""Fit: from a graph and data, or statistics, to a network. And the score of a graph, and the prior that it chooses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
+from suffice.families.empirical_bayes import EmpiricalBayes, chosen
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.gathering import gather
 from suffice.families.glm import needs_rows
-from suffice.families.priors import as_prior
+from suffice.families.partial_pooling import PartialPooling
+from suffice.families.priors import Several, as_prior
 from suffice.graphs import Dag
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
@@ -20,7 +22,7 @@ from suffice.learning.plates import Plate
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
 from suffice.models.regressions import families_of
-from suffice.models.sharing import agreeing, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
 from suffice.variables import Finite
@@ -64,10 +66,7 @@ def fit(
         raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
-    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    families = families_of(dag, families)
-    check_families(ties, families)
-    groups = [tie.nodes for tie in ties]
+    graph, ties, families = _asked(dag, families, shared)
     if families:
         return with_regressions(dag, rows, as_prior(prior), how, families, shared)
     try:
@@ -75,7 +74,24 @@ def fit(
     except MissingCells:
         return _from_incomplete(dag, rows, prior, how, shared=shared)
     seen = agreeing(seen, getattr(dag, "alike", ()))
-    return estimated(graph, seen, as_prior(prior), how, shared=groups)
+    return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+
+
+def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
+    """The graph, its tied nodes, and the families of its regressions."""
+    graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
+    families = families_of(dag, families)
+    check_families(ties, families)
+    return graph, ties, families
+
+
+def _agreed(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[Tie, ...]) -> Statistics:
+    """Statistics that speak of all nodes, in the same states of those that are tied or alike."""
+    known = statistics.variables
+    missing = [n for n in graph.nodes if n not in known]
+    if missing:
+        raise DataError(f"the statistics do not speak of {listed(missing)}, which the graph names{nearest(missing[0], known)}")
+    return agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
 
 
 def with_regressions(
@@ -138,11 +154,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
-    variables = seen.variables
-    missing = [n for n in graph.nodes if n not in variables]
-    if missing:
-        raise DataError(f"the statistics do not speak of {listed(missing)}{nearest(missing[0], variables)}")
-    seen = agreeing(seen, (*ties, *getattr(dag, "alike", ())))
+    seen = _agreed(dag, graph, seen, ties)
     variables = seen.variables
     checked_families(families, graph, variables)
     ready = {}
@@ -206,12 +218,7 @@ def score(
     if families := families_of(dag, families):
         parts = _beside_regressions(dag, graph, data, chosen, families, [tie.nodes for tie in ties])
         return parts if by_node else float(sum(parts.values()))
-    statistics = gather(data, graph)
-    variables = statistics.variables
-    missing = [n for n in graph.nodes if n not in variables]
-    if missing:
-        raise DataError(f"the statistics do not speak of {listed(missing)}{nearest(missing[0], variables)}")
-    statistics = agreeing(statistics, (*ties, *getattr(dag, "alike", ())))
+    statistics = _agreed(dag, graph, gather(data, graph), ties)
     variables = statistics.variables
     if isinstance(chosen, Evidence):
         chosen = Evidence(dag.prior_with(chosen.prior)) if isinstance(dag, Plate) else chosen
@@ -259,3 +266,48 @@ def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen
     family = family_of(child, parents)
     seen = statistics.answer(family.needs(child, parents)) if pooled is None else pooled
     return float(chosen.local(family, child, parents, seen, statistics.weight))
+
+
+@one_blas_thread
+def by_evidence(dag: Any, data: Any, prior: Any, *, shared: Any = None, families: Mapping[str, Any] | None = None) -> Any:
+    """The prior with the strength, or other free numbers, that give this graph the largest evidence: what `fit` would choose.
+
+    `prior` is a plain prior, such as `BDeu()` or `Dirichlet()`, whose number is chosen, or one that chooses by itself:
+    `EmpiricalBayes(BDeu())`, `HierarchicalDirichlet()`, `LogisticNormal(variance=None)`; or several.
+
+    `dag`, `data`, `shared` and `families` are those of `fit`: tied nodes, also those that a plate or a network brings, count
+    once, by all that they have seen; regressions, and what a plate with `Partial()` pools, have no part in the choice.
+
+    >>> from suffice.families.priors import Dirichlet
+    >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
+    >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
+    1.029
+    >>> round(by_evidence("x; y", {"x": list("aab"), "y": list("aaa")}, Dirichlet(), shared=[("x", "y")]).alpha, 3)
+    1.394
+    """
+    choosing = _choosing(prior)
+    graph, ties, families = _asked(dag, families, shared)
+    regressions = [n for n, family in (families or {}).items() if getattr(family, "iterative", False)]
+    graph = Dag({n: () if n in regressions else graph.parents(n) for n in graph.nodes}) if regressions else graph
+    if isinstance(dag, BayesNet):
+        statistics = dag.summary(data) if isinstance(data, Statistics) else gather(dag.rows(data), graph)
+    else:
+        statistics = gather(data, graph)
+    statistics = _agreed(dag, graph, statistics, ties)
+    if not statistics.weight > 0:
+        raise DataError("there are no rows to choose by")
+    variables = {n: statistics.variables[n] for n in graph.nodes}
+    asked = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
+    found = chosen(asked, variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
+    own = found.prior if isinstance(found, PartialPooling) else found
+    # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
+    own = own if ties else own.bind(variables, statistics)
+    return own if len(own.priors) > 1 else own.priors[0]
+
+
+def _choosing(prior: Any) -> Several:
+    asked = as_prior(prior)
+    if asked is None:
+        raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
+    parts = asked.priors if isinstance(asked, Several) else (asked,)
+    return Several(tuple(part if hasattr(part, "choose") else EmpiricalBayes(part) for part in parts))

@@ -308,7 +308,8 @@ def maximised(
     numbers = are_numbers(own)
     at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
-    first, ascent = family.first(at, summary), Ascent(family, at, chosen, max_iter, count, threads, what)
+    ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
+    first = ascent.layout.of_levels(family.first_levels(summary))
     theta = first if isinstance(family, Linear) else _sampled(ascent, first)  # a parabola needs no start
     ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
