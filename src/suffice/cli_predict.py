@@ -86,7 +86,7 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
     import pyarrow as pa
 
-    from suffice.inference.fill import best
+    from suffice.inference.rows import best
     from suffice.variables import Finite
 
     numbers = [pa.array(column, from_pandas=True) for column in found.measures.T.copy()]
