@@ -25,11 +25,9 @@ from suffice.errors import FormatError, SufficeError, whole
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, split
-from suffice.families.empirical_bayes import believed
 from suffice.families.family import Cpd, Mean, Mode
-from suffice.families.hierarchical import HierarchicalDirichlet
+from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
 from suffice.families.logistic_normal import LogisticNormal
-from suffice.families.partial_pooling import Common, PartialPooling, Pool
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.families.regression_cpd import GlmCpd
@@ -132,7 +130,7 @@ def _cpd_of(
     family = family_of(child, parents)
     own: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
     seen = own if together is None else together
-    imagined: Any = None if prior is None else believed(prior, child, parents)
+    imagined: Any = None if prior is None else prior.believe(child, parents)
     finite, reals = split(parents)
     if d["type"] == "table" and isinstance(child, Finite):
         checked_cells((*finite, child), f"the table of {name!r}")
