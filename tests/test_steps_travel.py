@@ -98,7 +98,7 @@ def test_regressions(child: str, family: Any, weights: str | None) -> None:
     same(here.coefficients, there.coefficients)
     same(here.fitted.covariance, there.fitted.covariance)
     assert here.fitted.log_likelihood == there.fitted.log_likelihood
-    assert {"Summing", "Measuring"} <= set(sent)
+    assert "Pass" in sent
 
 
 def test_a_regression_of_many_rows_starts_from_a_sample() -> None:
@@ -106,7 +106,7 @@ def test_a_regression_of_many_rows_starts_from_a_sample() -> None:
     data = sf.scan({n: rows[n] for n in (*PARENTS, "two")})
     here, there, sent = both(data, lambda d: sf.score("x -> two; v -> two; z -> two", d, families={"two": sf.Logistic()}))
     assert here == there
-    assert "Sample" in sent
+    assert "Stretches" in sent
 
 
 @pytest.mark.parametrize("seed", [0, None])

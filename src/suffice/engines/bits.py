@@ -151,8 +151,9 @@ def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLay
             set_bits(codes, first, word, bits)
 
 
-class BitStep:
-    """What is counted: a frozen value that pickles. Its results are arrays of whole numbers, which add."""
+@dataclass(frozen=True, eq=False)
+class BitStep(Step[Counts]):
+    """What is counted. Its results are arrays of whole numbers. Over ordinary blocks, their bits are made on the way."""
 
     layout: BitLayout
     coded: ClassVar[bool] = False
@@ -167,11 +168,16 @@ class BitStep:
         """Add a block's counts to the result."""
         raise NotImplementedError
 
-    def of(self, block: BitBlock) -> Counts:
-        """The counts of a block."""
-        out = self.zeros()
-        self.add(block, out)
-        return out
+    @property
+    def runs(self) -> int:
+        return 1
+
+    def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
+        total: Sum[Counts] = Sum()
+        total.exact = self.zeros()
+        for block in blocks:
+            self.add((code_block if self.coded else bit_block)(block, self.layout), total.exact)
+        return total
 
     def zeros(self) -> Counts:
         """The counts of no rows."""
@@ -209,24 +215,6 @@ class Bits(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class OverRows(Step[Counts]):
-    """A step of bits over ordinary blocks, whose bits are made on the way."""
-
-    step: BitStep
-
-    @property
-    def runs(self) -> int:
-        return 1
-
-    def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
-        total: Sum[Counts] = Sum()
-        total.exact = self.step.zeros()
-        for block in blocks:
-            self.step.add((code_block if self.step.coded else bit_block)(block, self.step.layout), total.exact)
-        return total
-
-
-@dataclass(frozen=True, eq=False)
 class PassedBits:
     """The bits of an engine that keeps none: they are made again for each step."""
 
@@ -235,7 +223,7 @@ class PassedBits:
     at_hand: bool = False
 
     def fold(self, step: BitStep) -> Counts:
-        return self.engine.fold(OverRows(step), self.layout.names, what="counting rows")
+        return self.engine.fold(step, self.layout.names, what="counting rows")
 
     def at_once(self, step: Fused[T_co]) -> T_co:
         raise NotImplementedError("not all rows are here")
@@ -331,11 +319,9 @@ class LocalBits:
         return {**self.__dict__, "_pool": None}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CountStates(BitStep):
     """The number of rows of each state of each column."""
-
-    layout: BitLayout
 
     @property
     def n_cells(self) -> int:
@@ -394,7 +380,6 @@ class Groups:
 class _Tables(BitStep):
     """Tables of sets of columns."""
 
-    layout: BitLayout
     groups: Groups
 
     @property

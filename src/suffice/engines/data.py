@@ -16,7 +16,7 @@ from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
-from suffice.engines.sample import Collision, Distinct, Rows, Sample, most_of
+from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
 from suffice.errors import DataError, listed
 from suffice.statistics import Request, Statistics
@@ -199,6 +199,10 @@ class Data:
         2
         """
         return self.engine.fold(Sample(n, seed, most_of(n, self.engine.n_rows)), self.columns).rows.in_order()
+
+    def stretches(self, n: int) -> Rows:
+        """About n of the rows, a stretch of each block: no random sample, but the start of an iteration needs none."""
+        return self.engine.fold(Stretches(min(1.0, n / max(1, self.n_rows))), self.columns)
 
     def distinct(self, limit: int | None = None) -> Rows:
         """Each distinct row, in the order of their first places, with the weight of all rows that equal it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from suffice.engines.frames import Frame
 from suffice.engines.infer import Found, Weights, encoder_for, found_by, guess
 from suffice.engines.sample import Sample
 from suffice.engines.sources import Categories, Options, checked_variables
-from suffice.engines.views import Size, Viewed, whole_weights
+from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
 from suffice.variables import Bins, Finite
 
@@ -44,6 +45,68 @@ def place(number: int, row: int) -> str:
 
 
 @dataclass(frozen=True)
+class Reader:
+    """From the Arrow table of a block to its encoded columns, which are all declared, and columns that are kept as they are."""
+
+    names: tuple[str, ...]
+    options: Options
+    keep: tuple[str, ...] = ()
+
+    def block(self, raw: Raw) -> Block:
+        number, table = raw
+        weights = self.options.weights
+        cells = {n: _column(table, n) for n in (*self.names, *self.keep)}
+        source = frame(cells)
+        columns = {n: encoded(n, encoder_for(n, source, self.options), cells[n], number) for n in self.names}
+        weight = None if weights is None else encoded(weights, Weights(), _column(table, weights), number)
+        return Block(columns, weight, number, {n: cells[n] for n in self.keep})
+
+
+def frame(cells: Mapping[str, Any]) -> Frame:
+    """Arrow arrays as a source."""
+    return Frame({n: partial(cells.__getitem__, n) for n in cells}, None)
+
+
+def _column(table: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    column = table.column(name)
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def encoded(name: str, encoder: Encoder, cells: Any, number: int) -> Any:
+    """The codes or numbers of a column of a block; a wrong cell is named by its place."""
+    try:
+        return encoder.encode(cells)
+    except Wrong as wrong:
+        raise DataError(f"{place(number, wrong.row)}, column {name!r}: {wrong.message}") from None
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work on a partition: what a step makes of its blocks."""
+
+    reader: Reader
+    step: Callable[[Iterable[Block]], Any]
+
+    @one_blas_thread
+    def __call__(self, blocks: Iterable[Raw]) -> Any:
+        return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """A list of what a step makes of each block."""
+
+    step: Callable[[Block], Any]
+
+    def __call__(self, blocks: Iterable[Block]) -> list[Any]:
+        return list(map(self.step, blocks))
+
+
+@dataclass(frozen=True)
 class Look:
     """What is known of some rows: their sizes, what was found in each column, and the states that types declare."""
 
@@ -56,112 +119,22 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Reader:
-    """From the Arrow table of a block to its encoded columns; columns of which nothing is declared are guessed."""
+class LookAt(Step[Look]):
+    """What the columns are that blocks keep as they came; those of which nothing is declared are guessed."""
 
-    names: tuple[str, ...]
     options: Options
-    readings: Mapping[str, str] | None = None
+    readings: Mapping[str, str]
     """How columns must be read that were guessed wrong at first."""
 
-    def look(self, raw: Raw) -> Look:
-        """What the columns of a block are."""
-        number, table = raw
-        source = frame(table)
-        encoders: dict[str, Encoder] = {n: self._encoder(n, source) for n in self.names}
-        for name, encoder in encoders.items():
-            self._encoded(name, encoder, table, number)
-        w = self._weight(table, number)
-        broken = 0 if w is None else int(np.count_nonzero(w != np.floor(w)))
-        size = Size(len(table), float(len(table) if w is None else w.sum()), broken, {})
-        categories = {n: c for n in self.names if (c := source.categories(n)) is not None}
-        return Look(size, {n: found_by(e, len(table)) for n, e in encoders.items()}, categories)
-
-    def block(self, raw: Raw, keep: Sequence[str] = ()) -> Block:
-        """A block whose columns are all declared."""
-        number, table = raw
-        source = frame(table)
-        columns = {n: self._encoded(n, self._encoder(n, source), table, number) for n in self.names}
-        return Block(columns, self._weight(table, number), number, {n: _column(table, n) for n in keep})
-
-    def _encoder(self, name: str, source: Frame) -> Encoder:
-        if self.readings is None:
-            return encoder_for(name, source, self.options)
-        return guess(self.options, self.readings[name])
-
-    def _encoded(self, name: str, encoder: Encoder, table: Any, number: int) -> Any:
-        try:
-            return encoder.encode(_column(table, name))
-        except Wrong as wrong:
-            raise DataError(f"{place(number, wrong.row)}, column {name!r}: {wrong.message}") from None
-
-    def _weight(self, table: Any, number: int) -> Any:
-        name = self.options.weights
-        return None if name is None else self._encoded(name, Weights(), table, number)
-
-
-def frame(table: Any) -> Frame:
-    """An Arrow table as a source."""
-    return Frame({n: _Column(table, n) for n in table.column_names}, len(table))
-
-
-@dataclass(frozen=True)
-class _Column:
-    table: Any
-    name: str
-
-    def __call__(self) -> Any:
-        return _column(self.table, self.name)
-
-
-def _column(table: Any, name: str) -> Any:
-    import pyarrow as pa
-
-    column = table.column(name)
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return (
-        column.chunk(0) if column.num_chunks == 1 else pa.array([], column.type) if not len(column) else column.combine_chunks()
-    )
-
-
-@dataclass(frozen=True)
-class Looking:
-    """The work of a schema."""
-
-    reader: Reader
-
-    @one_blas_thread
-    def __call__(self, blocks: Iterable[Raw]) -> Sum[Look]:
-        total: Sum[Look] = Sum()
-        for raw in blocks:
-            total.add(raw[0], self.reader.look(raw))
-        return total
-
-
-@dataclass(frozen=True)
-class Folding:
-    """The work of a fold."""
-
-    reader: Reader
-    step: Step[Any]
-
-    @one_blas_thread
-    def __call__(self, blocks: Iterable[Raw]) -> Sum[Any]:
-        return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
-
-
-@dataclass(frozen=True)
-class Visiting:
-    """The work of a map."""
-
-    reader: Reader
-    step: Callable[[Block], Any]
-    keep: tuple[str, ...]
-
-    @one_blas_thread
-    def __call__(self, blocks: Iterable[Raw]) -> list[Any]:
-        return [self.step(self.reader.block(raw, self.keep)) for raw in blocks if len(raw[1])]
+    def of(self, block: Block) -> Look:
+        source, found = frame(block.kept), {}
+        for name, cells in block.kept.items():
+            how = self.readings.get(name)
+            encoder = encoder_for(name, source, self.options) if how is None else guess(self.options, how)
+            encoded(name, encoder, cells, block.number)
+            found[name] = found_by(encoder, len(cells))
+        categories = {n: c for n in block.kept if (c := source.categories(n)) is not None}
+        return Look(Tally().of(block)[block.number], found, categories)
 
 
 @dataclass(frozen=True)
@@ -209,7 +182,7 @@ class Partitions(Engine):
         names = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
         if not names and self.n_rows is not None:
             return
-        look = self._looked(names, None)
+        look = self._looked(names, {})
         again = {n: how for n, f in look.found.items() if f.guessed and (how := f.reread(self.options))}
         found = {**look.found, **(self._looked(list(again), again).found if again else {})}
         self.n_rows, self.weight = look.size.rows, look.size.weight
@@ -221,11 +194,9 @@ class Partitions(Engine):
             if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
                 self.seen[name] = replace(self.seen[name], variable=self._cut(name, bins))
 
-    def _looked(self, names: Sequence[str], readings: Mapping[str, str] | None) -> Look:
-        options = self.options
-        numbers = {n: d for n, d in options.declared.items() if n in names}
-        total = self._total(Looking(Reader(tuple(names), replace(options, declared=numbers), readings)))
-        if total is None or not total.size.rows:
+    def _looked(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
+        total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
+        if total is None:
             raise DataError("there are no rows")
         if total.size.weight == 0:
             raise DataError("the weights of all rows are 0")
@@ -242,9 +213,9 @@ class Partitions(Engine):
         weight = rows.block.weight
         return bins.finite(name, cut_points(bins, name, rows.columns[name], weight, target))
 
-    def _total(self, work: Callable[[Iterable[Raw]], Sum[T]]) -> T | None:
+    def _total(self, reader: Reader, step: Step[T]) -> T | None:
         total: Sum[T] = Sum()
-        for part in self.run(work):
+        for part in self.run(Work(reader, step)):
             total += part
         return total.value
 
@@ -253,16 +224,16 @@ class Partitions(Engine):
         checked = checked_variables(variables, self)  # type: ignore[arg-type]
         return self.again(replace(options, declared={**options.declared, **checked}))
 
-    def _reader(self, names: Sequence[str]) -> Reader:
-        return Reader(tuple(names), replace(self.options, declared=self.variables(names)))
+    def _reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
+        return Reader(tuple(names), replace(self.options, declared=self.variables(names)), tuple(keep))
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
-        return self._total(Folding(self._reader(names), step))
+        return self._total(self._reader(names), step)
 
     def map(
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
-        for part in self.run(Visiting(self._reader(names), step, tuple(keep))):
+        for part in self.run(Work(self._reader(names, keep), ForEach(step))):
             yield from part
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:

@@ -155,9 +155,11 @@ class _Through(Step[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Mapped:
-    step: Callable[[Block], Any]
+class _Then:
+    """A view, and what comes after it."""
+
     view: View
+    step: Callable[[Block], Any]
 
     def __call__(self, block: Block) -> Any:
         return self.step(self.view(block))
@@ -206,13 +208,13 @@ class Viewed(Engine):
             raise
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], **how: Any) -> Iterator[T]:
-        return self.engine.map(_Mapped(step, self.view), names, **how)
+        return self.engine.map(_Then(self.view, step), names, **how)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         return self.hold(names).walk(step, state, names, seed=seed)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        return self.engine.hold(names, self.view if view is None else _Both(self.view, view))
+        return self.engine.hold(names, self.view if view is None else _Then(self.view, view))
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
         held = self.hold(layout.names)
@@ -220,12 +222,3 @@ class Viewed(Engine):
 
     def place(self, number: int, row: int) -> str:
         return f"row {row + 1} of those picked from block {number + 1}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Both:
-    first: View
-    second: View
-
-    def __call__(self, block: Block) -> Block:
-        return self.second(self.first(block))

@@ -200,17 +200,10 @@ class NodeFamily:
         kind = Table if self.by_table else ConditionalGaussian
         if not self.by_rows and not isinstance(cpd, kind):
             raise ModelError(f"the start has a {type(cpd).__name__} of {self.name!r}, which needs a {kind.__name__}")
-        if self.by_table:
-            axes = [cpd.parents.index(p) for p in wanted]
-            return Table(cpd.child, self.parents, np.transpose(cpd.probs, [*axes, len(axes)]))  # type: ignore[arg-type]
-        if self.normal:
-            before = [p.name for p in cpd.finite_parents]
-            axes = [before.index(v.name) for v in self.parents if isinstance(v, Finite)]
-            columns = [cpd.real_parents.index(v.name) for v in self.parents if not isinstance(v, Finite)]
-            b = np.transpose(cpd.coefficients, [*axes, len(axes)])[..., columns]
-            intercept, variance = (np.transpose(part, axes) for part in (cpd.intercept, cpd.variance))
-            return ConditionalGaussian(self.child, self.parents, intercept, b, variance)
-        return cpd
+        if self.by_rows:
+            return cpd
+        turned = cpd.arranged(wanted)
+        return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
 
 
 def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:
