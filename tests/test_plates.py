@@ -11,7 +11,7 @@ import pytest
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
 from suffice.families.categorical import Categorical
-from suffice.families.partial_pooling import common
+from suffice.families.hierarchical import common
 from suffice.families.pooling import pooled
 from suffice.learning.plates import Partial, Plate, Pooled, Separate
 from suffice.statistics import Counts

@@ -106,10 +106,10 @@ def _prior(word: str) -> Any:
 def _by_evidence(name: str) -> Any:
     """The prior whose number the data chooses."""
     prior, what = PRIORS[name]
-    if hasattr(prior, "choose"):
+    if prior.chooses:
         return prior(**{str(what): None})
     if prior.__name__ not in NUMBERS:
-        able = listed([n for n, (p, _) in PRIORS.items() if hasattr(p, "choose") or p.__name__ in NUMBERS], style="str")
+        able = listed([n for n, (p, _) in PRIORS.items() if p.chooses or p.__name__ in NUMBERS], style="str")
         raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
     return EmpiricalBayes(prior())
 

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.families.empirical_bayes import chosen
 from suffice.families.family import Family, Statistic
-from suffice.families.priors import Prior, as_prior, imagined
+from suffice.families.priors import Prior, as_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -97,10 +96,10 @@ class Evidence:
 
     def choose(self, variables: Any, nodes: Any, statistics: Statistics) -> Evidence:
         """The same with the numbers that its prior leaves free chosen by these nodes: (child, parents, what was seen)."""
-        return replace(self, prior=chosen(self.prior, variables, nodes, statistics))
+        return replace(self, prior=self.prior.choose(variables, nodes, statistics))
 
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
-        rows = imagined(self.prior, child, parents, seen)
+        rows = self.prior.imagine_where(child, parents, seen)
         if rows is None:
             raise FitError(
                 f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "

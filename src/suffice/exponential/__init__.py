@@ -11,72 +11,49 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_HOMES = {
-    "categorical": ("Categorical",),
-    "dirichlet": ("Beta", "Dirichlet"),
-    "draws": ("Bernoulli", "Binomial", "Multinomial"),
-    "family": ("Family", "Prior"),
-    "gamma": ("Exponential", "Gamma"),
-    "interval": ("Interval",),
-    "normal": ("MultivariateNormal", "Normal"),
-    "normal_inverse_wishart": ("NormalInverseGamma", "NormalInverseWishart"),
-    "normal_known": ("NormalKnownMean", "NormalKnownVariance"),
-    "poisson": ("Geometric", "Poisson"),
-    "predictives": ("BetaBinomial", "BetaGeometric", "DirichletMultinomial", "Lomax", "NegativeBinomial"),
-    "statistic": ("Centred", "Totals"),
-    "student_t": ("MultivariateT", "StudentT"),
-    "uniform": ("Extremes", "Uniform"),
+_NAMES = {
+    "categorical": "Categorical",
+    "dirichlet": "Beta Dirichlet",
+    "draws": "Bernoulli Binomial Multinomial",
+    "family": "Family Prior",
+    "gamma": "Exponential Gamma",
+    "interval": "Interval",
+    "normal": "MultivariateNormal Normal",
+    "normal_inverse_wishart": "NormalInverseGamma NormalInverseWishart",
+    "normal_known": "NormalKnownMean NormalKnownVariance",
+    "poisson": "Geometric Poisson",
+    "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax NegativeBinomial",
+    "statistic": "Centred Totals",
+    "student_t": "MultivariateT StudentT",
+    "uniform": "Extremes Uniform",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Bernoulli",
-    "Beta",
-    "BetaBinomial",
-    "BetaGeometric",
-    "Binomial",
-    "Categorical",
-    "Centred",
-    "Dirichlet",
-    "DirichletMultinomial",
-    "Exponential",
-    "Extremes",
-    "Family",
-    "Gamma",
-    "Geometric",
-    "Interval",
-    "Lomax",
-    "Multinomial",
-    "MultivariateNormal",
-    "MultivariateT",
-    "NegativeBinomial",
-    "Normal",
-    "NormalInverseGamma",
-    "NormalInverseWishart",
-    "NormalKnownMean",
-    "NormalKnownVariance",
-    "Poisson",
-    "Prior",
-    "StudentT",
-    "Totals",
-    "Uniform",
-]
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from suffice.exponential.categorical import Categorical
-    from suffice.exponential.dirichlet import Beta, Dirichlet
-    from suffice.exponential.draws import Bernoulli, Binomial, Multinomial
-    from suffice.exponential.family import Family, Prior
-    from suffice.exponential.gamma import Exponential, Gamma
-    from suffice.exponential.interval import Interval
-    from suffice.exponential.normal import MultivariateNormal, Normal
-    from suffice.exponential.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
-    from suffice.exponential.normal_known import NormalKnownMean, NormalKnownVariance
-    from suffice.exponential.poisson import Geometric, Poisson
-    from suffice.exponential.predictives import BetaBinomial, BetaGeometric, DirichletMultinomial, Lomax, NegativeBinomial
-    from suffice.exponential.statistic import Centred, Totals
-    from suffice.exponential.student_t import MultivariateT, StudentT
-    from suffice.exponential.uniform import Extremes, Uniform
+    from suffice.exponential.categorical import Categorical as Categorical
+    from suffice.exponential.dirichlet import Beta as Beta, Dirichlet as Dirichlet
+    from suffice.exponential.draws import Bernoulli as Bernoulli, Binomial as Binomial, Multinomial as Multinomial
+    from suffice.exponential.family import Family as Family, Prior as Prior
+    from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
+    from suffice.exponential.interval import Interval as Interval
+    from suffice.exponential.normal import MultivariateNormal as MultivariateNormal, Normal as Normal
+    from suffice.exponential.normal_inverse_wishart import (
+        NormalInverseGamma as NormalInverseGamma,
+        NormalInverseWishart as NormalInverseWishart,
+    )
+    from suffice.exponential.normal_known import NormalKnownMean as NormalKnownMean, NormalKnownVariance as NormalKnownVariance
+    from suffice.exponential.poisson import Geometric as Geometric, Poisson as Poisson
+    from suffice.exponential.predictives import (
+        BetaBinomial as BetaBinomial,
+        BetaGeometric as BetaGeometric,
+        DirichletMultinomial as DirichletMultinomial,
+        Lomax as Lomax,
+        NegativeBinomial as NegativeBinomial,
+    )
+    from suffice.exponential.statistic import Centred as Centred, Totals as Totals
+    from suffice.exponential.student_t import MultivariateT as MultivariateT, StudentT as StudentT
+    from suffice.exponential.uniform import Extremes as Extremes, Uniform as Uniform
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ NegativeBinomial       ∫ Poisson(x; λ) Gamma(λ; a, b) dλ             = Γ(a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +27,27 @@ LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""
 
 
-class BetaBinomial(NamedTuple):
+class Predictive:
+    """What all predictives can do: they are tuples of their parameters, numbers or arrays of so many side by side."""
+
+    __slots__ = ()
+
+    @property
+    def _arrays(self) -> tuple[Array, ...]:
+        """The parameters as arrays of one shape."""
+        parameters = (np.asarray(value, dtype=np.float64) for value in cast(tuple[Any, ...], self))
+        return tuple(np.array(array) for array in np.broadcast_arrays(*parameters))
+
+    def _repr_html_(self) -> str:
+        return summary(self, cast(Any, self)._asdict(), type(self).__name__)
+
+
+class BetaBinomial(Predictive, NamedTuple("BetaBinomial", [("n", Any), ("a", Any), ("b", Any)])):
     """The successes in n trials whose probability is Beta(a, b).
 
     >>> BetaBinomial(10, 1.0, 1.0).mean, round(float(np.exp(BetaBinomial(10, 1.0, 1.0).log_prob(3))), 9)
     (5.0, 0.090909091)
     """
-
-    n: Any
-    a: Any
-    b: Any
 
     @property
     def mean(self) -> Any:
@@ -75,23 +86,13 @@ class BetaBinomial(NamedTuple):
         ends = np.array([_ends(BetaBinomial(*one), outside) for one in zip(n.flat, a.flat, b.flat, strict=True)])
         return Interval(*(plain(ends[:, i].reshape(n.shape)) for i in range(2)))
 
-    @property
-    def _arrays(self) -> tuple[Array, ...]:
-        return tuple(np.array(v) for v in np.broadcast_arrays(*(np.asarray(f, dtype=np.float64) for f in self)))
 
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)
-
-
-class BetaGeometric(NamedTuple):
+class BetaGeometric(Predictive, NamedTuple("BetaGeometric", [("a", Any), ("b", Any)])):
     """The failures, from 0 up, before the first success, each trial a success with a probability that is Beta(a, b).
 
     >>> BetaGeometric(2.0, 1.0).mean, round(float(np.exp(BetaGeometric(2.0, 1.0).log_prob(0))), 6)
     (1.0, 0.666667)
     """
-
-    a: Any
-    b: Any
 
     @property
     @np.errstate(over="ignore")
@@ -146,15 +147,8 @@ class BetaGeometric(NamedTuple):
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return np.where(high >= 2.0**53 - 1.0, np.inf, np.maximum(high, 0.0))
 
-    @property
-    def _arrays(self) -> tuple[Array, ...]:
-        return tuple(np.array(v) for v in np.broadcast_arrays(*(np.asarray(f, dtype=np.float64) for f in self)))
 
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)
-
-
-class DirichletMultinomial(NamedTuple):
+class DirichletMultinomial(Predictive, NamedTuple("DirichletMultinomial", [("n", Any), ("alpha", Any)])):
     """The counts of k states in n draws whose probabilities are Dirichlet(alpha), along the last axis.
 
     >>> p = DirichletMultinomial(2, [1.0, 1.0, 1.0])
@@ -162,24 +156,21 @@ class DirichletMultinomial(NamedTuple):
     (array([0.667, 0.667, 0.667]), 0.166667)
     """
 
-    n: Any
-    alpha: Any
-
     @property
     def mean(self) -> Any:
         """n α/A."""
-        alpha = np.asarray(self.alpha, dtype=np.float64)
-        return plain(self.n * alpha / alpha.sum(axis=-1, keepdims=True))
+        return self.marginal.mean
 
     @property
     def variance(self) -> Any:
         """The variance of the count of each state."""
-        return BetaBinomial(self.n, *self._margins).variance
+        return self.marginal.variance
 
     @property
     def marginal(self) -> BetaBinomial:
         """The distributions of the count of each state, side by side."""
-        return BetaBinomial(self.n, *self._margins)
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        return BetaBinomial(self.n, alpha, others(alpha))
 
     @aligned
     def log_prob(self, x: Any) -> Any:
@@ -194,102 +185,85 @@ class DirichletMultinomial(NamedTuple):
         rng = generator(n, seed)
         return np.asarray(rng.multinomial(whole(self.n, "n", 0), Dirichlet(self.alpha).sample(n, rng)))
 
-    @property
-    def _margins(self) -> tuple[Array, Array]:
-        alpha = np.asarray(self.alpha, dtype=np.float64)
-        return alpha, others(alpha)
 
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)
-
-
-class Lomax(NamedTuple):
+class Lomax(Predictive, NamedTuple("Lomax", [("shape", Any), ("scale", Any)])):
     """p(x) = shape/scale (1 + x/scale)^−(shape+1), x ≥ 0: a Pareto distribution that begins at 0.
 
     >>> Lomax(2.0, 3.0).mean, round(Lomax(2.0, 3.0).log_prob(0.0), 4)
     (3.0, -0.4055)
     """
 
-    shape: Any
-    scale: Any
-
     @property
     def mean(self) -> Any:
         """scale/(shape − 1); inf where shape ≤ 1."""
-        shape = np.asarray(self.shape, dtype=np.float64)
-        return plain(np.where(shape > 1.0, self.scale / np.where(shape > 1.0, shape - 1.0, 1.0), np.inf))
+        shape, scale = self._arrays
+        return plain(np.where(shape > 1.0, scale / np.where(shape > 1.0, shape - 1.0, 1.0), np.inf))
 
     @property
     def variance(self) -> Any:
         """scale² shape / ((shape − 1)² (shape − 2)); inf where 1 < shape ≤ 2, NaN where shape ≤ 1."""
-        shape = np.asarray(self.shape, dtype=np.float64)
+        shape, scale = self._arrays
         a = np.where(shape > 2.0, shape, 3.0)
-        factor = a / ((a - 1.0) ** 2 * (a - 2.0))
         with np.errstate(over="ignore"):
-            finite = np.asarray(self.scale, dtype=np.float64) ** 2 * factor
+            finite = scale**2 * (a / ((a - 1.0) ** 2 * (a - 2.0)))
         return plain(np.where(shape > 2.0, finite, np.where(shape > 1.0, np.inf, np.nan)))
 
     @aligned
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x; −inf below 0."""
-        x, shape = observed(x, "Lomax"), np.asarray(self.shape, dtype=np.float64)
-        inside = np.log(shape) - np.log(self.scale) - (shape + 1.0) * np.log1p(np.where(x < 0.0, 0.0, x) / self.scale)
+        x, (shape, scale) = observed(x, "Lomax"), self._arrays
+        inside = np.log(shape) - np.log(scale) - (shape + 1.0) * np.log1p(np.where(x < 0.0, 0.0, x) / scale)
         return plain(np.where(x < 0.0, -np.inf, inside))
 
     @aligned
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
-        x = np.maximum(observed(x, "Lomax"), 0.0)
-        return plain(-np.expm1(-np.asarray(self.shape) * np.log1p(x / self.scale)))
+        x, (shape, scale) = np.maximum(observed(x, "Lomax"), 0.0), self._arrays
+        return plain(-np.expm1(-shape * np.log1p(x / scale)))
 
     def interval(self, level: float = 0.95) -> Any:
         """The equal-tailed interval of this probability: a pair."""
-        shape, outside = np.asarray(self.shape, dtype=np.float64), tail(level)
+        (shape, scale), outside = self._arrays, tail(level)
         with np.errstate(over="ignore"):
-            ends = (self.scale * np.expm1(-np.log(above) / shape) for above in (1.0 - outside, outside))
-            return Interval(*map(plain, ends))
+            return Interval(*(plain(scale * np.expm1(-np.log(above) / shape)) for above in (1.0 - outside, outside)))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         """n draws, the first axis."""
-        shape, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in self))
+        shape, scale = self._arrays
         return np.asarray(scale * np.expm1(generator(n, seed).standard_exponential((n, *shape.shape)) / shape))
 
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)
 
-
-class NegativeBinomial(NamedTuple):
+class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any), ("rate", Any)])):
     """The distribution of a count whose rate is Gamma(shape, rate): Σ over λ of Poisson(λ).
 
     >>> NegativeBinomial(3.0, 2.0).mean
     1.5
     """
 
-    shape: Any
-    rate: Any
-
     @property
     @np.errstate(over="ignore")
     def mean(self) -> Any:
         """shape/rate."""
-        return plain(np.asarray(self.shape, dtype=np.float64) / self.rate)
+        shape, rate = self._arrays
+        return plain(shape / rate)
 
     @property
     @np.errstate(over="ignore")
     def variance(self) -> Any:
         """mean (1 + 1/rate)."""
-        return plain(self.mean * (1.0 + 1.0 / np.asarray(self.rate, dtype=np.float64)))
+        shape, rate = self._arrays
+        return plain(shape / rate * (1.0 + 1.0 / rate))
 
     @aligned
     def log_prob(self, n: Any) -> Any:
         """ln p(n) of each n; −inf outside 0, 1, 2, …."""
-        rate = np.asarray(self.rate, dtype=np.float64)
+        shape, rate = self._arrays
         n, inside = counts(n, "NegativeBinomial")
-        return plain(np.where(inside, log_negative_binomial(n, self.shape, rate / (1.0 + rate), 1.0 / (1.0 + rate)), -np.inf))
+        return plain(np.where(inside, log_negative_binomial(n, shape, rate / (1.0 + rate), 1.0 / (1.0 + rate)), -np.inf))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         """n draws, the first axis."""
-        shape, rate = np.broadcast_arrays(*(np.asarray(f, dtype=np.float64) for f in self))
+        shape, rate = self._arrays
         rng = generator(n, seed)
         with np.errstate(over="ignore"):
             rates = rng.standard_gamma(shape, (n, *shape.shape)) / rate
@@ -301,11 +275,8 @@ class NegativeBinomial(NamedTuple):
         """The equal-tailed interval: the least numbers that have at least (1 ∓ level)/2 of the probability up to them."""
         from scipy.stats import nbinom
 
-        rate = np.asarray(self.rate, dtype=np.float64)
-        return Interval(*map(plain, nbinom.interval(checked_level(level), self.shape, rate / (1.0 + rate))))
-
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)
+        shape, rate = self._arrays
+        return Interval(*map(plain, nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
 
 
 def _ends(one: BetaBinomial, outside: float) -> tuple[float, float]:

@@ -9,24 +9,20 @@ import numpy as np
 from suffice.errors import ModelError
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, tail
+from suffice.exponential.predictives import Predictive
 from suffice.exponential.special import log_gamma_step, student_end
 from suffice.exponential.statistic import aligned
 from suffice.exponential.symmetric import factored
-from suffice.exponential.tables import summary
 from suffice.exponential.values import Array, components, observed, plain
 
 
-class StudentT(NamedTuple):
+class StudentT(Predictive, NamedTuple("StudentT", [("df", Any), ("location", Any), ("scale", Any)])):
     """A Student t distribution: `location + scale · t(df)`; arrays are so many of them side by side.
 
     >>> t = StudentT(3.0, 0.0, 1.0)
     >>> round(t.log_prob(0.0), 4), tuple(round(end, 4) for end in t.interval(0.95))
     (-1.0009, (-3.1824, 3.1824))
     """
-
-    df: Any
-    location: Any
-    scale: Any
 
     @property
     def mean(self) -> Any:
@@ -36,17 +32,17 @@ class StudentT(NamedTuple):
     @property
     def variance(self) -> Any:
         """scale² df/(df − 2); inf where 1 < df ≤ 2, NaN where df ≤ 1."""
-        df = np.asarray(self.df, dtype=np.float64)
+        df, scale = np.asarray(self.df, dtype=np.float64), np.asarray(self.scale, dtype=np.float64)
         factor = np.where(df > 2.0, df / np.where(df > 2.0, df - 2.0, 1.0), np.where(df > 1.0, np.inf, np.nan))
         with np.errstate(over="ignore"):
-            return plain(np.asarray(self.scale, dtype=np.float64) ** 2 * factor)
+            return plain(scale**2 * factor)
 
     @aligned
     def log_prob(self, x: Any) -> Any:
         """ln p(x) of each x."""
-        df = np.asarray(self.df, dtype=np.float64)
-        z = (observed(x, "StudentT") - self.location) / self.scale
-        top = log_gamma_step(df / 2.0, 0.5) - 0.5 * np.log(df * np.pi) - np.log(self.scale)
+        df, location, scale = self._arrays
+        z = (observed(x, "StudentT") - location) / scale
+        top = log_gamma_step(df / 2.0, 0.5) - 0.5 * np.log(df * np.pi) - np.log(scale)
         return plain(top - (df + 1.0) / 2.0 * log1p_square(z, df))
 
     @aligned
@@ -63,11 +59,8 @@ class StudentT(NamedTuple):
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         """n draws, the first axis."""
-        df, location, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in self))
+        df, location, scale = self._arrays
         return np.asarray(location + scale * generator(n, seed).standard_t(df, (n, *df.shape)))
-
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)
 
 
 def log1p_square(z: Array, df: Array) -> Array:
@@ -77,17 +70,13 @@ def log1p_square(z: Array, df: Array) -> Array:
     return np.where(far, 2.0 * np.log(np.where(far, np.abs(z), 1.0)) - np.log(df), near)
 
 
-class MultivariateT(NamedTuple):
+class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("location", Any), ("scale", Any)])):
     """A multivariate Student t: location (..., d), scale (..., d, d), df (...). Its covariance is scale · df/(df − 2).
 
     >>> t = MultivariateT(3.0, np.zeros(2), np.eye(2))
     >>> round(t.log_prob([0.0, 0.0]), 4), t.marginal([1]).scale
     (-1.8379, array([[1.]]))
     """
-
-    df: Any
-    location: Any
-    scale: Any
 
     @property
     def mean(self) -> Array:
@@ -133,6 +122,3 @@ class MultivariateT(NamedTuple):
         df = np.broadcast_to(np.asarray(self.df, dtype=np.float64), location.shape[:-1])
         z = factored(np.asarray(self.scale, dtype=np.float64)).coloured(rng.standard_normal((n, *location.shape)))
         return np.asarray(location + z * np.sqrt(df / rng.chisquare(df, (n, *df.shape)))[..., None])
-
-    def _repr_html_(self) -> str:
-        return summary(self, self._asdict(), type(self).__name__)

@@ -12,19 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from suffice.errors import FitError, listed, note
 from suffice.families import family_of
 from suffice.families.family import Statistic
-from suffice.families.priors import Several, as_prior
+from suffice.families.priors import Node, Prior, Several, as_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
-
-Node = tuple[Variable, Sequence[Variable], Any]
-"""A child, its parents, and what was seen of them."""
 
 NUMBERS = {"BDeu": "ess", "BDe": "ess", "Dirichlet": "alpha", "Gamma": "shape", "NormalInverseGamma": "count"}
 """The number of a prior that says how much it is worth, by the prior's type."""
@@ -34,7 +31,7 @@ LEAST = 1e-6
 
 
 @dataclass(frozen=True)
-class EmpiricalBayes:
+class EmpiricalBayes(Prior):
     """A prior whose strength the data chooses: `ess` of BDeu and BDe, `alpha` of Dirichlet, `shape` of Gamma, `count` of
     NormalInverseGamma, one number for all nodes of the graph.
 
@@ -54,6 +51,8 @@ class EmpiricalBayes:
     lowest: float = 1e-4
     highest: float = 1e8
 
+    chooses: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", as_prior(self.prior))
         if isinstance(self.prior, (Several, EmpiricalBayes)):
@@ -67,10 +66,6 @@ class EmpiricalBayes:
     def number(self) -> str:
         """The name of what is chosen."""
         return NUMBERS[type(self.prior).__name__]
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> EmpiricalBayes:
-        """Itself: what is to be chosen depends on the graph, see `choose`."""
-        return self
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with the number that has the largest evidence on these nodes, those that it speaks for."""
@@ -107,31 +102,6 @@ class EmpiricalBayes:
 
     def _at(self, x: float) -> Any:
         return replace(self.prior, **{self.number: x})
-
-
-def chosen(prior: Any, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
-    """The prior with its free numbers chosen by the evidence of these nodes; one that has none is what it was.
-
-    This comes before `bind`, which fills the defaults of what was chosen.
-    """
-    if not isinstance(prior, Several):
-        return prior.choose(variables, nodes, statistics) if hasattr(prior, "choose") else prior
-    if not any(hasattr(part, "choose") for part in prior.priors):
-        return prior
-    left, parts = list(nodes), []
-    for part in prior.priors:
-        parts.append(chosen(part, variables, left, statistics))
-        bound = parts[-1].bind(variables, statistics)
-        left = [node for node in left if believed(bound, *node[:2]) is None]
-    return Several(tuple(parts))
-
-
-def believed(prior: Any, child: Variable, parents: Sequence[Variable]) -> Any:
-    """What a prior holds of a node: the statistic that it imagines, or a belief of another kind; None if it says nothing."""
-    if isinstance(prior, Several):
-        answers = (believed(p, child, parents) for p in prior.priors)
-        return next((a for a in answers if a is not None), None)
-    return prior.believe(child, parents) if hasattr(prior, "believe") else prior.imagine(child, parents)
 
 
 def best_number(f: Callable[[float], float], lowest: float, highest: float, n: int = 49) -> float:
@@ -178,6 +148,6 @@ def _without(prior: Any) -> str:
     name = type(prior).__name__
     if name == "K2":
         return "K2 has no number to choose, Dirichlet() has: it is K2 with another count"
-    if hasattr(prior, "choose"):
+    if prior.chooses:
         return f"{name} chooses by itself"
     return f"{name} is not one of them"

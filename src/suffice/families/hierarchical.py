@@ -1,31 +1,35 @@
-"""A hierarchical prior of tables: the rows of a node are drawn around a mean of their own node, all with the same strength.
+"""Hierarchical priors of tables: the rows of a node are drawn around a mean, and the data says how far from it they lie.
 
-    θ[u, ·] ~ Dirichlet(s m)     for every configuration u of the parents
+    HierarchicalDirichlet   θ[u, ·] ~ Dirichlet(s m)             for every configuration u of the parents: one mean for a node
+    PartialPooling          θ[u, g, ·] ~ Dirichlet(s m[u, ·])    for every group g: a mean for each configuration u of the others
+                            (s, m) = argmax Σᵤ [ln p(N[u, ·, ·] | s, m[u, ·]) + Σₓ ln m[u, x] / K], the objective of `pooling.py`
 
-Strength s and mean m that are not given are chosen per node by maximum evidence (`pooling.py`), once, when the prior meets the
-graph; so the prior that a network keeps is an ordinary Dirichlet, which imagines s m in every row.
+Strength s and means m that are not given are chosen by maximum evidence (`pooling.py`), once, when the prior meets the graph, and
+then held to be known (empirical Bayes); so the prior that a network keeps is an ordinary Dirichlet, which imagines s m in every
+row. The groups of partial pooling are the states of a parent, or the places of a list of columns.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from suffice.errors import FitError, listed, nearest, note
-from suffice.families.pooling import LOWEST, Array, Pooled, checked_strength, highest, pooled
+from suffice.families.pooling import LOWEST, Array, Pooled, checked_strength, common_strength, highest, pooled
+from suffice.families.priors import Node, Prior
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.configurations import checked_cells, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
-__all__ = ["LOWEST", "HierarchicalDirichlet", "Pooled", "highest", "pooled"]
+__all__ = ["LOWEST", "HierarchicalDirichlet", "PartialPooling", "Pool", "Pooled", "highest", "pooled"]
 
 
 @dataclass(frozen=True)
-class HierarchicalDirichlet:
+class HierarchicalDirichlet(Prior):
     """Partial pooling: each row of a table is shrunk towards the mean of its node's rows, as far as the rows are alike.
 
     `strength` is a number for all nodes or {node: number}, `mean` {node: probabilities of its states, or None: even}. What is
@@ -47,6 +51,8 @@ class HierarchicalDirichlet:
     strength: Mapping[str, float] | float | None = None
     mean: Mapping[str, Any] | None = None
 
+    chooses: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         for s in self.strength.values() if isinstance(self.strength, Mapping) else [self.strength]:
             if s is not None:
@@ -54,13 +60,7 @@ class HierarchicalDirichlet:
         if self.mean is not None and not isinstance(self.mean, Mapping):
             raise FitError(f"the mean of HierarchicalDirichlet is given by node: {{'y': [0.2, 0.8]}}, not as {self.mean!r}")
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> HierarchicalDirichlet:
-        """Itself: what is to be chosen depends on the graph, see `choose`."""
-        return self
-
-    def choose(
-        self, variables: Mapping[str, Variable], nodes: Iterable[tuple[Variable, Sequence[Variable], Any]], statistics: Statistics
-    ) -> HierarchicalDirichlet:
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> HierarchicalDirichlet:
         """The prior with a strength and a mean for each of these nodes, by the evidence of their counts."""
         for name in [*(self.strength if isinstance(self.strength, Mapping) else ()), *(self.mean or ())]:
             if name not in variables:
@@ -181,3 +181,143 @@ def _tell(alike: Sequence[str], apart: Sequence[str]) -> None:
             f"the rows of {listed(apart)} have a state each: they are not pooled (strength {LOWEST:g}, the least that "
             "HierarchicalDirichlet takes)"
         )
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What is pooled: the tables of nodes that correspond, each a family (child, *parents); `group` is the parent that makes
+    groups of the rows of one table; without one the nodes themselves are the groups.
+
+    >>> Pool((("outcome", "treatment", "hospital"),), "hospital").others
+    ('treatment',)
+    """
+
+    families: tuple[tuple[str, ...], ...]
+    group: str | None = None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(family[0] for family in self.families)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The parents of the first node that make no groups."""
+        return tuple(p for p in self.families[0][1:] if p != self.group)
+
+    def counts(self, seen: Mapping[str, Node]) -> Array:
+        """N[u, g, x], the configurations of the other parents as one axis."""
+        tables = []
+        for child, *parents in self.families:
+            variables = {v.name: finite(v, child) for v in (*seen[child][1], seen[child][0])}
+            others = [p for p in parents if p != self.group]
+            scope = [*others, *((self.group,) if self.group else ()), child]
+            checked_cells(list(variables.values()), f"the table of {child!r}")
+            table = seen[child][2].marginal(scope).dense()
+            tables.append(table.reshape(n_configurations(variables[p] for p in others), -1, variables[child].n_states))
+        return np.concatenate(tables, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """The Dirichlet that the rows of a pool are drawn from: its strength, and a mean for each configuration, child last."""
+
+    strength: float
+    mean: Array
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartialPooling(Prior):
+    """The prior of pooled tables; `prior` speaks for all other nodes.
+
+    >>> hospital, ill = Finite("hospital", ["a", "b", "c"]), Finite("ill", ["no", "yes"])
+    >>> seen = Counts((hospital, ill), [[18, 2], [10, 10], [2, 0]])
+    >>> prior = PartialPooling((Pool((("ill", "hospital"),), "hospital"),), strength=10.0)
+    >>> prior.choose({}, [(ill, [hospital], seen)], Statistics([seen], 42)).imagine(ill, [hospital]).dense().round(1)
+    array([[7.3, 2.7],
+           [7.3, 2.7],
+           [7.3, 2.7]])
+    """
+
+    pools: tuple[Pool, ...]
+    strength: float | None = None
+    prior: Any = None
+    found: Mapping[str, Common] = field(default_factory=dict)
+
+    chooses: ClassVar[bool] = True
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> PartialPooling:
+        return self if self.prior is None else replace(self, prior=self.prior.bind(variables, statistics))
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> PartialPooling:
+        """Strength and means by the evidence of these nodes, and what the other prior chooses by those that are not pooled."""
+        seen = {node[0].name: node for node in nodes}
+        found: dict[str, Common] = {}
+        for pool in self.pools:
+            if not set(pool.nodes) <= set(seen):  # tied to another, of which the prior is asked
+                continue
+            child, parents, _ = seen[pool.nodes[0]]
+            strength, mean = common(pool.counts(seen), self.strength)
+            by = {p.name: finite(p, child.name) for p in parents}
+            mean = mean.reshape(*sizes(by[p] for p in pool.others), mean.shape[-1])
+            found |= dict.fromkeys(pool.nodes, Common(strength, mean, finite(child, "").states))
+        pooled_nodes = {n for pool in self.pools for n in pool.nodes}
+        left = [node for name, node in seen.items() if name not in pooled_nodes]
+        prior = None if self.prior is None else self.prior.choose(variables, left, statistics)
+        return replace(self, prior=prior, found=found)
+
+    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        """What it imagines of a pooled table, and what the other prior holds of any other node."""
+        pools = [pool for pool in self.pools if child.name in pool.nodes]
+        if not pools:
+            return None if self.prior is None else self.prior.believe(child, parents)
+        if child.name not in self.found:
+            raise FitError(
+                f"Partial() learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
+                "Separate() or Tied(), or fill the missing cells in before"
+            )
+        return self._imagined(pools[0], child, parents)
+
+    imagine = believe
+
+    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
+        """The same, where the other prior looks at the data."""
+        if self.prior is None or any(child.name in pool.nodes for pool in self.pools):
+            return self.believe(child, parents)
+        return self.prior.imagine_where(child, parents, seen)
+
+    def _imagined(self, pool: Pool, child: Variable, parents: Sequence[Variable]) -> Counts:
+        common = self.found[child.name]
+        by = {v.name: finite(v, child.name) for v in (*parents, child)}
+        others = [p for p in pool.families[pool.nodes.index(child.name)][1:] if p != pool.group]
+        if by[child.name].states != common.states or sizes(by[p] for p in others) != common.mean.shape[:-1]:
+            raise FitError(
+                f"{child.name!r} or a parent of it has states that were not known when the common mean of its groups was "
+                "learned: fit all rows together anew, or declare the states before"
+            )
+        alpha = common.strength * common.mean
+        if pool.group is None:
+            return Counts(tuple(by[n] for n in (*others, child.name)), alpha).marginal(list(by))
+        scope = tuple(by[n] for n in (*others, pool.group, child.name))
+        return Counts(scope, np.repeat(alpha[..., None, :], by[pool.group].n_states, axis=-2)).marginal(list(by))
+
+
+def common(counts: Array, strength: float | None = None) -> tuple[float, Array]:
+    """The strength of counts [u, g, x], for all u, and the mean [u, x] of each u.
+
+    >>> s, m = common(np.array([[[8.0, 2.0], [3.0, 7.0], [6.0, 4.0], [1.0, 9.0]]]), strength=4.0)
+    >>> s, m.round(2)
+    (4.0, array([[0.45, 0.55]]))
+    """
+    strength = common_strength(counts) if strength is None else strength
+    return strength, np.array([pooled(rows, strength).mean for rows in counts])
+
+
+def finite(variable: Variable, child: str) -> Finite:
+    """The variable, which must have states, as a child or as a parent of one."""
+    if not isinstance(variable, Finite):
+        of = f", a parent of {child!r}," if child and child != variable.name else ""
+        raise FitError(
+            f"Partial() pools tables, and {variable.name!r}{of} is a number: use Separate() or Tied(), or cut it into Bins"
+        )
+    return variable

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import pi
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from suffice.families.family import Estimate, Interval, Mode, checked_level
 from suffice.families.hierarchical import all_finite, in_order, rows_of
 from suffice.families.laplace import Laplace
 from suffice.families.laplace_draws import drawn, quantiles
+from suffice.families.priors import Node, Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -36,7 +37,7 @@ LOWEST, HIGHEST = 1e-3, 1e3
 
 
 @dataclass(frozen=True)
-class LogisticNormal:
+class LogisticNormal(Prior):
     """The effects η of the states of a row are independent Normal(mean, variance), θ = softmax(η): all states are treated alike.
 
     `mean` is a number, which means even odds, or {node: an effect per state}; `variance` a number, {node: number}, or None: that
@@ -61,6 +62,8 @@ class LogisticNormal:
     mean: Mapping[str, Any] | float = 0.0
     variance: Mapping[str, float] | float | None = LIKE_DIRICHLET
 
+    chooses: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         for v in self.variance.values() if isinstance(self.variance, Mapping) else [self.variance]:
             if v is not None and (not is_number(v) or not 1e-12 <= v <= 1e12):
@@ -68,13 +71,7 @@ class LogisticNormal:
         if not isinstance(self.mean, Mapping) and not (is_number(self.mean) and np.isfinite(self.mean)):
             raise FitError(f"the mean of LogisticNormal is a number or given by node, {{'y': [0.0, 1.5]}}, not {self.mean!r}")
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> LogisticNormal:
-        """Itself: what is to be chosen depends on the graph, see `choose`."""
-        return self
-
-    def choose(
-        self, variables: Mapping[str, Variable], nodes: Iterable[tuple[Variable, Sequence[Variable], Any]], statistics: Statistics
-    ) -> LogisticNormal:
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> LogisticNormal:
         """The prior with a variance for each of these nodes, by the evidence of their counts."""
         for name in [*_names(self.variance), *_names(self.mean)]:
             if name not in variables:
@@ -110,7 +107,6 @@ class LogisticNormal:
         return LogisticBelief(self._mean(child), variance)
 
     def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> LogisticBelief | None:
-        """The same: what a score asks for."""
         return self.believe(child, parents)
 
     def _variance(self, child: Variable) -> float | None:

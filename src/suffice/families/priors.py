@@ -8,22 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.families.family import Statistic, split
+from suffice.families.family import split
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Count, Finite, Real, Variable
 
+Node = tuple[Variable, Sequence[Variable], Any]
+"""A child, its parents, and what was seen of them."""
 
-class Prior(Protocol):
-    """What a prior must be able to do."""
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Prior: ...
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None: ...
+class Prior:
+    """What a prior can do. One of its own says `imagine`, and else only what it does in another way."""
+
+    chooses: ClassVar[bool] = False
+    """Whether it may leave numbers free, for the data to choose."""
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
+        """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""
+        return self
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Any:
+        """The prior with its defaults filled from the data."""
+        return self
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        """The statistic that it imagines of a node; None where it has nothing to say."""
+        raise NotImplementedError
+
+    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
+        """The same for a score, which may depend on where there is data."""
+        return self.imagine(child, parents)
+
+    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        """What it holds of a node: the statistic that it imagines, or a belief of another kind."""
+        return self.imagine(child, parents)
 
 
 def _positive(name: str, value: object) -> None:
@@ -49,7 +72,7 @@ def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float)
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(Prior):
     """`alpha` imagined rows in each cell of each table. Dirichlet(1) is Laplace's rule.
 
     >>> Dirichlet(0.5)
@@ -61,30 +84,24 @@ class Dirichlet:
     def __post_init__(self) -> None:
         _positive("alpha of Dirichlet", self.alpha)
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Dirichlet:
-        return self
-
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         return _imagined_counts(child, parents, self.alpha)
 
 
 @dataclass(frozen=True)
-class K2:
+class K2(Prior):
     """One imagined row in each cell (Cooper & Herskovits 1992). Not score equivalent.
 
     >>> K2()
     K2()
     """
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> K2:
-        return self
-
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         return _imagined_counts(child, parents, 1.0)
 
 
 @dataclass(frozen=True)
-class BDeu:
+class BDeu(Prior):
     """`ess` imagined rows, spread evenly over the cells of each table (Buntine 1991). Score equivalent.
 
     >>> BDeu(10)
@@ -96,16 +113,13 @@ class BDeu:
     def __post_init__(self) -> None:
         _positive("the equivalent sample size of BDeu", self.ess)
 
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> BDeu:
-        return self
-
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         cells = n_configurations(v for v in (*parents, child) if isinstance(v, Finite))
         return _imagined_counts(child, parents, self.ess / cells)
 
 
 @dataclass(frozen=True)
-class BDs:
+class BDs(Prior):
     """`ess` imagined rows, spread evenly over the configurations of the parents that occur (Scutari 2016, PMLR 52, p. 438).
 
     Where data is sparse BDeu wastes imagined rows on configurations that never occur. Which do depends on the data, so this is
@@ -119,9 +133,6 @@ class BDs:
 
     def __post_init__(self) -> None:
         _positive("the equivalent sample size of BDs", self.ess)
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> BDs:
-        return self
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         raise FitError(
@@ -138,7 +149,7 @@ class BDs:
 
 
 @dataclass(frozen=True)
-class NormalInverseGamma:
+class NormalInverseGamma(Prior):
     """A prior of Gaussian nodes: v ~ inverse gamma(df/2, scale/2), coefficients | v ~ normal.
 
     It imagines `count` rows at `mean`, in which the child does not hang on its parents: the scatter of a parent is `count`
@@ -184,7 +195,7 @@ class NormalInverseGamma:
 
 
 @dataclass(frozen=True)
-class NormalWishart:
+class NormalWishart(Prior):
     """A prior of all real nodes together: precision ~ Wishart(df), mean | precision ~ normal with `count` imagined rows.
 
     With the defaults this is BGe: df = n + 2 for n real nodes, the imagined scatter t·I with
@@ -233,7 +244,7 @@ BGe = NormalWishart
 
 
 @dataclass(frozen=True)
-class Gamma:
+class Gamma(Prior):
     """A prior of the rates of counts: `shape` imagined events in `rate` imagined rows, at each configuration of the parents.
 
     The expected rate of the count is shape/rate. A rate that is not given makes it the mean of the data to which the prior is
@@ -265,29 +276,55 @@ class Gamma:
 
 
 @dataclass(frozen=True)
-class Several:
+class Several(Prior):
     """Several priors: the first that speaks for a family is heard."""
 
     priors: tuple[Any, ...]
 
+    @property
+    def chooses(self) -> bool:  # type: ignore[override]
+        """Whether one of them does."""
+        return any(p.chooses for p in self.priors)
+
+    def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Several:
+        """Each by the nodes that none before it speaks for."""
+        if not self.chooses:
+            return self
+        left, parts = list(nodes), []
+        for part in self.priors:
+            parts.append(part.choose(variables, left, statistics))
+            bound = parts[-1].bind(variables, statistics)
+            left = [node for node in left if bound.believe(*node[:2]) is None]
+        return Several(tuple(parts))
+
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Several:
         return Several(tuple(p.bind(variables, statistics) for p in self.priors))
 
-    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
-        answers = (p.imagine(child, parents) for p in self.priors)
-        return next((a for a in answers if a is not None), None)
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        return _first(p.imagine(child, parents) for p in self.priors)
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
-        answers = (imagined(p, child, parents, seen) for p in self.priors)
-        return next((a for a in answers if a is not None), None)
+    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
+        return _first(p.imagine_where(child, parents, seen) for p in self.priors)
+
+    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        return _first(p.believe(child, parents) for p in self.priors)
 
 
-def imagined(prior: Any, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
-    """What a prior imagines, which may depend on where there is data."""
-    answer: Statistic | None = (
-        prior.imagine_where(child, parents, seen) if hasattr(prior, "imagine_where") else prior.imagine(child, parents)
-    )
-    return answer
+def _first(answers: Iterable[Any]) -> Any:
+    return next((a for a in answers if a is not None), None)
+
+
+@dataclass(frozen=True)
+class Written(Prior):
+    """A prior that is written elsewhere, with no more than `bind` and `imagine`."""
+
+    prior: Any
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Written:
+        return Written(self.prior.bind(variables, statistics))
+
+    def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
+        return self.prior.imagine(child, parents)
 
 
 def as_prior(prior: object) -> Prior | None:
@@ -304,7 +341,7 @@ def _checked(prior: object) -> Prior:
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if not (hasattr(prior, "bind") and hasattr(prior, "imagine")):
         raise FitError(f"{prior!r} is not a prior; use Dirichlet, K2, BDeu, BDe, NormalInverseGamma, BGe or Gamma")
-    return prior
+    return prior if isinstance(prior, Prior) else Written(prior)
 
 
 def _imagined_moments(

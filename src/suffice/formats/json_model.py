@@ -36,13 +36,11 @@ from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import terms
-from suffice.families.empirical_bayes import believed
 from suffice.families.family import Cpd, Mean, Mode, split
-from suffice.families.hierarchical import HierarchicalDirichlet
+from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
 from suffice.families.logistic import Logistic
 from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.ordinal import ProportionalOdds
-from suffice.families.partial_pooling import Common, PartialPooling, Pool
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.families.regression_cpd import Fitted, GlmCpd
@@ -150,7 +148,7 @@ def _cpd_of(
     family = family_of(child, parents)
     own: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
     seen = own if together is None else together
-    imagined: Any = None if prior is None else believed(prior, child, parents)
+    imagined: Any = None if prior is None else prior.believe(child, parents)
     finite, reals = split(parents)
     if d["type"] == "table" and isinstance(child, Finite):
         checked_cells((*finite, child), f"the table of {name!r}")

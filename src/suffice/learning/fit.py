@@ -9,11 +9,11 @@ from suffice.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.empirical_bayes import EmpiricalBayes, chosen
+from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.family import Estimate, Mean, Mode
 from suffice.families.gathering import gather
 from suffice.families.glm import needs_rows
-from suffice.families.partial_pooling import PartialPooling
+from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
 from suffice.graphs import Dag
 from suffice.learning.incomplete import Task, checked_families, task_of
@@ -297,8 +297,8 @@ def by_evidence(dag: Any, data: Any, prior: Any, *, shared: Any = None, families
     if not statistics.weight > 0:
         raise DataError("there are no rows to choose by")
     variables = {n: statistics.variables[n] for n in graph.nodes}
-    asked = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
-    found = chosen(asked, variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
+    asked: Any = dag.prior_with(choosing) if isinstance(dag, Plate) else choosing
+    found = asked.choose(variables, free_nodes(graph, variables, statistics, ties, regressions), statistics)
     own = found.prior if isinstance(found, PartialPooling) else found
     # with ties the defaults of a prior come from what tied nodes have seen together: `fit` fills them in
     own = own if ties else own.bind(variables, statistics)
@@ -310,4 +310,4 @@ def _choosing(prior: Any) -> Several:
     if asked is None:
         raise FitError("by_evidence needs the prior whose number is to be chosen: by_evidence(dag, data, BDeu())")
     parts = asked.priors if isinstance(asked, Several) else (asked,)
-    return Several(tuple(part if hasattr(part, "choose") else EmpiricalBayes(part) for part in parts))
+    return Several(tuple(part if part.chooses else EmpiricalBayes(part) for part in parts))

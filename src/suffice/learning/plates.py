@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from suffice.errors import FitError, listed, nearest
-from suffice.families.partial_pooling import PartialPooling, Pool
+from suffice.families.hierarchical import PartialPooling, Pool
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.answers import counted

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from suffice.errors import FitError, nearest
+from suffice.families.priors import Prior
 from suffice.models.bayes_net import BayesNet
 from suffice.models.expected import marginal
-from suffice.statistics import Counts, Statistics
+from suffice.statistics import Counts
 from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True)
-class BDe:
+class BDe(Prior):
     """`ess` imagined rows, spread over each table as the network `network` would. Score equivalent.
 
     >>> x = Finite("x", ["a", "b"])
@@ -31,9 +32,6 @@ class BDe:
             raise FitError("BDe needs the network whose rows it should imagine: BDe(bn, ess)")
         if not (np.isfinite(self.ess) and self.ess > 0):
             raise FitError(f"the equivalent sample size of BDe must be a positive number, not {self.ess!r}")
-
-    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> BDe:
-        return self
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Counts | None:
         family = [v for v in (*parents, child) if isinstance(v, Finite)]

@@ -7,9 +7,8 @@ from typing import Any
 
 from suffice.errors import DataError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.empirical_bayes import Node, believed, chosen
 from suffice.families.family import Cpd, Estimate
-from suffice.families.priors import Prior
+from suffice.families.priors import Node, Prior
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
@@ -44,7 +43,7 @@ def estimated(
     variables = {n: statistics.variables[n] for n in dag.nodes}
     if prior is not None and not bound:
         nodes = free_nodes(dag, variables, statistics, ties, ready or ())
-        prior = tied_prior(chosen(prior, variables, nodes, statistics), ties).bind(variables, statistics)
+        prior = tied_prior(prior.choose(variables, nodes, statistics), ties).bind(variables, statistics)
     together = seen_together(ties, statistics, variables)
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
@@ -55,7 +54,7 @@ def estimated(
             continue
         child, parents = variables[name], [variables[p] for p in dag.parents(name)]
         family = family_of(child, parents)
-        imagined = None if prior is None else believed(prior, child, parents)
+        imagined = None if prior is None else prior.believe(child, parents)
         if prior is not None and imagined is None:
             unspoken.append(name)
         seen = together[name] if name in together else statistics.answer(family.needs(child, parents))

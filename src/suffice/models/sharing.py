@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 from suffice.errors import FitError, StatisticsError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.empirical_bayes import believed, chosen
 from suffice.families.family import Statistic
-from suffice.families.priors import Prior, imagined
+from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import agreed
@@ -285,7 +284,7 @@ def seen_together(ties: Iterable[Tie], statistics: Statistics, variables: Mappin
 
 
 @dataclass(frozen=True)
-class TiedPrior:
+class TiedPrior(Prior):
     """A prior that says the same of tied nodes: what it imagines of the first, with defaults from the data of all of them.
 
     `own` has the prior of each tie, bound to the pooled statistics, and `prior` is that of all other nodes.
@@ -299,27 +298,29 @@ class TiedPrior:
     ties: tuple[Tie, ...]
     own: tuple[Any, ...] = ()
 
+    chooses: ClassVar[bool] = True
+
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> TiedPrior:
         own = tuple(self.prior.bind(variables, _of_tie(tie, statistics, variables)) for tie in self.ties)
         return replace(self, prior=self.prior.bind(variables, statistics), own=own)
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Any], statistics: Statistics) -> TiedPrior:
         """The same, with the numbers that the prior leaves free chosen by these nodes, of each tie the first."""
-        return replace(self, prior=chosen(self.prior, variables, nodes, statistics))
+        return replace(self, prior=self.prior.choose(variables, nodes, statistics))
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
         return self._said(child, parents, lambda prior, first, tie: prior.imagine(*first))
 
     def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
         """The same of a prior that is not conjugate."""
-        return self._said(child, parents, lambda prior, first, tie: believed(prior, *first))
+        return self._said(child, parents, lambda prior, first, tie: prior.believe(*first))
 
     def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
         """The same of a prior that looks where there is data: at the pooled statistics `seen` of a tie."""
 
-        def said(prior: Any, first: tuple[Variable, Sequence[Variable]], tie: Tie | None) -> Statistic | None:
+        def said(prior: Any, first: tuple[Variable, Sequence[Variable]], tie: Tie | None) -> Any:
             there = seen if tie is None else tie.renamed(seen, child.name, tie.nodes[0])
-            return imagined(prior, first[0], first[1], there)
+            return prior.imagine_where(*first, there)
 
         return self._said(child, parents, said)
 
