@@ -137,8 +137,8 @@ class _Table:
         cells = np.repeat(np.repeat(np.arange(sets.n), np.diff(sets.first)) * sets.n, sizes) + self.members
         having = rows[np.argsort(cells, kind="stable")]
         have = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=sets.n**2))])
-        self.arrays = sets.first, sets.score, np.ascontiguousarray(sets.masks)
-        self.by_parent = have, having
+        rows_of = sets.first, sets.score, np.ascontiguousarray(sets.masks)
+        self.arrays = *rows_of, have, having, self.member_first, self.members
 
     def parents(self, row: int) -> tuple[int, ...]:
         return tuple(map(int, self.members[self.member_first[row] : self.member_first[row + 1]]))
@@ -171,7 +171,7 @@ class _Chain:
 
         self.order = self.rules.some_order(self.rng)
         self.own = np.empty(len(self.order))
-        rescore(*self.table.arrays, self.order, self.own)
+        rescore(*self.table.arrays[:3], self.order, self.own)
         if not np.isfinite(self.own).all():
             raise FitError("the required edges leave a variable only parent sets that cannot be estimated")
 
@@ -181,14 +181,12 @@ class _Chain:
 
         n, moves = len(self.order), samples * self.thin
         orders, totals = np.empty((samples, n), np.int32), np.empty(samples)
-        members = self.table.member_first, self.table.members
-        state = self.order, self.own, self.rng.random((moves, 3))
-        moved = walk(*self.table.arrays, *self.table.by_parent, *members, *state, SWAPS, self.thin, orders, totals)
+        moved = walk(self.table.arrays, self.order, self.own, self.rng.random((moves, 3)), SWAPS, self.thin, orders, totals)
         if not keep:
             return
         out = np.zeros((n, n))
         best, drawn = np.empty((samples, n), np.int64), np.empty((samples, n), np.int64)
-        edges(*self.table.arrays, *members, orders, self.rng.random((samples, n)), out, best, drawn)
+        edges(self.table.arrays, orders, self.rng.random((samples, n)), out, best, drawn)
         self.n_moves += moves
         self.n_moved += moved
         self.orders.append(orders)
