@@ -201,7 +201,7 @@ class TableTests:
         at = np.where(self.layout.narrow, self.layout.first[:-1], -1)
         rows = block.codes, block.weight, block.bits, block.times, at, self.layout.sizes, self.logs
         asked = self.pairs, self.owner, self.sets, self.sets.shape[1]
-        table_tests(*rows, *asked, bool(self.test.pearson), bool(self.test.adjusted), self.enough, result)
+        table_tests(rows, *asked, bool(self.test.pearson), bool(self.test.adjusted), self.enough, result)
         return result
 
 
