@@ -147,10 +147,9 @@ def problem_of(
 
 def outcome_of(method: Method, problem: Problem) -> Outcome:
     """What a method finds, within constraints that are about more than single edges, too."""
-    constraints, number = problem.constraints, {name: i for i, name in enumerate(problem.names)}
+    constraints = problem.constraints or Constraints()
     pairs = [
-        [(number[a], number[b]) for a, b in kind]
-        for kind in ((constraints.adjacent, constraints.not_ancestor) if constraints is not None else ((), ()))
+        [(problem.number[a], problem.number[b]) for a, b in kind] for kind in (constraints.adjacent, constraints.not_ancestor)
     ]
     if not any(pairs):
         return method.run(problem)
