@@ -80,17 +80,8 @@ def search(
     (Dag('moon; rain -> wet'), -62.38, True)
     """
     chosen: Method = _checked_method(method)
-    problem = problem_of(
-        data,
-        score,
-        constraints,
-        seed=seed,
-        time_limit=time_limit,
-        memory_limit=memory_limit,
-        threads=threads,
-        progress=progress,
-        what=type(chosen).__name__,
-    )
+    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    problem = problem_of(data, score, constraints, progress=progress, what=type(chosen).__name__, **budget)
     plan = Plan.of(problem, chosen)
     if dry_run:
         return plan
