@@ -54,11 +54,12 @@ def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_
     part: list[T] = []
     total = 0.0
     for item in items:
-        if part and (total + size(item) > most or len(part) == most_items):
+        here = size(item)
+        if part and (total + here > most or len(part) == most_items):
             yield part
             part, total = [], 0.0
         part.append(item)
-        total += size(item)
+        total += here
     if part:
         yield part
 
