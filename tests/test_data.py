@@ -739,7 +739,7 @@ def test_a_lazy_frame_has_a_size_and_comes_in_batches() -> None:
     frame = pl.LazyFrame({"a": ["x", "y", None] * 1000, "v": np.arange(3000.0)})
     data = scan(frame, memory_limit=0)
     assert data.known.missing == {"a": 1000, "v": 0}
-    assert data.engine.store.source.n_bytes(["a", "v"]) == 9 * 3000
+    assert data.engine.source.n_bytes(["a", "v"]) == 9 * 3000
     assert data.take(["v"]).gather([Request((), ("v",))]).moments((), ["v"]).mean[0, 0] == pytest.approx(1499.5)
 
 

@@ -20,11 +20,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Block, Data, scan, store
+from suffice.engines import Block, Data, bins, local, scan
 from suffice.engines import gather as gathering
+from suffice.engines.columns import Held, Spill, Spilled
 from suffice.engines.engine import ROWS
-from suffice.engines.files import Spill, Spilled
-from suffice.engines.memory import Held
 from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels import count, moments  # what is loaded is used, also for tables as small as these
 from suffice.statistics import Counts, Moments, Request, Statistics
@@ -240,12 +239,12 @@ def test_where_columns_are_kept(tmp_path: Path) -> None:
     for engine, kind in kinds.items():
         data = opened(engine, tmp_path, COMPLETE)
         assert data.known.n_rows == N
-        assert isinstance(data.engine.store.read["a"].column, kind)
+        assert isinstance(data.engine.seen["a"].column, kind)
     streamed = opened("stream", tmp_path, COMPLETE)
     streamed.gather([Request(("a",))])
-    assert not streamed.engine.store.read
+    assert not streamed.engine.seen
     streamed.gather([Request(("a",))])
-    assert isinstance(streamed.engine.store.read["a"].column, Spilled)
+    assert isinstance(streamed.engine.seen["a"].column, Spilled)
 
 
 def test_bins_and_late_states_in_a_spill(tmp_path: Path) -> None:
@@ -275,7 +274,7 @@ def test_other_sources_on_the_files_engine(kind: str, tmp_path: Path, monkeypatc
     for declared in ({"k": Count}, DECLARED):
         data = scan(source, declared, weights="w", memory_limit=0)
         assert_identical(data.gather(REQUESTS), expected)
-        assert bool(data.engine.store.read) is (declared is not DECLARED)
+        assert bool(data.engine.seen) is (declared is not DECLARED)
         assert_identical(data.gather(REQUESTS), expected)
 
 
@@ -450,7 +449,8 @@ def test_rows_of_an_unstable_source_are_read_together() -> None:
 
 
 def test_bins_of_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "SAMPLE", 1000)
+    for module in (bins, local):
+        monkeypatch.setattr(module, "SAMPLE", 1000)
     x = np.random.default_rng(0).uniform(size=10_500)
     with pytest.warns(SufficeNote, match="random sample"):
         cuts = scan({"x": x}, {"x": Bins(4)}).schema["x"].cuts

@@ -282,7 +282,7 @@ def test_draws_of_finite_and_real_cells_together(seed: int, hidden: tuple[str, .
 
 
 def test_draws_are_reproducible_whatever_the_parts_and_columns(bn, monkeypatch, tmp_path) -> None:
-    from suffice.inference import fill
+    from suffice.inference import rows as finite
 
     table = bn.sample(300, seed=5)
     rng = np.random.default_rng(6)
@@ -296,7 +296,7 @@ def test_draws_are_reproducible_whatever_the_parts_and_columns(bn, monkeypatch, 
     assert [b.select(frame.column_names) for b in backwards] == first
     later = bn.impute(frame.slice(100), draws=1, seed=7)[0]
     assert later != first[0].slice(100), "a row's numbers belong to its place"
-    monkeypatch.setattr(fill, "MAX_NUMBERS", 64)
+    monkeypatch.setattr(finite, "MAX_NUMBERS", 64)
     monkeypatch.setattr("suffice.models.rows.impute.MAX_NUMBERS", 64)
     assert bn.impute(frame, draws=3, seed=7) == first
     pq.write_table(frame, tmp_path / "rows.parquet", row_group_size=50)

@@ -17,9 +17,9 @@ import pytest
 import suffice as sf
 from suffice.engines import Block
 from suffice.errors import TooLarge
-from suffice.incomplete import buckets
+from suffice.incomplete import finite
+from suffice.incomplete.components import FlatTables
 from suffice.incomplete.reduction import Reduce
-from suffice.incomplete.tables import FlatTables
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import NONE, Network
 from suffice.inference.orders import completed, greedy_order
@@ -90,14 +90,14 @@ def test_more_cells_than_floats_count() -> None:
 
 def test_room_that_is_counted_in_floats_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """exp(7 ln 5) is a little less than 5^7: as a whole number it was one too few, and the same room was made again for ever."""
-    monkeypatch.setattr(buckets, "LIMIT", 1)
+    monkeypatch.setattr(finite, "LIMIT", 1)
     n, seen = 7, 1
     x = [sf.Finite(f"x{v}", [str(i) for i in range(5 if v < n else 2)]) for v in range(n + 1)]
     layout = FlatTables.of(x, [*((v,) for v in x[:n]), tuple(x)])
     columns = {f"x{v}": np.array([255 if v < n else seen], np.uint8) for v in range(n + 1)}
     rows = Reduce(layout, True).of(Block(columns)).reduction()
     tables = np.concatenate([np.full(5 * n, 0.2), np.full(2 * 5**n, 0.5)])
-    assert buckets.Buckets(rows).expected(tables)[1] == pytest.approx(np.log(0.5))
+    assert finite.Buckets(rows).expected(tables)[1] == pytest.approx(np.log(0.5))
 
 
 def in_another_process(code: str, **settings: str) -> str:

@@ -146,17 +146,15 @@ def test_steps_add_over_blocks_and_travel(seed, n_columns, n_rows):
     steps = [ScanTables(layout, groups)] + [CountTables(layout, groups)] * bool(layout.narrow.all())
     cuts = np.unique([0, n_rows, *rng.integers(0, n_rows + 1, 3)])
     blocks = [
-        bit_block(
-            Block({n: c[a:b] for n, c in zip(layout.names, codes, strict=True)}, 1.0 * weight[a:b] if seed % 2 else None), layout
-        )
+        Block({n: c[a:b] for n, c in zip(layout.names, codes, strict=True)}, 1.0 * weight[a:b] if seed % 2 else None)
         for a, b in pairwise(cuts)
     ]
     for step in steps:
-        total = sum(pickle.loads(pickle.dumps(step)).of(pickle.loads(pickle.dumps(block))) for block in blocks)
+        total = sum(pickle.loads(pickle.dumps(step))([block]).value for block in blocks)
         parts = step.zeros()
         for block in blocks:
             for part in step.parts(3):
-                part.add(block, parts)
+                part.add(bit_block(block, layout), parts)
         assert (parts == total).all()
         for g, (x, y) in enumerate(sets):
             expected = np.zeros((sizes[x], sizes[y]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
 import sys
 import time
 import warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,8 +18,20 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from suffice import __version__, cli_learn, cli_missing, cli_predict, cli_query
-from suffice.cli_arguments import AsJson, DataFile, Missing, Model, Weights
+from suffice import __version__, cli_learn, cli_predict, cli_query
+from suffice.cli_arguments import (
+    AsJson,
+    BinWords,
+    DataFile,
+    FiniteWords,
+    Integers,
+    Missing,
+    Model,
+    RealWords,
+    RowsOut,
+    Weights,
+    Without,
+)
 from suffice.errors import MissingCells, SufficeError, SufficeNote
 from suffice.kernels import announce
 from suffice.terminal import console, print_facts, say, working
@@ -125,16 +139,13 @@ app.command()(cli_learn.fit)
 app.command()(cli_learn.learn)
 app.command()(cli_query.query)
 app.command("predict")(cli_predict.predict_command)
-app.command("missing")(cli_missing.missing_command)
 
 
 @app.command()
 def sample(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="how many rows", min=0)],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
-    ] = None,
+    out: RowsOut = None,
     seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows", min=0)] = None,
 ) -> None:
     """Draw rows from a network."""
@@ -155,46 +166,32 @@ def sample(
 def score(model: Model, data: DataFile, weights: Weights = None, missing: Missing = None, as_json: AsJson = False) -> None:
     """How well a network and its graph account for data: natural logs, higher is better."""
     from suffice import cli_words as words
+
+    print_facts(_scores(words.model_of(model), words.data_of(data, weights=weights, missing=missing)), as_json)
+
+
+def _scores(bn: Any, rows: Any) -> dict[str, Any]:
+    """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
+    from suffice import cli_words as words
     from suffice.models.regressions import families_of
 
-    bn = words.model_of(model)
-    rows = words.data_of(data, weights=weights, missing=tuple(missing or ()))
-    families = families_of(bn, None)
-    if families and hasattr(rows, "columns") and not bn.hidden - set(rows.columns):
-        print_facts(_scores_with_regressions(bn, rows, families), as_json)
-        return
-    try:
-        statistics = None if bn.hidden - set(getattr(rows, "columns", bn.hidden)) else bn.summary(rows)
-    except MissingCells:
-        statistics = None
-    if statistics is None:
-        print_facts(_observed_scores(bn, words.as_known(rows, bn, {}).select([n for n in bn if n in rows.columns])), as_json)
-        return
-    facts = {
-        "rows": statistics.weight,
-        "parameters": bn.n_parameters,
-        "network: log-likelihood": bn.log_likelihood(statistics),
-        "network: nats per row": bn.cross_entropy(statistics),
-        **_graph_scores(bn, statistics),
-    }
-    print_facts(facts, as_json)
-
-
-def _scores_with_regressions(bn: Any, rows: Any, families: Any) -> dict[str, Any]:
-    """The same where some nodes are regressions, which are scored from the rows."""
-    from suffice.learning.fit import score as scored
-    from suffice.scores import AIC, BIC, LogLikelihood
-
-    known = bn.rows(rows)
-    if any(known.missing.values()):
+    has_rows = hasattr(rows, "columns")
+    hidden = has_rows and bool(bn.hidden - set(rows.columns))
+    families = families_of(bn, None) if has_rows and not hidden else None
+    known: Any = bn.rows(rows) if families else None
+    if families and any(known.missing.values()):
         return _observed_scores(bn, known)
-    own = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC()}
+    if not families and not hidden:
+        with suppress(MissingCells):
+            known = bn.summary(rows)
+    if known is None:
+        return _observed_scores(bn, words.as_known(rows, bn, {}).select([n for n in bn if n in rows.columns]))
     return {
         "rows": known.weight,
         "parameters": bn.n_parameters,
         "network: log-likelihood": bn.log_likelihood(known),
         "network: nats per row": bn.cross_entropy(known),
-        **{f"graph: {name}": scored(bn.dag, known, s, families=families, shared=bn.shared) for name, s in own.items()},
+        **_graph_scores(bn, known, families),
     }
 
 
@@ -214,22 +211,43 @@ def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
     }
 
 
-def _graph_scores(bn: Any, statistics: Any) -> dict[str, float]:
-    """The scores of the graph alone, parameters fitted or integrated out."""
+def _graph_scores(bn: Any, known: Any, families: Any) -> dict[str, float]:
+    """The scores of the graph alone, parameters fitted or, unless there are regressions, integrated out."""
     from suffice.families.priors import K2, BDeu, BGe
     from suffice.learning.fit import score as scored
     from suffice.scores import AIC, BIC, Evidence, LogLikelihood
     from suffice.variables import Finite
 
-    kinds = {isinstance(v, Finite) for v in bn.variables.values()}
-    scores: dict[str, Any] = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC()}
-    if kinds == {True}:
-        scores |= {"K2": Evidence(K2()), "BDeu, ess 1": Evidence(BDeu(1))}
-    elif kinds == {False}:
-        scores |= {"BGe": Evidence(BGe())}
-    else:
-        scores |= {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))}
-    return {f"graph: {name}": scored(bn.dag, statistics, s, shared=bn.shared) for name, s in scores.items()}
+    evidence = {
+        (True,): {"K2": Evidence(K2()), "BDeu, ess 1": Evidence(BDeu(1))},
+        (False,): {"BGe": Evidence(BGe())},
+        (False, True): {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))},
+    }
+    kinds = tuple(sorted({isinstance(v, Finite) for v in bn.variables.values()}))
+    scores = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC(), **({} if families else evidence[kinds])}
+    return {f"graph: {name}": scored(bn.dag, known, s, families=families, shared=bn.shared) for name, s in scores.items()}
+
+
+@app.command("missing")
+def missing_command(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "real",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    bins: BinWords = None,
+    without: Without = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
+    from suffice import cli_words as words
+    from suffice.recipes.missingness import missingness
+
+    declared = words.declarations(finite, real, bins)
+    rows = words.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    report = missingness(rows)
+    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
 
 
 @app.command()

@@ -42,3 +42,7 @@ Starts = Annotated[
     int | None, typer.Option(help="with missing cells: so many starts; with hidden variables 10 (learn: 5), else 1", min=1)
 ]
 BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]
+Without = Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")]
+RowsOut = Annotated[
+    str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
+]

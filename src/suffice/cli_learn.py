@@ -23,6 +23,7 @@ from suffice.cli_arguments import (
     SharedWords,
     Starts,
     Weights,
+    Without,
 )
 from suffice.errors import MissingCells, SufficeError, listed
 from suffice.terminal import say
@@ -84,13 +85,12 @@ def fit(
         )
     start = time.perf_counter()
     dag, bn = words.graph_of(graph)
-    declared = words.declarations(finite or [], real or [], bins or [], count or [])
+    declared = words.declarations(finite, real, bins, count)
     families = words.families_of(family or [])
     if not data.lower().endswith(".stats"):
         declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
-    kinds = words.chosen(words.INTEGERS, integers, "--integers")
-    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
+    rows = words.data_of(data, declared, weights=weights, missing=missing, integers=integers)
     known = rows if bn is None else words.as_known(rows, bn, declared)
     given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     climbing = {option: value for option, value in given.items() if value is not None}
@@ -115,7 +115,7 @@ def _fitted(
 ) -> Any:
     """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
     from suffice.families.gathering import gather
-    from suffice.learning.em import em
+    from suffice.learning.em import em, spread
     from suffice.learning.fit import fit as fitted
 
     if families and statistics:
@@ -138,7 +138,7 @@ def _fitted(
         )
     run = em(dag, rows, hidden=hidden, families=families, **asked, **climbing)
     if len(run.optima) > 1:
-        say(f"note: {spread_of(run)}")
+        say(f"note: {spread(run.optima)}")
     return run.model
 
 
@@ -160,13 +160,6 @@ def _only_of_em(climbing: dict[str, Any], why: str) -> None:
     if climbing:
         names = listed([f"--{option.replace('_', '-')}" for option in climbing], style="str")
         say(f"note: {names} {'is' if len(climbing) == 1 else 'are'} for EM: {why}")
-
-
-def spread_of(run: Any) -> str:
-    """Where the starts of EM led to, in a sentence."""
-    from suffice.learning.em import spread
-
-    return spread(run.optima)
 
 
 def learn(
@@ -212,7 +205,7 @@ def learn(
     real: RealWords = None,
     bins: BinWords = None,
     count: CountWords = None,
-    without: Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")] = None,
+    without: Without = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
@@ -227,11 +220,8 @@ def learn(
     chosen_score = words.score_of(score)
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = words.hidden_of(hidden or [])
-    declared = words.declarations(finite or [], real or [], bins or [], count or [])
-    kinds = words.chosen(words.INTEGERS, integers, "--integers")
-    rows = words.data_of(data, declared, weights=weights, missing=tuple(missing or ()), **kinds)
-    if without:
-        rows = words.left_out(rows, without)
+    declared = words.declarations(finite, real, bins, count)
+    rows = words.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
     method = method or ("hill-climb" if incomplete else "orders")
     in_method = words.takes(method, "max_parents")

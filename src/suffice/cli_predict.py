@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import Missing, Model
+from suffice.cli_arguments import Missing, Model, RowsOut
 from suffice.errors import SufficeError, nearest
 from suffice.terminal import say
 
@@ -26,9 +25,7 @@ def predict_command(
         str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; cells may be missing")
     ],
     target: Annotated[str, typer.Option("--target", metavar="NAME", help="the variable to predict; its own column is not read")],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
-    ] = None,
+    out: RowsOut = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these columns of the rows, too")] = None,
     method: Annotated[
         str, typer.Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
@@ -63,7 +60,9 @@ def predict_command(
 
 def _kept(words: Sequence[str], names: Sequence[str], bn: BayesNet, target: str) -> list[str]:
     """The columns to copy, by the rules of CSV."""
-    kept = list(dict.fromkeys(n.strip() for word in words for n in next(csv.reader([word], skipinitialspace=True), [])))
+    from suffice.cli_words import fields
+
+    kept = list(dict.fromkeys(name for word in words for name in fields(word)))
     written = _names(bn, target)
     for name in kept:
         if name not in names:
@@ -86,7 +85,7 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
     import pyarrow as pa
 
-    from suffice.inference.fill import best
+    from suffice.inference.rows import best
     from suffice.variables import Finite
 
     numbers = [pa.array(column, from_pandas=True) for column in found.measures.T.copy()]

@@ -67,6 +67,8 @@ FAMILIES: dict[str, tuple[str, str, type | None]] = {
 """A regression's module, its class, and what a column of whole numbers is taken for if it is one."""
 SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
+Words = Sequence[str] | None
+"""What an option was given, perhaps several times, or not at all."""
 INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
 
 
@@ -164,7 +166,7 @@ def families_of(words: Sequence[str]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for text in words:
         name, equals, rest = (part.strip() for part in text.partition("="))
-        kind, *options = [f.strip() for f in next(csv.reader([rest], skipinitialspace=True), []) or [""]]
+        kind, *options = fields(rest) or [""]
         word, colon, ridge = kind.lower().partition(":")
         if not equals or not name or word not in FAMILIES:
             raise SufficeError(
@@ -217,7 +219,7 @@ def ties_of(words: Sequence[str] | None) -> list[tuple[str, ...]] | None:
     """
     if not words:
         return None
-    return [tuple(f.strip() for f in next(csv.reader([text], skipinitialspace=True), [])) for text in words]
+    return [tuple(fields(text)) for text in words]
 
 
 def sampler_of(words: str) -> Any:
@@ -260,12 +262,12 @@ def edges_of(words: Sequence[str], option: str) -> list[Edge]:
         if re.search(r"->|<-|→|←", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
             result += read_directed(text)[1]
             continue
-        fields = [f.strip() for f in next(csv.reader([text], skipinitialspace=True), [])]
-        if len(fields) != 2 or not all(fields):
+        ends = fields(text)
+        if len(ends) != 2 or not all(ends):
             raise SufficeError(
                 f"{option} takes one edge, parent first: 'A,B' or 'A -> B', names with marks in quotes; not {text!r}"
             )
-        result.append((fields[0], fields[1]))
+        result.append((ends[0], ends[1]))
     return result
 
 
@@ -289,9 +291,18 @@ def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | N
     return Constraints(*parts) if parts else None
 
 
+def fields(text: str) -> list[str]:
+    """What stands between commas, by the rules of CSV.
+
+    >>> fields('a, "b, c"')
+    ['a', 'b, c']
+    """
+    return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
+
+
 def left_out(data: Any, words: Sequence[str]) -> Any:
     """The data without these columns."""
-    gone = [name.strip() for word in words for name in next(csv.reader([word], skipinitialspace=True), [])]
+    gone = [name for word in words for name in fields(word)]
     if not hasattr(data, "columns"):
         raise SufficeError("--without leaves columns of rows out, and saved statistics have none")
     for name in gone:
@@ -371,21 +382,21 @@ def _value_of(variable: Any, value: Any) -> Any:
         return value
 
 
-def declarations(finite: Sequence[str], real: Sequence[str], bins: Sequence[str], count: Sequence[str] = ()) -> dict[str, Any]:
+def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -> dict[str, Any]:
     """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
     >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
     Bins(how=5, method='quantile', target=None)
     """
     result: dict[str, Any] = {}
-    for words in finite:
+    for words in finite or ():
         name, equals, states = words.partition("=")
         result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
-    for words in real:
+    for words in real or ():
         result |= dict.fromkeys(words.split(","), Real)
-    for words in count:
+    for words in count or ():
         result |= {name: Count(name) for name in words.split(",")}
-    for words in bins:
+    for words in bins or ():
         name, _, cuts = words.partition("=")
         try:
             numbers = [float(c) for c in cuts.split(",") if c.strip()]
@@ -406,24 +417,33 @@ def hidden_of(words: Sequence[str]) -> list[Finite]:
     result = []
     for text in words:
         name, equals, states = (part.strip() for part in text.partition("="))
-        fields = [f.strip() for f in next(csv.reader([states], skipinitialspace=True), [])]
-        if len(fields) == 1 and fields[0].isdecimal() and 2 <= int(fields[0]) <= 1000:
-            fields = [str(i + 1) for i in range(int(fields[0]))]
-        if not equals or not name or len(fields) < 2 or not all(fields):
+        each = fields(states)
+        if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
+            each = [str(i + 1) for i in range(int(each[0]))]
+        if not equals or not name or len(each) < 2 or not all(each):
             raise SufficeError(f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number; not {text!r}")
-        result.append(Finite(name, fields))
+        result.append(Finite(name, each))
     return result
 
 
-def data_of(path: str, variables: dict[str, Any] | None = None, **options: Any) -> Any:
-    """Data from a path: rows, or statistics that were saved."""
-    if path.lower().endswith(".stats"):
-        if variables or any(options.values()):
-            raise SufficeError(
-                f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more"
-            )
-        return Statistics.load(path)
-    return scan(path, variables=variables or None, **options)
+def data_of(
+    path: str,
+    variables: dict[str, Any] | None = None,
+    *,
+    weights: str | None = None,
+    missing: Words = None,
+    integers: str = "real",
+    without: Words = None,
+) -> Any:
+    """Data from a path, as the options say: rows, or statistics that were saved."""
+    options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
+    if not path.lower().endswith(".stats"):
+        rows: Any = scan(path, variables=variables or None, **options)
+    elif variables or any(options.values()):
+        raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
+    else:
+        rows = Statistics.load(path)
+    return left_out(rows, without) if without else rows
 
 
 def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:

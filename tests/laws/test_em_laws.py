@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.incomplete import buckets
+from suffice.incomplete import finite
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.reduction import Reduce
 from suffice.learning.incomplete import task_of
@@ -76,7 +76,7 @@ def test_programs_beyond_the_limit_are_made_again_and_again(monkeypatch: pytest.
     problem = problem_for(bn, columns)
     parameters = problem.parameters({n: bn[n] for n in bn})
     whole = problem.expected(parameters)
-    monkeypatch.setattr(buckets, "LIMIT", 20_000)
+    monkeypatch.setattr(finite, "LIMIT", 20_000)
     again = with_reduction(problem, problem.components.reduction)
     assert again.components.buckets._kept is None
     parts = again.expected(parameters)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.columns import Column
+from suffice.engines.engine import Array, ranges
+from suffice.engines.sample import sampled_rows
 from suffice.errors import DataError
 from suffice.variables import Bins
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
+
+SAMPLE = 2**22
+"""Rows by which quantiles and MDL cuts are found; of more rows, so many are drawn, those that `Data.sample` draws by seed 0."""
 
 
 def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, target: Codes | None) -> list[float]:
@@ -40,6 +46,34 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
     if bins.method == "width":
         return sorted(c for c in {low + (high - low) * k / n for k in range(1, n)} if low < c <= high)
     return _quantiles(values, weight, n)
+
+
+def column_cuts(bins: Bins, name: str, column: Column, n_rows: int, weight: Column | None, target: Column | None) -> list[float]:
+    """Where a column that was read is cut: by the extremes of all rows, or by a sample of them."""
+    if bins.method == "width":
+        return cut_points(bins, name, _extremes(column, n_rows, weight), None, None)
+    rows = sampled_rows(SAMPLE, n_rows, 0)
+    values, weights, codes = (None if c is None else _sampled(c, rows, n_rows) for c in (column, weight, target))
+    assert values is not None
+    return cut_points(bins, name, values, weights, codes)
+
+
+def _sampled(column: Column, rows: Array, n_rows: int) -> Array:
+    """Some rows of a column, by their numbers, which increase."""
+    parts = ((a, b, rows[slice(*np.searchsorted(rows, [a, b]))]) for a, b in ranges(n_rows, SAMPLE))
+    return np.concatenate([column.rows(a, b)[own - a] for a, b, own in parts])
+
+
+def _extremes(column: Column, n_rows: int, weight: Column | None) -> Array:
+    """The smallest and the largest value among rows that have weight."""
+    found = []
+    for a, b in ranges(n_rows, SAMPLE):
+        values = column.rows(a, b)
+        if weight is not None:
+            values = values[weight.rows(a, b) > 0]
+        values = values[~np.isnan(values)]
+        found += [values.min(), values.max()] if len(values) else []
+    return np.array(found)
 
 
 def _quantiles(values: Floats, weight: Floats, n: int) -> list[float]:

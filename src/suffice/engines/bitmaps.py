@@ -11,11 +11,22 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bits import BitLayout, Bits, BitStep, Counts, CountStates, CountTables, Groups, Ints, ScanTables, Sets
+from suffice.engines.bits import (
+    SHARED,
+    BitLayout,
+    Bits,
+    BitStep,
+    Counts,
+    CountStates,
+    CountTables,
+    Groups,
+    Ints,
+    ScanTables,
+    Sets,
+)
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block
-from suffice.engines.local_bits import SHARED
 from suffice.engines.parallel import available_memory, n_threads
 from suffice.engines.sample import Rows
 from suffice.errors import TooLarge, bytes_in_words

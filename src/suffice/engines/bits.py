@@ -7,16 +7,19 @@ machines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Array, Block, Engine, Step, Sum
+from suffice.engines.engine import ROWS, Array, Block, Engine, Step, Sum
+from suffice.engines.parallel import available_memory, in_order, n_threads
 
 Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.signedinteger[Any]]
@@ -26,6 +29,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 BITS = 128
 """States up to which a column has bits; tables with a column of more are counted row by row."""
+
+WORDS = 512
+"""Words of a bitmap in one block, of two blocks of rows: the bitmaps of a table's cells then stay in the nearest caches."""
+
+SHARED = 2e6
+"""Nanoseconds of work from which on threads share it."""
 
 PACKED = 6
 """States up to which packing the comparisons of a column with each is quicker than setting single bits."""
@@ -142,8 +151,9 @@ def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLay
             set_bits(codes, first, word, bits)
 
 
-class BitStep:
-    """What is counted: a frozen value that pickles. Its results are arrays of whole numbers, which add."""
+@dataclass(frozen=True, eq=False)
+class BitStep(Step[Counts]):
+    """What is counted. Its results are arrays of whole numbers. Over ordinary blocks, their bits are made on the way."""
 
     layout: BitLayout
     coded: ClassVar[bool] = False
@@ -158,11 +168,16 @@ class BitStep:
         """Add a block's counts to the result."""
         raise NotImplementedError
 
-    def of(self, block: BitBlock) -> Counts:
-        """The counts of a block."""
-        out = self.zeros()
-        self.add(block, out)
-        return out
+    @property
+    def runs(self) -> int:
+        return 1
+
+    def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
+        total: Sum[Counts] = Sum()
+        total.exact = self.zeros()
+        for block in blocks:
+            self.add((code_block if self.coded else bit_block)(block, self.layout), total.exact)
+        return total
 
     def zeros(self) -> Counts:
         """The counts of no rows."""
@@ -200,24 +215,6 @@ class Bits(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class OverRows(Step[Counts]):
-    """A step of bits over ordinary blocks, whose bits are made on the way."""
-
-    step: BitStep
-
-    @property
-    def runs(self) -> int:
-        return 1
-
-    def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
-        total: Sum[Counts] = Sum()
-        total.exact = self.step.zeros()
-        for block in blocks:
-            self.step.add((code_block if self.step.coded else bit_block)(block, self.step.layout), total.exact)
-        return total
-
-
-@dataclass(frozen=True, eq=False)
 class PassedBits:
     """The bits of an engine that keeps none: they are made again for each step."""
 
@@ -226,17 +223,105 @@ class PassedBits:
     at_hand: bool = False
 
     def fold(self, step: BitStep) -> Counts:
-        return self.engine.fold(OverRows(step), self.layout.names, what="counting rows")
+        return self.engine.fold(step, self.layout.names, what="counting rows")
 
     def at_once(self, step: Fused[T_co]) -> T_co:
         raise NotImplementedError("not all rows are here")
 
 
-@dataclass(frozen=True)
+class LocalBits:
+    """The rows of some blocks, given by their numbers, as bits in memory.
+
+    They take an eighth of a byte a row and state, often less than the codes themselves. Threads share the tables of a step, not
+    the rows: of few rows there is little else to share.
+    """
+
+    at_hand = True
+
+    def __init__(
+        self,
+        block: Callable[[Sequence[str], int], Block],
+        n_rows: int,
+        layout: BitLayout,
+        *,
+        weighted: bool,
+        threads: int | None,
+    ) -> None:
+        self.block, self.n_rows, self.layout = block, n_rows, layout
+        self.n_blocks, self.workers = -(-n_rows // ROWS), n_threads(threads)
+        self._places, self._shape = self._arranged() if weighted else self._in_pairs()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def fits(self, memory_limit: float | None) -> bool:
+        """Whether there is room for them; nothing is made before they are asked for."""
+        room = min(2.0**34, available_memory() / 3) if memory_limit is None else memory_limit / 2
+        return 8.0 * math.prod(self._shape) <= room
+
+    def _in_pairs(self) -> tuple[list[tuple[int, int]], tuple[int, int, int]]:
+        """Where the bits of each block begin, and how many there are in all."""
+        places = [divmod(i * ROWS // 64, WORDS) for i in range(self.n_blocks)]
+        return places, (places[-1][0] + 1, int(self.layout.first[-1]), min(WORDS, n_words(self.n_rows)))
+
+    def _arranged(self) -> tuple[list[tuple[int, int]], tuple[int, int, int]]:
+        """The same of rows with weights: each binary digit of a block's has bits of its own."""
+        each = [[p.n for p in planes(self.block(self.layout.names[:1], i))] for i in range(self.n_blocks)]
+        ends = list(accumulate(map(len, each), initial=0))
+        most = max((n for sizes in each for n in sizes), default=0)
+        return [(end, 0) for end in ends], (ends[-1], int(self.layout.first[-1]), n_words(most))
+
+    def fold(self, step: BitStep) -> Counts:
+        out = step.zeros()
+        for block in self._coded() if step.coded else [self.bits]:
+            if self.workers == 1 or step.work(block) < SHARED:
+                step.add(block, out)
+            else:
+                self._shared(step, block, out)
+        return out
+
+    def at_once(self, step: Fused[T_co]) -> T_co:
+        return step.of(self.rows if step.coded else self.bits)
+
+    def _shared(self, step: BitStep, block: BitBlock, out: Counts) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.workers)
+        list(self._pool.map(lambda part: part.add(block, out), step.parts(self.workers)))
+
+    def _coded(self) -> Iterator[BitBlock]:
+        return (code_block(self.block(self.layout.names, i), self.layout) for i in range(self.n_blocks))
+
+    @cached_property
+    def bits(self) -> BitBlock:
+        """The bits of all rows."""
+        bits = np.zeros(self._shape, np.uint64)
+        times = np.ones(len(bits), np.int64)
+
+        def task(number: int) -> None:
+            block, (first, word) = self.block(self.layout.names, number), self._places[number]
+            for b, plane in enumerate(planes(block), first):
+                times[b] = plane.times
+                set_plane(bits[b], word, block, plane, self.layout)
+
+        for _ in in_order((partial(task, i) for i in range(self.n_blocks)), self.workers if self.n_blocks > 4 else 1):
+            pass
+        return BitBlock(bits, times)
+
+    @cached_property
+    def rows(self) -> BitBlock:
+        """Their codes too."""
+        codes, weights = np.empty((len(self.layout.names), self.n_rows), np.uint16), []
+        for i, block in enumerate(self._coded()):
+            weights.append(block.weight)
+            for v, column in enumerate(block.columns):
+                codes[v, i * ROWS : (i + 1) * ROWS] = column
+        return BitBlock(self.bits.bits, self.bits.times, codes, np.concatenate(weights))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None}
+
+
+@dataclass(frozen=True, eq=False)
 class CountStates(BitStep):
     """The number of rows of each state of each column."""
-
-    layout: BitLayout
 
     @property
     def n_cells(self) -> int:
@@ -295,7 +380,6 @@ class Groups:
 class _Tables(BitStep):
     """Tables of sets of columns."""
 
-    layout: BitLayout
     groups: Groups
 
     @property

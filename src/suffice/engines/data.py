@@ -15,11 +15,10 @@ from suffice.display import html_table, text_table
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
-from suffice.engines.grouping import layout_of
 from suffice.engines.parallel import n_threads
-from suffice.engines.sample import Collision, Distinct, Rows, Sample, most_of
+from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
 from suffice.engines.views import Part, Redrawn, Tally, Viewed
-from suffice.errors import DataError, listed, nearest
+from suffice.errors import DataError, listed
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -90,7 +89,7 @@ class Data:
     @property
     def schema(self) -> Schema:
         """What each column is: a mapping from names to variables. What is declared is known without reading."""
-        return Schema(self.engine.variables(self.columns), {n: seen.missing for n, seen in self.engine.seen().items()})
+        return Schema(self.engine.variables(self.columns), {n: s.n_missing for n, s in self.engine.seen.items()})
 
     @property
     def n_rows(self) -> int:
@@ -132,17 +131,10 @@ class Data:
     def take(self, names: Iterable[str]) -> Data:
         """The same rows with only these columns; the others need not even be read."""
         chosen = tuple(names)
-        for name in chosen:
-            self._check(name)
+        self.engine.check(chosen)
         return Data(self.engine, chosen)
 
     select = take
-
-    def _check(self, name: str) -> None:
-        if name == self.engine.weights:
-            raise DataError(f"the column {name!r} holds the weights of the rows; it is no variable")
-        if name not in self.engine.names:
-            raise DataError(f"the data have no column {name!r}{nearest(str(name), self.engine.names)}")
 
     def with_variables(self, variables: Any) -> Data:
         """The same rows, some of their columns declared otherwise."""
@@ -152,7 +144,7 @@ class Data:
 
     def _are(self, variables: Mapping[str, Any]) -> bool:
         """Whether columns are known to be these variables, without reading them for it."""
-        seen = self.engine.seen()
+        seen = self.engine.seen
         return all(n in seen and seen[n].variable == v for n, v in variables.items())
 
     @one_blas_thread
@@ -160,11 +152,9 @@ class Data:
         """The tables and moments asked for, all in one pass over the rows."""
         wanted = tuple(requests)
         names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
-        for name in names:
-            self._check(name)
+        self.engine.check(names)
         variables = self.engine.variables(names)
-        layout = layout_of({n: code_type(v.n_states) if isinstance(v, Finite) else np.dtype(float) for n, v in variables.items()})
-        step = Gather(Plan.of(wanted, variables, layout, self.engine.n_rows), self.weighted)
+        step = Gather(Plan.of(wanted, variables, self.engine.n_rows), self.weighted)
         workers = n_threads(threads)
         step.check_size(workers)
         total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
@@ -209,6 +199,10 @@ class Data:
         2
         """
         return self.engine.fold(Sample(n, seed, most_of(n, self.engine.n_rows)), self.columns).rows.in_order()
+
+    def stretches(self, n: int) -> Rows:
+        """About n of the rows, a stretch of each block: no random sample, but the start of an iteration needs none."""
+        return self.engine.fold(Stretches(min(1.0, n / max(1, self.n_rows))), self.columns)
 
     def distinct(self, limit: int | None = None) -> Rows:
         """Each distinct row, in the order of their first places, with the weight of all rows that equal it.
@@ -272,10 +266,7 @@ class Data:
 
     def require_complete(self, names: Iterable[str]) -> None:
         """Refuse missing cells in these columns, with their number in each."""
-        from suffice.engines.local import refuse_missing
-
-        known = self.engine.schema(tuple(names))
-        refuse_missing(known.missing, known.n_rows)
+        self.engine.require_complete(tuple(names))
 
     def __repr__(self) -> str:
         if not self._read:
@@ -288,7 +279,7 @@ class Data:
 
     @property
     def _read(self) -> bool:
-        return set(self.columns) <= set(self.engine.seen())
+        return set(self.columns) <= set(self.engine.seen)
 
 
 def _place(engine: Engine, at: npt.NDArray[np.int64], row: int) -> str:

@@ -18,8 +18,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from suffice.engines.encode import number
-from suffice.engines.parquet import same_columns
-from suffice.engines.sources import Categories, Kind, checked_names
+from suffice.engines.sources import Files, Kind, checked_names
 from suffice.errors import DataError
 
 BLOCK = 2**23
@@ -31,41 +30,30 @@ PEEK = 200
 SUFFIXES = {".csv": ",", ".tsv": "\t"}
 
 
-class Delimited:
-    """Text files that have the same columns, one after the other."""
-
-    stable = True
+class Delimited(Files):
+    """Text files, each with its own separator."""
 
     def __init__(self, paths: Sequence[Path], separators: Sequence[str]) -> None:
         self.paths = tuple(paths)
-        self._separators = tuple(separators)
-        self._lengths: list[int] = []
-        heads = [self._head(p, s) for p, s in zip(self.paths, self._separators, strict=True)]
+        self._separators = dict(zip(self.paths, separators, strict=True))
+        heads = [self._head(p, self._separators[p]) for p in self.paths]
         self.names, self._wordy, mark = heads[0]
-        self.n_rows: int | None = None
-        self.notes = () if mark is None else (_about_separator(self.paths[0], self._separators[0], mark),)
-        for path, (names, *_) in zip(self.paths, heads, strict=True):
-            same_columns(path, names, self.paths[0], self.names)
+        self.notes = () if mark is None else (_about_separator(self.paths[0], separators[0], mark),)
+        self.check_columns(names for names, *_ in heads)
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS
-
-    def described(self, name: str) -> str:
-        return "text"
-
-    def categories(self, name: str) -> Categories | None:
-        return None
 
     def n_bytes(self, names: Sequence[str]) -> int:
         return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        self._lengths = []
-        for path, separator in zip(self.paths, self._separators, strict=True):
-            self._lengths.append(0)
-            for batch in self._file(path, separator, names):
+        self.lengths = lengths = []
+        for path in self.paths:
+            lengths.append(0)
+            for batch in self._file(path, self._separators[path], names):
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
-                self._lengths[-1] += batch.num_rows
+                lengths[-1] += batch.num_rows
 
     def _file(self, path: Path, separator: str, names: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa
@@ -91,18 +79,9 @@ class Delimited:
                 if "Empty CSV file" not in str(error):  # a header without a single row
                     raise DataError(f"{path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
 
-    def place(self, row: int) -> str:
-        for path, n, separator in zip(self.paths, self._lengths, self._separators, strict=False):
-            if row < n or path == self.paths[len(self._lengths) - 1]:
-                return f"{path}, line {self._line(path, separator, row)}"
-            row -= n
-        return f"row {row + 1}"
-
-    def _line(self, path: Path, separator: str, row: int) -> int:
-        for i, (line, _) in enumerate(_records(path, separator)):
-            if i == row + 1:
-                return line
-        return row + 2
+    def place_in(self, path: Path, row: int) -> str:
+        lines = (line for i, (line, _) in enumerate(_records(path, self._separators[path])) if i == row + 1)
+        return f"line {next(lines, row + 2)}"
 
     def _diagnose(self, path: Path, separator: str) -> None:
         """Name the first line that has not as many fields as the header."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -134,6 +134,16 @@ def number(text: str) -> float | None:
 
 def is_integer_text(text: str) -> bool:
     return _INTEGER.fullmatch(text) is not None
+
+
+class Encoder(Protocol):
+    """What turns the cells of a column into codes or numbers, and counts those that are missing."""
+
+    @property
+    def n_missing(self) -> int: ...
+
+    def encode(self, chunk: Any) -> npt.NDArray[Any] | None:
+        """The codes or numbers of a chunk; None once it is clear that the column must be read again."""
 
 
 class States:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.variables import Variable
+from suffice.errors import DataError, MissingCells, listed, nearest
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.engines.bits import BitLayout, Bits
@@ -190,54 +191,83 @@ class Known:
     notes: tuple[str, ...] = ()
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True)
+class Seen:
     """A column that was read: what it is, and its missing cells."""
 
     variable: Variable
-    missing: int
+    n_missing: int
 
 
 View = Callable[[Block], Block]
 """Other rows in place of those of a block: a frozen value that pickles."""
 
 
-class Engine(Protocol):
-    """Rows, wherever they are. A learner is written against this, and runs on all that have it."""
+class Engine:
+    """Rows, wherever they are. A learner is written against this, and runs on all that have it.
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, the one of weights apart."""
+    An engine says of itself how columns are looked at (`require`) and how a step is summed over blocks (`total`) or called with
+    each of them (`map`).
+    """
 
-    @property
-    def weights(self) -> str | None:
-        """The column that holds the weights of the rows, if one does."""
+    names: tuple[str, ...]
+    """The columns, the one of weights apart."""
+    seen: Mapping[str, Seen]
+    """The columns that were read so far."""
+    weights: str | None = None
+    """The column that holds the weights of the rows, if one does."""
+    weighted: bool = False
+    """Whether the rows have weights,"""
+    whole_weights: bool = False
+    """and these are whole numbers, once they were read: how many equal rows each row stands for."""
+    n_rows: int | None = None
+    """The number of rows, where it is known without reading them."""
+    weight: float | None = None
+    """The weight of all rows together, where it is known without reading them."""
+    ordered: bool = False
+    """Whether the rows can be gone through one after the other, as `walk` does."""
+    notes: Sequence[str] = ()
+    """What was noted while columns were read."""
 
-    @property
-    def weighted(self) -> bool:
-        """Whether the rows have weights."""
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse a column that is not there, or that is not one of the variables."""
+        there = frozenset(self.names)
+        for name in names:
+            if name == self.weights:
+                raise DataError(f"the column {name!r} holds the weights of the rows; it is no variable")
+            if name not in there:
+                raise DataError(f"the data have no column {name!r}{nearest(str(name), self.names)}")
 
-    @property
-    def n_rows(self) -> int | None:
-        """The number of rows, where it is known without reading them."""
-
-    @property
-    def weight(self) -> float | None:
-        """The weight of all rows together, where it is known without reading them."""
-
-    def seen(self) -> Mapping[str, Seen]:
-        """The columns that were read so far."""
+    def require(self, names: Sequence[str]) -> None:
+        """Read columns that were not read yet: then they are `seen`, and the number of rows and their weight are known."""
+        raise NotImplementedError
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         """What columns are; they are read only if that must be inferred."""
+        self.require(names)
+        return {n: self.seen[n].variable for n in names}
 
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
+        return frozenset()
 
     def schema(self, names: Sequence[str]) -> Known:
         """All that is known of columns."""
+        self.require(names)
+        seen, n_rows = {n: self.seen[n] for n in names}, self.n_rows or 0
+        variables = {n: s.variable for n, s in seen.items()}
+        missing = {n: s.n_missing for n, s in seen.items()}
+        identifiers = tuple(n for n, v in variables.items() if identifies(v, n_rows))
+        return Known(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, identifiers, tuple(self.notes))
+
+    def require_complete(self, names: Sequence[str]) -> None:
+        """Refuse missing cells in these columns, with their number in each."""
+        known = self.schema(names)
+        refuse_missing(known.missing, known.n_rows)
 
     def declared(self, variables: Any) -> Engine:
         """The same rows, some of their columns declared otherwise."""
+        raise NotImplementedError
 
     def fold(
         self,
@@ -252,30 +282,59 @@ class Engine(Protocol):
 
         `what` is done is said by a bar where it takes long.
         """
+        if complete:
+            self.require_complete(names)
+        total = self.total(step, names, threads, what)
+        if total is None:
+            raise DataError("there are no rows")
+        return total
+
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        """The sum of a step over all blocks, None of no rows."""
+        raise NotImplementedError
 
     def map(
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
         """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the rows can be gone through one after the other, as `walk` does."""
+        raise NotImplementedError
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         """What state ← step(state, block) comes to over the blocks in their order; with a seed, of blocks of mixed rows."""
+        raise NotImplementedError
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         """The same rows, or what a view makes of them, encoded once and kept near, for whoever passes over them often."""
+        raise NotImplementedError
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
         """Finite columns as bits, kept where the rows are, for who counts many small tables: see `suffice.engines.bits`.
 
         Rows are complete, and weights whole numbers.
         """
+        raise NotImplementedError
 
     def place(self, number: int, row: int) -> str:
         """Where a row of a block stands, for a person."""
+        raise NotImplementedError
+
+
+def identifies(variable: Variable, n_rows: int) -> bool:
+    """Whether a column has nearly as many inferred states as there are rows."""
+    return isinstance(variable, Finite) and variable.inferred and variable.n_states > max(20, 0.9 * n_rows)
+
+
+def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
+    """Refuse missing cells, with their number in each column."""
+    for name, n in missing.items():
+        if n == n_rows:
+            raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
+    found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
+    if found:
+        raise MissingCells(
+            f"there are missing cells ({listed(found, style='str')}, of {n_rows:,} rows), and counting needs complete "
+            "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
+        )
 
 
 def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:

@@ -1,47 +1,54 @@
-"""Tables in memory as a source: pandas, polars, Arrow, a dict of columns, a structured array, encoded columns.
+"""Tables as a source: pandas, polars, Arrow, a dict of columns, a structured array, encoded columns; lazy frames and relations.
 
 Columns become Arrow arrays when they are asked for, without a copy where there is a way; frames come in through narwhals.
+Relations of DuckDB are streamed as Arrow batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from suffice.engines.encode import missing_code, texts
-from suffice.engines.engine import ranges
-from suffice.engines.memory import Held
+from suffice.engines.encode import texts
+from suffice.engines.engine import Array, is_missing
 from suffice.engines.parallel import available_memory
-from suffice.engines.reading import Read
-from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
+from suffice.engines.sources import Categories, Kind, Source, checked_names
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.variables import Finite, state_text
+from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22
 """Rows that are encoded at once; bounds the memory for what lies between a frame and its codes."""
 
+BATCH = 2**17
+"""Rows of a relation that come at once."""
 
-class Frame:
-    """A source whose columns are in memory."""
 
-    stable = True
+class Frame(Source):
+    """A source whose columns are in memory. Those that are `loose` have categories that mean nothing."""
 
-    def __init__(self, columns: Mapping[object, Callable[[], Any]], n_rows: int, *, loose: frozenset[str] = frozenset()) -> None:
-        self.names = checked_names(columns, "the table")
-        self.n_rows: int | None = n_rows
+    def __init__(
+        self,
+        columns: Mapping[object, Callable[[], Any]],
+        n_rows: int | None,
+        *,
+        loose: frozenset[str] = frozenset(),
+        what: str = "the table",
+    ) -> None:
+        self.names, self.n_rows = checked_names(columns, what), n_rows
         self._get = dict(zip(self.names, columns.values(), strict=True))
         self._loose = loose
         self._arrays: dict[str, Any] = {}
 
-    def kind(self, name: str) -> Kind:
-        kind = kind_of(self._array(name).type)
-        return Kind.TEXT if kind is Kind.CATEGORY and name in self._loose else kind
+    def type_of(self, name: str) -> Any:
+        return self._array(name).type
 
-    def described(self, name: str) -> str:
-        return str(self._array(name).type)
+    def kind(self, name: str) -> Kind:
+        kind = super().kind(name)
+        return Kind.TEXT if kind is Kind.CATEGORY and name in self._loose else kind
 
     def categories(self, name: str) -> Categories | None:
         if self.kind(name) is not Kind.CATEGORY:
@@ -53,7 +60,7 @@ class Frame:
 
     def n_bytes(self, names: Sequence[str]) -> int:
         """Nothing besides what the table itself takes: what is in memory stays in memory."""
-        return 0
+        return super().n_bytes(names) if self.n_rows is None else 0
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         import pyarrow as pa
@@ -61,9 +68,6 @@ class Frame:
         table = pa.table([self._array(n) for n in names], names=list(names))
         for batch in table.to_batches(max_chunksize=CHUNK):
             yield dict(zip(names, batch.columns, strict=True))
-
-    def place(self, row: int) -> str:
-        return f"row {row + 1}"
 
     def _array(self, name: str) -> Any:
         if name not in self._arrays:
@@ -85,18 +89,14 @@ class Lazy(Frame):
                 'a Spark frame cannot be read yet: write it to Parquet, frame.write.parquet("rows"), and scan "rows/*.parquet"'
             )
         empty = from_frame(frame.head(0).collect())
-        super().__init__({n: empty._get[n] for n in empty.names}, 0, loose=empty._loose)
-        self.n_rows = None
+        super().__init__({n: empty._get[n] for n in empty.names}, None, loose=empty._loose)
         self._frame = frame
 
     @cached_property
-    def _length(self) -> int:
+    def length(self) -> int:
         import narwhals as nw
 
         return int(self._frame.select(nw.len()).collect().item())
-
-    def n_bytes(self, names: Sequence[str]) -> int:
-        return encoded_bytes(self, names, self._length)
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         import narwhals as nw
@@ -107,13 +107,58 @@ class Lazy(Frame):
             for part in native.collect_batches(maintain_order=True):
                 yield from from_frame(nw.from_native(part, eager_only=True)).batches(names)
             return
-        size = 8.0 * self._length * len(names)
+        size = 8.0 * self.length * len(names)
         if size > available_memory() / 2:
             raise TooLarge(
                 f"the lazy frame must be collected, which takes some {bytes_in_words(size)}, and "
                 f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
             )
         yield from from_frame(chosen.collect()).batches(names)
+
+
+class Relation(Frame):
+    """A relation of DuckDB. Its rows may come in another order each time it runs."""
+
+    stable = False
+
+    def __init__(self, relation: Any) -> None:
+        super().__init__({n: partial(self._first_row, n) for n in relation.columns}, None, what="the relation")
+        self._relation = relation
+
+    def categories(self, name: str) -> Categories | None:
+        """The values of an enumeration, whose order is meant."""
+        found = super().categories(name)
+        return None if found is None else Categories(found.states, ordered=True)
+
+    def _first_row(self, name: str) -> Any:
+        """An array of at most one row, which knows its type and, of an enumeration, its values."""
+        return self._first_rows.column(name).combine_chunks()
+
+    @cached_property
+    def _first_rows(self) -> Any:
+        with _running():
+            return self._relation.limit(1).to_arrow_table()
+
+    @cached_property
+    def length(self) -> int:
+        with _running():
+            return int(self._relation.aggregate("count(*)").fetchall()[0][0])
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        quoted = ['"' + n.replace('"', '""') + '"' for n in names]
+        with _running(), self._relation.project(", ".join(quoted)).to_arrow_reader(BATCH) as reader:
+            for batch in reader:
+                yield dict(zip(names, batch.columns, strict=True))
+
+
+@contextmanager
+def _running() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise DataError(f"DuckDB cannot run the relation: {str(error).splitlines()[0]}") from None
 
 
 def from_frame(frame: Any) -> Frame:
@@ -216,47 +261,22 @@ def _as_texts(values: Any) -> Any:
     return pa.array([None if v is None or v != v else state_text(v) for v in values], pa.string())
 
 
-ROWS = 2**20
-"""Rows that are made Arrow arrays at once."""
+class Encoded(Frame):
+    """Columns that are encoded already, for whoever declares them otherwise and must read them again."""
 
-
-class Encoded:
-    """A source of columns that are encoded already, for whoever declares them otherwise and must read them again."""
-
-    stable = True
-
-    def __init__(self, read: Mapping[str, Read], n_rows: int, place: Callable[[int], str] | None = None) -> None:
-        self.names = tuple(read)
+    def __init__(
+        self, variables: Mapping[str, Variable], cells: Mapping[str, Array], n_rows: int, place: Callable[[int], str] | None
+    ) -> None:
+        super().__init__({n: partial(_from_codes, v, cells[n]) for n, v in variables.items()}, n_rows)
         self._place = place
-        self.n_rows: int | None = n_rows
-        self._variables = {n: r.variable for n, r in read.items()}
-        self._columns = {n: r.column.array for n, r in read.items() if isinstance(r.column, Held)}
-
-    def kind(self, name: str) -> Kind:
-        return Kind.CATEGORY if isinstance(self._variables[name], Finite) else Kind.NUMBER
-
-    def described(self, name: str) -> str:
-        return repr(self._variables[name])
-
-    def categories(self, name: str) -> Categories | None:
-        variable = self._variables[name]
-        return Categories(variable.states, True) if isinstance(variable, Finite) else None
-
-    def n_bytes(self, names: Sequence[str]) -> int:
-        return 0
-
-    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        for start, stop in ranges(self.n_rows or 0, ROWS):
-            yield {n: self._arrow(n, start, stop) for n in names}
 
     def place(self, row: int) -> str:
         return f"row {row + 1} of those picked" if self._place is None else self._place(row)
 
-    def _arrow(self, name: str, start: int, stop: int) -> Any:
-        import pyarrow as pa
 
-        cells, variable = self._columns[name][start:stop], self._variables[name]
-        if not isinstance(variable, Finite):
-            return pa.array(cells, from_pandas=True)
-        codes = pa.array(cells.astype(np.int32), mask=cells == missing_code(cells.dtype))
-        return pa.DictionaryArray.from_arrays(codes, pa.array(variable.states))
+def _from_codes(variable: Variable, cells: Array) -> Any:
+    import pyarrow as pa
+
+    if not isinstance(variable, Finite):
+        return pa.array(cells, from_pandas=True)
+    return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)

@@ -1,4 +1,8 @@
-"""Gathering: all the tables and moments that a learner asks for, in one pass over the rows."""
+"""Gathering: all the tables and moments that a learner asks for, in one pass over the rows.
+
+Rows of a block go into the arrays that kernels take (`Buffers`); what comes out of them adds: cells of tables, lists of cells,
+moments within configurations (`Groups`).
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,24 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.grouping import (
-    Buffers,
-    Groups,
-    Layout,
-    Table,
-    add_tables,
-    grouped,
-    log_base,
-    moments_of,
-    table_of,
-    whole_moments,
-)
+from suffice.engines.encode import code_type
+from suffice.engines.engine import ROWS, Array, Block, Step, Sum
 from suffice.engines.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.chan import Spread, settled
+from suffice.statistics.chan import Spread, merged, settled
 from suffice.variables import Count, Finite, Variable
+
+Floats = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.int64]
+Members = npt.NDArray[np.int32]
+Table = tuple[Keys, Floats]
+Entry = Counts | Moments
 
 SMALL = 2**20
 """Rows times tables up to which numpy counts, in less time than it takes to load the compiler."""
@@ -35,9 +35,11 @@ SMALL = 2**20
 DENSE = 2**22
 """A table of more cells than this, and of many more than there are rows, is counted as a list of the cells that occur."""
 
-
 WIDTH = 300
 """Moments are pooled while the square of their columns is at most so many times their number, by measurement."""
+
+COUNTED = 2**16
+"""Up to so many configurations, those that occur are found by counting, which is faster than sorting."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,15 @@ class Plan:
     sparse: tuple[Request, ...]
     moments: tuple[Request, ...]
     cut: Mapping[Request, tuple[Request, ...]]
-    layout: Layout
     compiled: bool
 
     @staticmethod
-    def of(requests: Iterable[Request], variables: Mapping[str, Variable], layout: Layout, n_rows: int | None) -> Plan:
+    def of(requests: Iterable[Request], variables: Mapping[str, Variable], n_rows: int | None) -> Plan:
         wanted = tuple(dict.fromkeys(requests))
         for request in wanted:
             _check(request, variables)
         tables = [r for r in wanted if not r.real]
-        cells = {r: math.prod(sizes(r, variables)) for r in tables}
+        cells = {r: math.prod(_sizes(r, variables)) for r in tables}
         sparse = {r: None for r in tables if cells[r] > DENSE and (n_rows is None or cells[r] > 4 * n_rows)}
         dense = tuple(r for r in tables if r not in sparse)
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
@@ -66,17 +67,43 @@ class Plan:
         moments = [r for r in wanted if r.real]
         cut = pooled([r for r in moments if not r.finite])
         kept = [r for r in moments if r.finite or not cut]
-        return Plan(variables, dense, tuple(sparse), (*cut, *kept), cut, layout, compiled)
+        return Plan(variables, dense, tuple(sparse), (*cut, *kept), cut, compiled)
 
-    @property
-    def n_cells(self) -> int:
-        return sum(math.prod(sizes(r, self.variables)) for r in self.dense)
+    def sizes(self, request: Request) -> list[int]:
+        """The numbers of states of a request's finite variables."""
+        return _sizes(request, self.variables)
 
-    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def n_cells(self, *requests: Request) -> int:
+        """The cells of the tables of requests, all together."""
+        return sum(math.prod(self.sizes(r)) for r in requests)
+
+    def finite(self, request: Request) -> tuple[Finite, ...]:
+        return tuple(v for n in request.finite if isinstance(v := self.variables[n], Finite))
+
+    def counted(self, request: Request) -> tuple[str, ...]:
+        """The columns of a request that are counts."""
+        return tuple(n for n in request.real if isinstance(self.variables[n], Count))
+
+    @cached_property
+    def narrow(self) -> tuple[str, ...]:
+        """Columns whose codes take one byte,"""
+        return tuple(n for n, v in self.variables.items() if isinstance(v, Finite) and code_type(v.n_states) == np.uint8)
+
+    @cached_property
+    def wide(self) -> tuple[str, ...]:
+        """more of them,"""
+        return tuple(n for n, v in self.variables.items() if isinstance(v, Finite) and code_type(v.n_states) != np.uint8)
+
+    @cached_property
+    def real(self) -> tuple[str, ...]:
+        """and numbers."""
+        return tuple(n for n, v in self.variables.items() if not isinstance(v, Finite))
+
+    def arrays(self) -> tuple[Keys, Members, Keys, Keys]:
         """first, members, sizes and offsets of the dense tables, as `suffice.kernels.count` has them."""
-        place = {n: i for i, n in enumerate(self.layout.narrow)} | {n: ~i for i, n in enumerate(self.layout.wide)}
+        place = {n: i for i, n in enumerate(self.narrow)} | {n: ~i for i, n in enumerate(self.wide)}
         members = np.array([place[n] for r in self.dense for n in r.finite], np.int32)
-        each = [sizes(r, self.variables) for r in self.dense]
+        each = [self.sizes(r) for r in self.dense]
         first = np.cumsum([0, *map(len, each)], dtype=np.int64)
         offsets = np.cumsum([0, *map(math.prod, each)], dtype=np.int64)
         return first, members, np.array([s for t in each for s in t], np.int64), offsets
@@ -91,6 +118,82 @@ def pooled(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
     columns = tuple(dict.fromkeys(n for r in requests for n in r.real))
     worth = len(requests) > 1 and len(columns) ** 2 <= WIDTH * len(requests)
     return {Request((), columns): tuple(requests)} if worth else {}
+
+
+def _check(request: Request, variables: Mapping[str, Variable]) -> None:
+    for name in request.finite:
+        if not isinstance(variables[name], Finite):
+            raise SchemaError(f"a table needs finite columns, and {name!r} is {variables[name]!r}")
+    for name in request.real:
+        if isinstance(variables[name], Finite):
+            raise SchemaError(f"moments need columns of numbers, and {name!r} is {variables[name]!r}")
+    if len(set(request.names)) < len(request.names):
+        raise SchemaError(f"a column is asked for twice in one table: {listed(request.names)}")
+    cells = math.prod(_sizes(request, variables))
+    if cells >= 2**63:
+        raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
+
+
+def _sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
+    return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
+
+
+class Buffers:
+    """Rows of columns in three arrays, one column a row of its array; filled again and again."""
+
+    def __init__(self, plan: Plan, weighted: bool, n_rows: int = ROWS) -> None:
+        self.plan = plan
+        self.n_rows = 0
+        self.narrow = np.empty((len(plan.narrow), n_rows), np.uint8)
+        self.wide = np.empty((len(plan.wide), n_rows), np.uint32)
+        self.real = np.empty((len(plan.real), n_rows), np.float64)
+        self.weight = np.ones(n_rows)
+        self.weighted = weighted
+        parts = ((plan.narrow, self.narrow), (plan.wide, self.wide), (plan.real, self.real))
+        self._rows = {name: array[i] for names, array in parts for i, name in enumerate(names)}
+
+    def __getitem__(self, name: str) -> Array:
+        row: Array = self._rows[name]
+        return row[: self.n_rows]
+
+    def filled(self, block: Block) -> Buffers:
+        """These buffers with the rows of a block, or larger ones if it does not fit."""
+        n_rows = block.n_rows
+        if n_rows > len(self.weight):
+            return Buffers(self.plan, self.weighted, n_rows).filled(block)
+        self.n_rows = n_rows
+        for name, row in self._rows.items():
+            row[:n_rows] = block.columns[name]
+        if self.weighted:
+            self.weight[:n_rows] = block.weights
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The weight, mean and centred scatter of the configurations that occur, and Σ w ln x! of their counts."""
+
+    keys: Keys
+    spread: Spread
+    log_base: Floats
+
+    def __add__(self, other: Groups) -> Groups:
+        """The moments of the rows behind both."""
+        a, b = self, other
+        if not np.array_equal(a.keys, b.keys):
+            keys = np.union1d(a.keys, b.keys)
+            a, b = a.over(keys), b.over(keys)
+        return Groups(a.keys, merged(a.spread, b.spread), a.log_base + b.log_base)
+
+    def over(self, keys: Keys) -> Groups:
+        """The same moments over more configurations, the new ones without weight."""
+        at = np.searchsorted(keys, self.keys)
+        parts = []
+        for part in (*self.spread, self.log_base):
+            wider = np.zeros((len(keys), *part.shape[1:]))
+            wider[at] = part
+            parts.append(wider)
+        return Groups(keys, Spread(*parts[:4]), parts[4])
 
 
 @dataclass
@@ -109,9 +212,6 @@ class Partial:
         return Partial(cells, sparse, [a + b for a, b in zip(self.moments, other.moments, strict=True)])
 
 
-Entry = Counts | Moments
-
-
 @dataclass(frozen=True)
 class Gather(Step[Partial]):
     """The step that counts. Whole counts add up the same in any order, so a run of blocks adds to one array."""
@@ -126,7 +226,7 @@ class Gather(Step[Partial]):
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[Partial]:
         counter, total = _Counter(self.plan, self.weighted), Sum[Partial]()
-        buffers = Buffers(self.plan.layout, self.weighted)
+        buffers = Buffers(self.plan, self.weighted)
         for block in blocks:
             buffers = buffers.filled(block)
             part = counter.partial(buffers)
@@ -143,9 +243,9 @@ class Gather(Step[Partial]):
     def check_size(self, workers: int) -> None:
         """Refuse tables that would not fit, while their size is still only a number."""
         plan = self.plan
-        need = 8.0 * plan.n_cells * (workers + 2)
+        need = 8.0 * plan.n_cells(*plan.dense) * (workers + 2)
         if need > 2**26 and need > available_memory() / 2:
-            largest = max(plan.dense, key=lambda r: math.prod(sizes(r, plan.variables)))
+            largest = max(plan.dense, key=plan.n_cells)
             raise TooLarge(
                 f"the tables asked for need {bytes_in_words(need)} and {bytes_in_words(available_memory())} are free; "
                 f"the largest is over {listed(largest.finite)}"
@@ -158,10 +258,10 @@ class _Counter:
     def __init__(self, plan: Plan, weighted: bool) -> None:
         self.plan, self.weighted = plan, weighted
         self.arrays = plan.arrays()
-        place = {n: i for i, n in enumerate(plan.layout.real)}
+        place = {n: i for i, n in enumerate(plan.real)}
         self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
-        self._counted = {r: _counted(plan, r) for r in plan.moments}
-        self.whole: npt.NDArray[np.int64] | None = None
+        self._counted = {r: plan.counted(r) for r in plan.moments}
+        self.whole: Keys | None = None
 
     def partial(self, block: Buffers) -> Partial | None:
         """What the rows add besides whole counts."""
@@ -173,48 +273,40 @@ class _Counter:
         bases = {n: log_base(block[n], block.weight[: block.n_rows]) for n in counted}
         return Partial(cells, sparse, [self._moments(block, r, bases) for r in self.plan.moments])
 
-    def _count(self, block: Buffers) -> npt.NDArray[np.float64] | None:
+    def _count(self, block: Buffers) -> Floats | None:
         if not self.plan.dense:
             return None
         if not self.plan.compiled:
-            tables = (np.bincount(self._flat(block, r), self._weight(block), self._n_cells(r)) for r in self.plan.dense)
+            tables = (np.bincount(self._flat(block, r), self._weight(block), self.plan.n_cells(r)) for r in self.plan.dense)
             return np.concatenate([t.astype(np.float64) for t in tables])
         from suffice.kernels.count import count, count_weighted
 
         if self.weighted:
-            cells = np.zeros(self.plan.n_cells)
+            cells = np.zeros(self.plan.n_cells(*self.plan.dense))
             count_weighted(block.narrow, block.wide, block.weight, block.n_rows, *self.arrays, cells)
             return cells
         if self.whole is None:
-            self.whole = np.zeros(self.plan.n_cells, np.int64)
+            self.whole = np.zeros(self.plan.n_cells(*self.plan.dense), np.int64)
         count(block.narrow, block.wide, block.n_rows, *self.arrays, self.whole)
         return None
 
-    def _moments(self, block: Buffers, request: Request, bases: Mapping[str, npt.NDArray[np.float64]]) -> Groups:
+    def _moments(self, block: Buffers, request: Request, bases: Mapping[str, Floats]) -> Groups:
         own = [bases[n] for n in self._counted[request]]
         if not request.finite:
             return whole_moments(block, self._members[request], own)
-        groups = grouped(self._flat(block, request), self._n_cells(request))
+        groups = grouped(self._flat(block, request), self.plan.n_cells(request))
         return moments_of(block, self._members[request], groups, own, compiled=self.plan.compiled)
 
-    def _flat(self, block: Buffers, request: Request) -> npt.NDArray[np.int64]:
+    def _flat(self, block: Buffers, request: Request) -> Keys:
         """The row-major index of each row's configuration."""
         flat = np.zeros(block.n_rows, np.int64)
-        for name, size in zip(request.finite, sizes(request, self.plan.variables), strict=True):
+        for name, size in zip(request.finite, self.plan.sizes(request), strict=True):
             flat *= size
             flat += block[name]
         return flat
 
-    def _n_cells(self, request: Request) -> int:
-        return math.prod(sizes(request, self.plan.variables))
-
-    def _weight(self, block: Buffers) -> npt.NDArray[np.float64] | None:
+    def _weight(self, block: Buffers) -> Floats | None:
         return block.weight[: block.n_rows] if self.weighted else None
-
-
-def sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
-    """The numbers of states of a request's finite variables."""
-    return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
 
 
 def _entries(plan: Plan, total: Partial) -> list[Entry]:
@@ -222,16 +314,16 @@ def _entries(plan: Plan, total: Partial) -> list[Entry]:
     cells = np.zeros(0) if total.cells is None else total.cells.astype(np.float64, copy=False)
     offset = 0
     for request in plan.dense:
-        shape = sizes(request, plan.variables)
+        shape = plan.sizes(request)
         n = math.prod(shape)
-        answers.append(Counts(_finite(plan, request), cells[offset : offset + n].reshape(shape)))
+        answers.append(Counts(plan.finite(request), cells[offset : offset + n].reshape(shape)))
         offset += n
     for request, (keys, values) in zip(plan.sparse, total.sparse or (), strict=True):
-        answers.append(Counts(_finite(plan, request), values[values > 0], keys[values > 0]))
+        answers.append(Counts(plan.finite(request), values[values > 0], keys[values > 0]))
     for request, groups in zip(plan.moments, total.moments or (), strict=True):
         seen = groups.spread.weight > 0
         count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
-        finite, counted, bases = _finite(plan, request), _counted(plan, request), groups.log_base[seen]
+        finite, counted, bases = plan.finite(request), plan.counted(request), groups.log_base[seen]
         moments = Moments(
             finite, request.real, groups.keys[seen], count, mean, scatter, rest=rest, counted=counted, log_base=bases
         )
@@ -239,23 +331,105 @@ def _entries(plan: Plan, total: Partial) -> list[Entry]:
     return answers
 
 
-def _finite(plan: Plan, request: Request) -> tuple[Finite, ...]:
-    return tuple(v for n in request.finite if isinstance(v := plan.variables[n], Finite))
+def table_of(flat: Keys, weight: Floats | None) -> Table:
+    """The cells that occur, and their counts or weights.
+
+    >>> table_of(np.array([7, 3, 7]), None)
+    (array([3, 7]), array([1., 2.]))
+    """
+    keys, inverse = np.unique(flat, return_inverse=True)
+    counts = np.bincount(inverse, weight, len(keys)) if weight is not None else np.bincount(inverse, minlength=len(keys))
+    return keys, counts.astype(np.float64)
 
 
-def _counted(plan: Plan, request: Request) -> tuple[str, ...]:
-    return tuple(n for n in request.real if isinstance(plan.variables[n], Count))
+def add_tables(a: Table, b: Table) -> Table:
+    """The sum of two lists of cells."""
+    keys, inverse = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
+    values = np.bincount(inverse, np.concatenate([a[1], b[1]]), len(keys))
+    return keys, values.astype(np.float64, copy=False)
 
 
-def _check(request: Request, variables: Mapping[str, Variable]) -> None:
-    for name in request.finite:
-        if not isinstance(variables[name], Finite):
-            raise SchemaError(f"a table needs finite columns, and {name!r} is {variables[name]!r}")
-    for name in request.real:
-        if isinstance(variables[name], Finite):
-            raise SchemaError(f"moments need columns of numbers, and {name!r} is {variables[name]!r}")
-    if len(set(request.names)) < len(request.names):
-        raise SchemaError(f"a column is asked for twice in one table: {listed(request.names)}")
-    cells = math.prod(sizes(request, variables))
-    if cells >= 2**63:
-        raise TooLarge(f"the table of {listed(request.finite)} has {cells:.3g} cells, more than can be numbered")
+def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:
+    """The configurations that occur, and the position among them of each row's.
+
+    >>> grouped(np.array([7, 3, 7]), 10)
+    (array([3, 7]), array([1, 0, 1], dtype=uint32))
+    """
+    if n_configurations == 1:
+        return np.zeros(1, np.int64), np.zeros(len(flat), np.uint32)
+    if n_configurations > COUNTED:
+        keys, inverse = np.unique(flat, return_inverse=True)
+        return keys, inverse.astype(np.uint32)
+    occurs = np.bincount(flat, minlength=n_configurations) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.uint32)[flat]
+
+
+def log_base(x: Floats, weight: Floats) -> Floats:
+    """w ln x! of each row: what the log-probability of a count has beside its moments.
+
+    >>> np.exp(log_base(np.array([0.0, 3.0]), np.ones(2))).round(12)
+    array([1., 6.])
+    """
+    from scipy.special import gammaln
+
+    return np.asarray(weight * gammaln(x + 1.0))
+
+
+def moments_of(
+    block: Buffers,
+    members: Members,
+    groups: tuple[Keys, npt.NDArray[np.uint32]],
+    bases: Sequence[Floats],
+    *,
+    compiled: bool,
+) -> Groups:
+    """The moments of columns of a block within groups of its rows; `bases` has w ln x! of those that are counts."""
+    keys, group = groups
+    g, k = len(keys), len(members)
+    result = Spread(np.zeros(g), np.zeros((g, k)), np.zeros((g, k)), np.zeros((g, k, k)))
+    if compiled:
+        from suffice.kernels.moments import moments
+
+        moments(block.real, members, group, block.weight, block.n_rows, *result)
+    else:
+        _plain_moments(block, members, group, result)
+    sums = [np.bincount(group, base, g) for base in bases]
+    return Groups(keys, result, np.array(sums, np.float64).reshape(len(sums), g).T)
+
+
+def whole_moments(block: Buffers, members: Members, bases: Sequence[Floats]) -> Groups:
+    """The moments of columns of a block, all its rows in one group: a product of matrices, which no loop of ours beats."""
+    x = block.real[members, : block.n_rows]
+    k = len(members)
+    if block.weighted:
+        w = block.weight[: block.n_rows]
+        total = float(w.sum())
+        share = w / total if total > 0 else w
+    else:
+        w, total = None, float(block.n_rows)
+        share = np.full(block.n_rows, 1.0 / total)
+    mean = x @ share
+    off = x - mean[:, None]
+    rest = off @ share
+    scatter = (off if w is None else off * w) @ off.T - total * np.outer(rest, rest)
+    scatter = (scatter + scatter.T) / 2.0
+    parts = Spread(np.array([total]), mean.reshape(1, k), rest.reshape(1, k), scatter.reshape(1, k, k))
+    return Groups(np.zeros(1, np.int64), parts, np.array([[base.sum() for base in bases]], np.float64))
+
+
+def _plain_moments(block: Buffers, members: Members, group: npt.NDArray[np.uint32], result: Spread) -> None:
+    """What the kernel does, in the same order of sums and so with the same bits, for data not worth a compiler."""
+    n, g = block.n_rows, len(result.weight)
+    weight = block.weight[:n]
+    rows = [block.real[m, :n] for m in members]
+    result.weight[:] = np.bincount(group, weight, g)
+    divisor = np.where(result.weight > 0, result.weight, 1.0)
+    off, drift = [], []
+    for a, x in enumerate(rows):
+        result.mean[:, a] = np.bincount(group, weight * x, g) / divisor
+        off.append(x - result.mean[group, a])
+        drift.append(np.bincount(group, weight * off[a], g))
+        for b in range(a + 1):
+            scatter = np.bincount(group, weight * off[a] * off[b], g) - drift[a] * drift[b] / divisor
+            result.scatter[:, a, b] = result.scatter[:, b, a] = scatter
+    result.rest[:] = np.stack(drift, axis=1) / divisor[:, None]

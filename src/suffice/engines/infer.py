@@ -2,19 +2,35 @@
 
 Cells of a text file are numbers until one of them is not. An encoder that sees some of the cells says what it found, and what was
 found in all of them follows by adding (`Found`), whoever read them. A column that turns out to be something else after rows were
-already encoded is read once more.
+already encoded is read once more. What seems strange about it is noted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from suffice.engines.encode import Codes, Cuts, Floats, NotANumber, Numbers, States, Wrong, is_integer_text, number, texts
-from suffice.engines.sources import Categories, Options
+from suffice.engines.encode import (
+    Codes,
+    Cuts,
+    Encoder,
+    Floats,
+    NotANumber,
+    Numbers,
+    States,
+    Wrong,
+    is_integer_text,
+    number,
+    texts,
+)
+from suffice.engines.engine import identifies
+from suffice.engines.sources import Categories, Kind, Options, Source
+from suffice.errors import DataError, listed, note
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
 
 FEW = 20
@@ -139,6 +155,11 @@ class Guess:
         return States((), fixed=False, missing=self.missing) if reading == "states" else Numbers(missing=self.missing)
 
 
+def guess(options: Options, reading: str | None = None) -> Guess:
+    """The encoder of a column of which nothing is declared."""
+    return Guess(missing=options.missing, integers_finite=options.integers is Finite, reading=reading)
+
+
 def reads_as(words: Sequence[str], integers_finite: bool) -> str:
     """Whether the texts of a column are "numbers", some of them finite, or "states".
 
@@ -245,7 +266,7 @@ def _together(a: Reading, b: Reading) -> Reading:
     return a if a == b else "both"
 
 
-def found_by(encoder: States | Numbers | Cuts | Guess, n_rows: int) -> Found:
+def found_by(encoder: Encoder, n_rows: int) -> Found:
     """What an encoder found in the rows that it has seen."""
     if isinstance(encoder, Guess):
         few = frozenset(encoder.few.values) if encoder.few.alive else None
@@ -258,5 +279,123 @@ def found_by(encoder: States | Numbers | Cuts | Guess, n_rows: int) -> Found:
     if isinstance(encoder, Cuts):
         return Found("numbers", encoder.n_missing)
     few = frozenset(encoder.few.values) if isinstance(encoder, Integers) and encoder.few.alive else None
-    there = encoder.n_missing < n_rows or encoder.whole
-    return Found("numbers" if there else "nothing", encoder.n_missing, few=few, whole=encoder.whole)
+    whole = isinstance(encoder, Numbers) and encoder.whole
+    there = encoder.n_missing < n_rows or whole
+    return Found("numbers" if there else "nothing", encoder.n_missing, few=few, whole=whole)
+
+
+def encoder_for(name: str, source: Source, options: Options) -> Encoder:
+    """The encoder of a column, by its declaration and by what its source says it is made of."""
+    what, kind, missing = options.declared.get(name), source.kind(name), options.missing
+    if kind is Kind.OTHER:
+        raise DataError(f"the column {name!r} has the type {source.type_of(name)}, not numbers, text, dates or booleans")
+    if _is_numeric(what):
+        if kind is Kind.TIME:
+            raise DataError(f"the column {name!r} has the type {source.type_of(name)}, which cannot be read as numbers")
+        if isinstance(what, Bins) and isinstance(what.how, tuple):
+            what = what.finite(name, what.how)
+        if isinstance(what, Finite):
+            return Cuts(what, missing=missing)
+        return Numbers(missing=missing, whole=isinstance(what, Count) or what is Count)
+    if isinstance(what, Finite):
+        return States(what.states, fixed=True, missing=missing)
+    if kind is Kind.BOOL:
+        return States(("false", "true"), fixed=True, missing=missing)
+    if what is None:
+        if kind is Kind.CELLS:
+            return guess(options)
+        if kind is Kind.INTEGER and options.integers is Real:
+            return Integers(missing=missing)
+        if kind in (Kind.NUMBER, Kind.NOTHING):
+            return Numbers(missing=missing)
+    categories = source.categories(name)
+    states = [s for s in categories.states if s not in missing] if categories else []
+    return States(states, fixed=False, missing=missing)
+
+
+def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
+    """The variable that a column will be, where that is known before the first row is read."""
+    if isinstance(encoder, Cuts):
+        return encoder.variable
+    if isinstance(encoder, States) and encoder.fixed:
+        declared = options.declared.get(name)
+        return declared if isinstance(declared, Finite) else Finite(name, encoder.codes)
+    if isinstance(encoder, Numbers) and not isinstance(encoder, Integers) and not isinstance(options.declared.get(name), Bins):
+        return Count(name) if encoder.whole else Real(name)
+    return None
+
+
+def _is_numeric(what: Any) -> bool:
+    binned = isinstance(what, Finite) and what.cuts is not None
+    return binned or isinstance(what, (Real, Count, Bins)) or what is Real or what is Count
+
+
+class Notes:
+    """What was noted of columns. The user is told it of each of them once, also where they are read again (`told`)."""
+
+    def __init__(self, told: set[object]) -> None:
+        self.all: list[str] = []
+        self.told = told
+
+    def look(
+        self,
+        variables: Mapping[str, Variable],
+        found: Mapping[str, Found],
+        source: Source,
+        options: Options,
+        n_rows: int,
+    ) -> None:
+        """Note what may have been meant otherwise among columns that nobody declared."""
+        self.tell("few", [n for n, v in variables.items() if isinstance(v, Real) and found[n].few], _about_few)
+        self.tell("same", [n for n, v in variables.items() if identifies(v, n_rows)], _about_identifiers)
+        states = {n: v.states for n, v in variables.items() if isinstance(v, Finite) and v.inferred}
+        text = [n for n in states if source.kind(n) is Kind.CELLS]
+        words = {n: some for n in text if (some := words_among_numbers(states[n]))}
+        # What is left without the words may be states all the same.
+        codes = [n for n in words if options.integers is Finite and all(map(is_integer_text, set(states[n]) - set(words[n])))]
+        spoiled = {n: some for n, some in words.items() if n not in codes}
+        self.tell("numbers", list(spoiled), lambda names: _about_numbers(names, [spoiled[n] for n in names]))
+        marked = {n: marks for n in states if n not in spoiled and (marks := marks_among(states[n]))}
+        self.tell("marks", list(marked), lambda names: _about_marks(names, [marked[n] for n in names]))
+
+    def tell(self, kind: str, names: Sequence[str], sentence: Callable[[Sequence[str]], str]) -> None:
+        """Note something of columns."""
+        if names and sentence(names) not in self.all:
+            self.all.append(sentence(names))
+        untold = [n for n in names if (kind, n) not in self.told]
+        self.told.update((kind, n) for n in untold)
+        if untold:
+            note(sentence(untold))
+
+    def say(self, message: str) -> None:
+        """Note something else."""
+        self.all.append(message)
+        note(message)
+
+
+def _about_few(names: Sequence[str]) -> str:
+    return (
+        f"{listed(names)}: whole numbers with at most {FEW} different values, taken for real numbers; "
+        "if they are codes of states, say so: integers=Finite or variables=, or --finite on the command line"
+    )
+
+
+def _about_identifiers(names: Sequence[str]) -> str:
+    return f"{listed(names)}: nearly as many states as rows, as in an identifier; searches leave such columns out"
+
+
+def _about_numbers(names: Sequence[str], words: Sequence[Sequence[str]]) -> str:
+    found, remedy = _as_missing(words)
+    return f"{listed(names)}: numbers but for {found}, and so taken for states; if that means a missing cell, say so: {remedy}"
+
+
+def _about_marks(names: Sequence[str], words: Sequence[Sequence[str]]) -> str:
+    found, remedy = _as_missing(words)
+    return f"{listed(names)}: {found} is taken for a state, as only an empty cell is missing; if it means that, say so: {remedy}"
+
+
+def _as_missing(words: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """Words for a sentence, and how to say that they mean a missing cell."""
+    every = list(dict.fromkeys(w for some in words for w in some))
+    options = " ".join(f"--missing {shlex.quote(w)}" for w in every)
+    return listed(every), f"missing={json.dumps(every, ensure_ascii=False)}, or {options} on the command line"

@@ -1,31 +1,45 @@
-"""The local engine: rows in memory, or in files larger than it. Blocks are dealt out to threads.
+"""The local engine: rows of a source on this machine, in memory or in files larger than it. Blocks are dealt out to threads.
 
-Declared columns that are too large for memory are streamed in the first pass over them, and kept nowhere.
+Columns are read when they are first needed, all that are needed at once, and kept, encoded: in memory, or in a spill file when
+they are larger than the memory they may take. Declared columns that are too large are streamed in the first pass over them, and
+kept nowhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from suffice.engines.bits import BitLayout, Bits
-from suffice.engines.engine import ROWS, Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing, ranges
+from suffice.engines.bins import SAMPLE, column_cuts
+from suffice.engines.bits import BitLayout, Bits, LocalBits, PassedBits
+from suffice.engines.columns import Column, Held, Memory, Nothing, Sink, Spill
+from suffice.engines.encode import Encoder, States, Wrong, binned, code_type
+from suffice.engines.engine import (
+    ROWS,
+    Block,
+    Engine,
+    S,
+    Seen,
+    Step,
+    Sum,
+    T,
+    View,
+    is_missing,
+    ranges,
+    refuse_missing,
+)
 from suffice.engines.frames import Encoded
-from suffice.engines.infer import Weights
-from suffice.engines.local_bits import LocalBits
-from suffice.engines.memory import Array, Held
+from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by, guess
 from suffice.engines.parallel import in_order, n_threads, watched
-from suffice.engines.reading import Encoder, Read, encoder_for, foreseen, passed
-from suffice.engines.sources import Kind, Options, readable
-from suffice.engines.store import Store
+from suffice.engines.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
 from suffice.engines.views import Viewed, as_declared
-from suffice.errors import DataError, MissingCells, listed
-from suffice.variables import Variable
+from suffice.errors import DataError, listed
+from suffice.variables import Bins, Finite, Variable
 
 PIECE = 2**10
 """Rows in their order that a mixed block has from one place."""
@@ -34,57 +48,209 @@ STREAMED = 4
 """Blocks in a run where it is not known how many there are."""
 
 
-class Local:
+@dataclass(frozen=True)
+class Read(Seen):
+    """A column that was read, and where it is kept."""
+
+    column: Column
+
+
+class Local(Engine):
     """Rows of a source on this machine, encoded once when they are first needed."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    ordered = True
 
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(n for n in self.store.source.names if n != self.weights)
+    def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
+        self.source, self.options = source, options
+        self.names = tuple(n for n in source.names if n != options.weights)
+        self.weights, self.weighted = options.weights, options.weights is not None
+        self.seen: dict[str, Read] = {}
+        self._noted = Notes(set() if told is None else told)
+        self.notes = self._noted.all
+        self.n_rows = source.n_rows
+        self.weight = None if self.n_rows is None or self.weighted else float(self.n_rows)
+        self._weight: Column | None = None
+        self._weighed = False
+        self._found: dict[str, Found] = {}
+        self._bytes = 0
+        self._streamed = False
+        for message in source.notes:
+            self._noted.tell("source", [message], "".join)
 
-    @property
-    def weights(self) -> str | None:
-        return self.store.options.weights
-
-    @property
-    def weighted(self) -> bool:
-        return self.store.weighted
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.store.n_rows
-
-    @property
-    def weight(self) -> float | None:
-        return self.store.known_total
-
-    def seen(self) -> Mapping[str, Seen]:
-        return {n: Seen(r.variable, r.n_missing) for n, r in self.store.read.items()}
-
-    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
-        return self.store.variables(names)
-
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
-        return frozenset(n for n in names if self.store.source.kind(n) is Kind.CELLS)
-
-    def schema(self, names: Sequence[str]) -> Known:
-        store = self.store
-        store.require(names)
-        read = {n: store.read[n] for n in names}
-        return Known(
-            {n: r.variable for n, r in read.items()},
-            store.n_rows or 0,
-            store.total_weight(names),
-            {n: r.n_missing for n, r in read.items()},
-            store.whole_weights,
-            tuple(n for n in names if store.identifies(n)),
-            tuple(store.notes),
-        )
+    def set_weights(self, weights: Any) -> None:
+        """Weights that are not a column of the source."""
+        try:
+            array = np.array(weights, np.float64)
+        except (TypeError, ValueError):
+            raise DataError("weights are a column by its name, or one number for each row") from None
+        if array.ndim != 1:
+            raise DataError(f"weights are one number for each row, not an array of {array.ndim} dimensions")
+        bad = ~((array >= 0) & np.isfinite(array))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"row {row + 1}: the weight {array[row]:g} is not a finite number from 0 up")
+        self._weight, self.weighted, self.weight = Held(array), True, None
+        if self.n_rows is not None:
+            self.set_rows(self.n_rows)
 
     def declared(self, variables: Any) -> Engine:
-        return Local(self.store.redeclared(variables))
+        declared = {**self.options.declared, **checked_variables(variables, self.source)}
+        other = Local(self.source, replace(self.options, declared=declared), self._noted.told)
+        if self.weights is None and self.weighted:
+            other._weight, other.weighted, other.weight = self._weight, True, None
+        return other
+
+    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+        return frozenset(n for n in names if self.source.kind(n) is Kind.CELLS)
+
+    def place(self, number: int, row: int) -> str:
+        return self.source.place(number * ROWS + row)
+
+    @readable()
+    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
+        self.check(names)
+        unread = {n: encoder_for(n, self.source, self.options) for n in names if n not in self.seen}
+        known = {n: v for n, e in unread.items() if (v := foreseen(n, e, self.options)) is not None}
+        if len(known) < len(unread):
+            self.require(names)
+            known = {}
+        return {n: known.get(n) or self.seen[n].variable for n in names}
+
+    @readable()
+    def require(self, names: Sequence[str]) -> None:
+        """Read the columns among these that were not read yet, in one go. Where one of them is refused, none is kept."""
+        wanted = self._unread(names)
+        encoders: dict[str, Encoder] = {n: encoder_for(n, self.source, self.options) for n in wanted}
+        if self.weights is not None and self._weight is None:
+            encoders[self.weights] = Weights()
+        if encoders:
+            fresh, again = self._scan(encoders)
+            if again:
+                fresh |= self._scan({n: guess(self.options, how) for n, how in again.items()})[0]
+            known = {**self.seen, **fresh}
+            for name in wanted:
+                fresh[name] = known[name] = self._cut(name, known)
+            self.seen |= fresh
+            undeclared = {n: self.seen[n].variable for n in wanted if n not in self.options.declared}
+            self._noted.look(undeclared, self._found, self.source, self.options, self.n_rows or 0)
+        if self._weight is not None and not self._weighed:
+            self._weigh(self._weight)
+
+    def _unread(self, names: Sequence[str]) -> list[str]:
+        self.check(names)
+        bins = [d for n in names if isinstance(d := self.options.declared.get(n), Bins)]
+        targets = [b.target for b in bins if b.target is not None]
+        unread = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        if unread and self.seen and not self.source.stable:
+            # The rows of one reading cannot be joined to those of another.
+            unread = [*self.seen, *unread]
+            self.seen.clear()
+            self._weight = None if self.weights is not None else self._weight
+        return unread
+
+    def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
+        """Read and encode columns; those that must be read again, and how, come apart."""
+        sink = self._sink(list(encoders))
+        n_rows = 0
+        for chunks, _, n in passed(self.source, encoders):
+            sink.add(chunks)
+            n_rows += n
+        self.set_rows(n_rows)
+        again: dict[str, str] = {}
+        fresh: dict[str, Read] = {}
+        for name, encoder in encoders.items():
+            if isinstance(encoder, Weights):
+                self._weight = sink.column(name, None, np.dtype(np.float64))
+                continue
+            self._found[name] = found = found_by(encoder, n_rows)
+            how = self._reread(name, found)
+            if how is None:
+                fresh[name] = self._finished(name, encoder, found, sink)
+            else:
+                again[name] = how
+        return fresh, again
+
+    def set_rows(self, n_rows: int) -> None:
+        """Take note of how many rows there were; none at all, or not as many as the last time, are refused."""
+        where = f"{listed(self.source.paths, 3, 'str')}: " if self.source.paths else ""
+        if n_rows == 0:
+            raise DataError(f"{where}there are no rows")
+        if self.n_rows not in (None, n_rows):
+            raise DataError(
+                f"{where}there were {self.n_rows:,} rows at first and now {n_rows:,}; data must not change while they are read"
+            )
+        if isinstance(self._weight, Held) and len(self._weight.array) != n_rows:
+            raise DataError(f"there are {len(self._weight.array):,} weights for {n_rows:,} rows")
+        self.n_rows = n_rows
+        if not self.weighted:
+            self.weight = float(n_rows)
+
+    def _fits(self, names: Sequence[str]) -> bool:
+        """Whether columns may be kept in memory, besides those that are."""
+        return self._bytes + self.source.n_bytes(names) <= self.options.memory_limit
+
+    def _sink(self, names: Sequence[str]) -> Sink:
+        """Where columns are kept: in memory as long as there is some left."""
+        if not self._fits(names):
+            return Spill()
+        self._bytes += self.source.n_bytes(names)
+        return Memory(self.n_rows)
+
+    def _reread(self, name: str, found: Found) -> str | None:
+        try:
+            return found.reread(self.options)
+        except Wrong as wrong:
+            raise misplaced(self.source, name, 0, wrong) from None
+
+    def _finished(self, name: str, encoder: Encoder, found: Found, sink: Sink) -> Read:
+        """The column that an encoder made, with what it turned out to be."""
+        variable = found.variable(name, self.options, self.source.categories(name))
+        settled = encoder.settled if isinstance(encoder, Guess) else encoder
+        if not isinstance(settled, States):
+            dtype = code_type(variable.n_states) if isinstance(variable, Finite) else np.dtype(np.float64)
+            return Read(variable, found.n_missing, sink.column(name, None, dtype))
+        if not isinstance(variable, Finite) or not settled.codes:
+            return Read(variable, found.n_missing, Nothing())
+        order = np.array([variable.code(s) for s in settled.codes], np.int64)
+        return Read(variable, found.n_missing, sink.column(name, order, code_type(len(order))))
+
+    def _cut(self, name: str, read: Mapping[str, Read]) -> Read:
+        """A column that was read, cut if it was read as numbers and declared as bins."""
+        bins, column = self.options.declared.get(name), read[name].column
+        if not isinstance(bins, Bins) or isinstance(read[name].variable, Finite):
+            return read[name]
+        target = None if bins.target is None else read[bins.target]
+        if target is not None and not isinstance(target.variable, Finite):
+            raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
+        cells = None if target is None else target.column
+        variable = bins.finite(name, column_cuts(bins, name, column, self.n_rows or 0, self._weight, cells))
+        if bins.method != "width" and (self.n_rows or 0) > SAMPLE:
+            self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
+        sink = self._sink([name])
+        for start, stop in ranges(self.n_rows or 0, SAMPLE):
+            sink.add({name: binned(column.rows(start, stop), variable)})
+        return Read(variable, read[name].n_missing, sink.column(name, None, code_type(variable.n_states)))
+
+    def _weigh(self, weight: Column) -> None:
+        """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
+        total, whole = Sum[float](), True
+        for i, (a, b) in enumerate(ranges(self.n_rows or 0)):
+            w = weight.rows(a, b)
+            total.add(i, float(w.sum()))
+            whole = whole and bool((w == np.floor(w)).all())
+        self._set_total(total.value or 0.0)
+        self.whole_weights, self._weighed = whole and (total.value or 0.0) < 2**53, True
+
+    def _set_total(self, total: float) -> None:
+        if total == 0:
+            raise DataError("the weights of all rows are 0")
+        self.weight = total
+
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        self.require(names)
+        workers = min(n_threads(threads), max(1, self._n_blocks))
+        runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
+        return _summed(step, iter(runs), workers, what, len(runs))
 
     def fold(
         self,
@@ -95,94 +261,116 @@ class Local:
         threads: int | None = None,
         what: str | None = None,
     ) -> T:
-        passing = stream(self.store, names)
-        if passing is None:
-            self.store.require(names)
-            if complete:
-                refuse_missing({n: self.store.read[n].n_missing for n in names}, self.store.n_rows or 0)
-            workers = min(n_threads(threads), max(1, self._n_blocks))
-            runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
-            total = _summed(step, iter(runs), workers, what, len(runs))
-        else:
-            with readable(), closing(passing.blocks(complete)) as blocks:
-                total = _summed(step, _in_runs(blocks), n_threads(threads), None, None)
-            if complete:
-                refuse_missing(passing.missing, self.store.n_rows or 0)
+        encoders = self._to_stream(names)
+        if encoders is None:
+            return super().fold(step, names, complete=complete, threads=threads, what=what)
+        with readable(), closing(self._first_pass(encoders, complete)) as blocks:
+            total = _summed(step, _in_runs(blocks), n_threads(threads), None, None)
+        if complete:
+            refuse_missing({n: e.n_missing for n, e in encoders.items()}, self.n_rows or 0)
         if total is None:
             raise DataError("there are no rows")
         return total
 
+    def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
+        """The encoders of columns that are too large for memory, if none of them was read yet and all are declared.
+
+        Only the first pass is streamed: who asks again will ask often, and a spill is faster.
+        """
+        if not names or self._streamed or any(n in self.seen for n in names) or self._fits(names):
+            return None
+        if self._weight is not None and self.n_rows is None:
+            return None  # weights that may not be as many as the rows
+        encoders = {n: encoder_for(n, self.source, self.options) for n in names}
+        if any(foreseen(n, e, self.options) is None for n, e in encoders.items()):
+            return None
+        self._streamed = True
+        return encoders
+
+    def _first_pass(self, encoders: Mapping[str, Encoder], complete: bool) -> Generator[Block]:
+        """The rows, block by block. If they must be complete, there are no more of them once a cell is missing."""
+        n_rows, total = 0, Sum[float]()
+        for block in self._blocks(encoders):
+            n_rows += block.n_rows
+            total.add(block.number, float(block.n_rows if block.weight is None else block.weight.sum()))
+            if not complete or not any(e.n_missing for e in encoders.values()):
+                yield block
+        self.set_rows(n_rows)
+        self._set_total(total.value or 0.0)
+
+    def _blocks(self, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows") -> Generator[Block]:
+        """The rows straight from their source, with columns to keep as they are; there may be none."""
+        weights, start = self.weights, 0
+        every = encoders if weights is None else {**encoders, weights: Weights()}
+        with closing(passed(self.source, every, keep, what)) as parts:
+            whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
+            for number, cells in enumerate(cut(whole)):
+                n_rows = len(next(iter(cells.values())))
+                weight = None if weights is None else cells[weights]
+                if weights is None and self._weight is not None:
+                    weight = self._weight.rows(start, start + n_rows)
+                yield Block({n: cells[n] for n in encoders}, weight, number, {n: cells[n,] for n in keep})
+                start += n_rows
+
     @property
     def _n_blocks(self) -> int:
-        return -(-(self.store.n_rows or 0) // ROWS)
+        return -(-(self.n_rows or 0) // ROWS)
 
     def _run(self, names: Sequence[str], first: int, last: int) -> Iterator[Block]:
         return (self._block(names, number) for number in range(first, last))
 
     def _block(self, names: Sequence[str], number: int, size: int = ROWS) -> Block:
-        store = self.store
-        start, stop = number * size, min((number + 1) * size, store.n_rows or 0)
-        weight = None if store.weight is None else store.view(store.weight, start, stop)
-        return Block({n: store.view(store.read[n].column, start, stop) for n in names}, weight, number)
+        start, stop = number * size, min((number + 1) * size, self.n_rows or 0)
+        weight = None if self._weight is None else self._weight.rows(start, stop)
+        return Block({n: self.seen[n].column.rows(start, stop) for n in names}, weight, number)
 
     def map(
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
-        if keep or not all(n in self.store.read for n in names):
-            return self._streamed(step, names, keep, what)
-        numbers = range(self._n_blocks)
-        return (step(self._block(names, number)) for number in watched(numbers, what, len(numbers)))
-
-    def _streamed(self, step: Callable[[Block], T], names: Sequence[str], keep: Sequence[str], what: str) -> Iterator[T]:
-        """The rows on their way; nothing of them is kept. Columns whose type must be inferred are read before."""
-        store = self.store
-        known = replace(store.options, declared={**store.options.declared, **store.variables(names)})
-        passing = Stream(store, {n: encoder_for(n, store.source, known) for n in names})
-        with readable(), closing(passing.rows(keep, what)) as blocks:
+        if not keep and all(n in self.seen for n in names):
+            yield from (step(self._block(names, number)) for number in watched(range(self._n_blocks), what, self._n_blocks))
+            return
+        # The rows on their way; nothing of them is kept. Columns whose type must be inferred are read before.
+        known = replace(self.options, declared={**self.options.declared, **self.variables(names)})
+        encoders = {n: encoder_for(n, self.source, known) for n in names}
+        with readable(), closing(self._blocks(encoders, keep, what)) as blocks:
             yield from map(step, blocks)
 
-    @property
-    def ordered(self) -> bool:
-        return True
-
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
-        self.store.require(names)
+        self.require(names)
         for block in self._run(names, 0, self._n_blocks) if seed is None else self._mixed(names, np.random.default_rng(seed)):
             state = step(state, block)
         return state
 
     def _mixed(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
         """The rows in blocks that are shuffled, each made of pieces from all over the table."""
-        pieces = rng.permutation(-(-(self.store.n_rows or 0) // PIECE))
+        pieces = rng.permutation(-(-(self.n_rows or 0) // PIECE))
         for number, first in enumerate(range(0, len(pieces), ROWS // PIECE)):
             some = [self._block(names, int(i), PIECE) for i in pieces[first : first + ROWS // PIECE]]
             order = rng.permutation(sum(b.n_rows for b in some))
-            weight = None if self.store.weight is None else np.concatenate([b.weights for b in some])[order]
+            weight = None if self._weight is None else np.concatenate([b.weights for b in some])[order]
             yield Block({n: np.concatenate([b.columns[n] for b in some])[order] for n in names}, weight, number)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        self.store.require(names)
+        self.require(names)
         if view is None:
             return self
-        if not self._fits(names):
+        if not self._fits_again(names):
             return Viewed(self, view)
         blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
-        return held({n: self.store.read[n].variable for n in names}, blocks, self.store.options.memory_limit)
+        return held({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
-    def _fits(self, names: Sequence[str]) -> bool:
+    def _fits_again(self, names: Sequence[str]) -> bool:
         """Whether another copy of columns fits into memory: who has the rows there may have a sample of them, too."""
-        columns = [self.store.read[n].column for n in names]
+        columns = [self.seen[n].column for n in names]
         width = sum(c.dtype.itemsize for c in columns) + (8 if self.weighted else 0)
         there = sum(c.array.nbytes for c in columns if isinstance(c, Held))
-        return (self.store.n_rows or 0) * width <= max(self.store.options.memory_limit, 2 * there)
+        return (self.n_rows or 0) * width <= max(self.options.memory_limit, 2 * there)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
-        self.store.require(layout.names)
-        how: Any = {"weighted": self.weighted, "threads": threads, "memory_limit": memory_limit}
-        return LocalBits(self._block, self.store.n_rows or 0, layout, **how)
-
-    def place(self, number: int, row: int) -> str:
-        return self.store.source.place(number * ROWS + row)
+        self.require(layout.names)
+        bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
+        return bits if bits.fits(memory_limit) else PassedBits(self, layout)
 
 
 def held(
@@ -195,17 +383,14 @@ def held(
 
     `place` says where a row came from.
     """
-    rows = sum(block.n_rows for block in blocks)
-    read = {n: _read(v, np.concatenate([b.columns[n] for b in blocks])) for n, v in variables.items()}
-    store = Store(Encoded(read, rows, place), Options(dict(variables), memory_limit=memory_limit))
-    store.read = read
+    known = {n: as_declared(v) for n, v in variables.items()}
+    cells = {n: np.concatenate([b.columns[n] for b in blocks]) for n in known}
+    source = Encoded(known, cells, sum(block.n_rows for block in blocks), place)
+    engine = Local(source, Options(dict(variables), memory_limit=memory_limit))
+    engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), Held(cells[n])) for n, v in known.items()}
     if any(block.weight is not None for block in blocks):
-        store.set_weights(np.concatenate([block.weights for block in blocks]))
-    return Local(store)
-
-
-def _read(variable: Variable, cells: Array) -> Read:
-    return Read(as_declared(variable), Held(cells), int(np.count_nonzero(is_missing(cells))))
+        engine.set_weights(np.concatenate([block.weights for block in blocks]))
+    return engine
 
 
 def _summed(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, n_runs: int | None) -> T | None:
@@ -225,106 +410,3 @@ def _in_runs(blocks: Iterator[Block]) -> Iterator[list[Block]]:
             run = []
     if run:
         yield run
-
-
-def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
-    """Refuse missing cells, with their number in each column."""
-    for name, n in missing.items():
-        if n == n_rows:
-            raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
-    found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
-    if found:
-        raise MissingCells(
-            f"there are missing cells ({listed(found, style='str')}, of {n_rows:,} rows), and counting needs complete "
-            "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
-        )
-
-
-class Stream:
-    """The rows of some columns of a store, straight from its source."""
-
-    def __init__(self, store: Store, encoders: dict[str, Encoder]) -> None:
-        self._store, self._encoders = store, encoders
-
-    @property
-    def missing(self) -> dict[str, int]:
-        """The missing cells of each column, so far."""
-        return {n: e.n_missing for n, e in self._encoders.items()}
-
-    def blocks(self, complete: bool) -> Generator[Block]:
-        """The rows, block by block. If they must be complete, there are no more of them once a cell is missing."""
-        n_rows, total = 0, Sum[float]()
-        for block in self.rows():
-            n_rows += block.n_rows
-            total.add(block.number, float(block.n_rows if block.weight is None else block.weight.sum()))
-            if not complete or not any(self.missing.values()):
-                yield block
-        self._store.set_rows(n_rows)
-        self._store.set_total(total.value or 0.0)
-
-    def rows(self, keep: Sequence[str] = (), what: str = "reading rows") -> Generator[Block]:
-        """The rows, block by block, with columns to keep as they are; there may be none."""
-        store, weights = self._store, self._store.options.weights
-        encoders = {**self._encoders, weights: Weights()} if weights is not None else self._encoders
-        with closing(passed(store.source, encoders, keep, what)) as parts:
-            whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
-            start = 0
-            for number, cells in enumerate(cut(whole)):
-                columns, kept = {n: cells[n] for n in self._encoders}, {n: cells[n,] for n in keep}
-                n_rows = len(next(iter(cells.values())))
-                weight = None if weights is None else cells[weights]
-                if weights is None and store.weight is not None:
-                    weight = store.rows(store.weight, start, start + n_rows)
-                yield Block(columns, weight, number, kept)
-                start += n_rows
-
-
-def stream(store: Store, names: Sequence[str]) -> Stream | None:
-    """A stream of these columns if they are too large for memory, none of them was read yet and all are declared.
-
-    Only the first pass is streamed: who asks again will ask often, and a spill is faster.
-    """
-    if not names or store.streamed or any(n in store.read for n in names) or store.fits(names):
-        return None
-    if store.weight is not None and store.n_rows is None:
-        return None  # weights that may not be as many as the rows
-    encoders = {n: encoder_for(n, store.source, store.options) for n in names}
-    if any(foreseen(n, e, store.options) is None for n, e in encoders.items()):
-        return None
-    store.streamed = True
-    return Stream(store, encoders)
-
-
-def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]:
-    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied.
-
-    >>> [len(b["x"]) for b in cut([({"x": np.zeros(ROWS + 1)}, ROWS + 1), ({"x": np.zeros(ROWS)}, ROWS)])]
-    [16384, 16384, 1]
-    """
-    pieces: list[dict[Any, Any]] = []
-    lacking = ROWS
-    for chunks, n in parts:
-        start = 0
-        while start < n:
-            size = min(lacking, n - start)
-            pieces.append({k: c[start : start + size] for k, c in chunks.items()})
-            start, lacking = start + size, lacking - size
-            if not lacking:
-                yield _joined(pieces)
-                pieces, lacking = [], ROWS
-    if pieces:
-        yield _joined(pieces)
-
-
-def _joined(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
-    if len(pieces) == 1:
-        return pieces[0]
-    return {k: _concatenated([piece[k] for piece in pieces]) for k in pieces[0]}
-
-
-def _concatenated(cells: list[Any]) -> Any:
-    if isinstance(cells[0], np.ndarray):
-        return np.concatenate(cells)
-    import pyarrow as pa
-
-    return pa.concat_arrays(cells)

@@ -11,25 +11,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from suffice.engines.sources import Categories, Kind, checked_names, encoded_bytes, kind_of
-from suffice.errors import DataError, listed
+from suffice.engines.sources import Files, Kind, checked_names, kind_of
+from suffice.errors import DataError
 
 BATCH = 2**17
 
 
-class Parquet:
-    """Parquet files that have the same columns, one after the other."""
-
-    stable = True
+class Parquet(Files):
+    """Parquet files."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = tuple(paths)
         self._schemas = [self._schema(p) for p in self.paths]
-        self._lengths = [n for _, n in self._schemas]
+        self.lengths = [n for _, n in self._schemas]
         self.names = checked_names(self._schemas[0][0].names, str(self.paths[0]))
-        self.n_rows: int | None = sum(self._lengths)
-        for path, (schema, _) in zip(self.paths, self._schemas, strict=True):
-            same_columns(path, checked_names(schema.names, str(path)), self.paths[0], self.names)
+        self.n_rows = sum(self.lengths)
+        self.check_columns(checked_names(s.names, str(p)) for p, (s, _) in zip(self.paths, self._schemas, strict=True))
 
     def kind(self, name: str) -> Kind:
         return self._kinds[name]
@@ -54,14 +51,8 @@ class Parquet:
             result[name] = known.pop() if known else Kind.NOTHING
         return result
 
-    def described(self, name: str) -> str:
-        return str(self._schemas[0][0].field(name).type)
-
-    def categories(self, name: str) -> Categories | None:
-        return None
-
-    def n_bytes(self, names: Sequence[str]) -> int:
-        return encoded_bytes(self, names, self.n_rows or 0)
+    def type_of(self, name: str) -> Any:
+        return self._schemas[0][0].field(name).type
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         import pyarrow.parquet as pq
@@ -72,13 +63,6 @@ class Parquet:
             with _readable(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
                 for batch in file.iter_batches(BATCH, columns=list(names)):
                     yield dict(zip(batch.schema.names, batch.columns, strict=True))
-
-    def place(self, row: int) -> str:
-        for path, n in zip(self.paths, self._lengths, strict=True):
-            if row < n:
-                return f"{path}, row {row + 1}"
-            row -= n
-        return f"{self.paths[-1]}, row {row + 1}"
 
     @staticmethod
     def _schema(path: Path) -> tuple[Any, int]:
@@ -98,11 +82,3 @@ def _readable(path: Path) -> Iterator[None]:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None
-
-
-def same_columns(path: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
-    """Refuse a file whose columns are not those of the first one; their order does not matter."""
-    if set(names) != set(expected):
-        lacking, extra = sorted(set(expected) - set(names)), sorted(set(names) - set(expected))
-        what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
-        raise DataError(f"{path}: the columns differ from those of {first}: this file {what}")

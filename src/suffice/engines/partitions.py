@@ -9,25 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.engines.bins import cut_points
+from suffice.engines.bins import SAMPLE, cut_points
 from suffice.engines.bits import BitLayout, Bits, PassedBits
-from suffice.engines.encode import Wrong
-from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, added
+from suffice.engines.encode import Encoder, Wrong
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
 from suffice.engines.frames import Frame
-from suffice.engines.infer import Found, Guess, Weights, found_by
-from suffice.engines.local import refuse_missing
-from suffice.engines.reading import Encoder, encoder_for
+from suffice.engines.infer import Found, Weights, encoder_for, found_by, guess
 from suffice.engines.sample import Sample
 from suffice.engines.sources import Categories, Options, checked_variables
-from suffice.engines.store import SAMPLE, identifies
-from suffice.engines.views import Size, Viewed, whole_weights
+from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
-from suffice.variables import Bins, Finite, Variable
+from suffice.variables import Bins, Finite
 
 Raw = tuple[int, Any]
 """The number of a block, and its Arrow table."""
@@ -47,6 +45,68 @@ def place(number: int, row: int) -> str:
 
 
 @dataclass(frozen=True)
+class Reader:
+    """From the Arrow table of a block to its encoded columns, which are all declared, and columns that are kept as they are."""
+
+    names: tuple[str, ...]
+    options: Options
+    keep: tuple[str, ...] = ()
+
+    def block(self, raw: Raw) -> Block:
+        number, table = raw
+        weights = self.options.weights
+        cells = {n: _column(table, n) for n in (*self.names, *self.keep)}
+        source = frame(cells)
+        columns = {n: encoded(n, encoder_for(n, source, self.options), cells[n], number) for n in self.names}
+        weight = None if weights is None else encoded(weights, Weights(), _column(table, weights), number)
+        return Block(columns, weight, number, {n: cells[n] for n in self.keep})
+
+
+def frame(cells: Mapping[str, Any]) -> Frame:
+    """Arrow arrays as a source."""
+    return Frame({n: partial(cells.__getitem__, n) for n in cells}, None)
+
+
+def _column(table: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    column = table.column(name)
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def encoded(name: str, encoder: Encoder, cells: Any, number: int) -> Any:
+    """The codes or numbers of a column of a block; a wrong cell is named by its place."""
+    try:
+        return encoder.encode(cells)
+    except Wrong as wrong:
+        raise DataError(f"{place(number, wrong.row)}, column {name!r}: {wrong.message}") from None
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work on a partition: what a step makes of its blocks."""
+
+    reader: Reader
+    step: Callable[[Iterable[Block]], Any]
+
+    @one_blas_thread
+    def __call__(self, blocks: Iterable[Raw]) -> Any:
+        return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """A list of what a step makes of each block."""
+
+    step: Callable[[Block], Any]
+
+    def __call__(self, blocks: Iterable[Block]) -> list[Any]:
+        return list(map(self.step, blocks))
+
+
+@dataclass(frozen=True)
 class Look:
     """What is known of some rows: their sizes, what was found in each column, and the states that types declare."""
 
@@ -59,113 +119,22 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Reader:
-    """From the Arrow table of a block to its encoded columns; columns of which nothing is declared are guessed."""
+class LookAt(Step[Look]):
+    """What the columns are that blocks keep as they came; those of which nothing is declared are guessed."""
 
-    names: tuple[str, ...]
     options: Options
-    readings: Mapping[str, str] | None = None
+    readings: Mapping[str, str]
     """How columns must be read that were guessed wrong at first."""
 
-    def look(self, raw: Raw) -> Look:
-        """What the columns of a block are."""
-        number, table = raw
-        source = frame(table)
-        encoders: dict[str, Encoder] = {n: self._encoder(n, source) for n in self.names}
-        for name, encoder in encoders.items():
-            self._encoded(name, encoder, table, number)
-        w = self._weight(table, number)
-        broken = 0 if w is None else int(np.count_nonzero(w != np.floor(w)))
-        size = Size(len(table), float(len(table) if w is None else w.sum()), broken, {})
-        categories = {n: c for n in self.names if (c := source.categories(n)) is not None}
-        return Look(size, {n: found_by(e, len(table)) for n, e in encoders.items()}, categories)
-
-    def block(self, raw: Raw, keep: Sequence[str] = ()) -> Block:
-        """A block whose columns are all declared."""
-        number, table = raw
-        source = frame(table)
-        columns = {n: self._encoded(n, self._encoder(n, source), table, number) for n in self.names}
-        return Block(columns, self._weight(table, number), number, {n: _column(table, n) for n in keep})
-
-    def _encoder(self, name: str, source: Frame) -> Encoder:
-        if self.readings is None:
-            return encoder_for(name, source, self.options)
-        finite = self.options.integers is Finite
-        return Guess(missing=self.options.missing, integers_finite=finite, reading=self.readings[name])
-
-    def _encoded(self, name: str, encoder: Encoder | Weights, table: Any, number: int) -> Any:
-        try:
-            return encoder.encode(_column(table, name))
-        except Wrong as wrong:
-            raise DataError(f"{place(number, wrong.row)}, column {name!r}: {wrong.message}") from None
-
-    def _weight(self, table: Any, number: int) -> Any:
-        name = self.options.weights
-        return None if name is None else self._encoded(name, Weights(), table, number)
-
-
-def frame(table: Any) -> Frame:
-    """An Arrow table as a source."""
-    return Frame({n: _Column(table, n) for n in table.column_names}, len(table))
-
-
-@dataclass(frozen=True)
-class _Column:
-    table: Any
-    name: str
-
-    def __call__(self) -> Any:
-        return _column(self.table, self.name)
-
-
-def _column(table: Any, name: str) -> Any:
-    import pyarrow as pa
-
-    column = table.column(name)
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return (
-        column.chunk(0) if column.num_chunks == 1 else pa.array([], column.type) if not len(column) else column.combine_chunks()
-    )
-
-
-@dataclass(frozen=True)
-class Looking:
-    """The work of a schema."""
-
-    reader: Reader
-
-    @one_blas_thread
-    def __call__(self, blocks: Iterable[Raw]) -> Sum[Look]:
-        total: Sum[Look] = Sum()
-        for raw in blocks:
-            total.add(raw[0], self.reader.look(raw))
-        return total
-
-
-@dataclass(frozen=True)
-class Folding:
-    """The work of a fold."""
-
-    reader: Reader
-    step: Step[Any]
-
-    @one_blas_thread
-    def __call__(self, blocks: Iterable[Raw]) -> Sum[Any]:
-        return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
-
-
-@dataclass(frozen=True)
-class Visiting:
-    """The work of a map."""
-
-    reader: Reader
-    step: Callable[[Block], Any]
-    keep: tuple[str, ...]
-
-    @one_blas_thread
-    def __call__(self, blocks: Iterable[Raw]) -> list[Any]:
-        return [self.step(self.reader.block(raw, self.keep)) for raw in blocks if len(raw[1])]
+    def of(self, block: Block) -> Look:
+        source, found = frame(block.kept), {}
+        for name, cells in block.kept.items():
+            how = self.readings.get(name)
+            encoder = encoder_for(name, source, self.options) if how is None else guess(self.options, how)
+            encoded(name, encoder, cells, block.number)
+            found[name] = found_by(encoder, len(cells))
+        categories = {n: c for n in block.kept if (c := source.categories(n)) is not None}
+        return Look(Tally().of(block)[block.number], found, categories)
 
 
 @dataclass(frozen=True)
@@ -191,13 +160,14 @@ class Extremes(Step[Ends]):
         return Ends(float(values.min()), float(values.max())) if len(values) else Ends(np.inf, -np.inf)
 
 
-class Partitions:
-    """An engine over partitions. `options` say how the rows are to be understood; `names` are all of their columns."""
+class Partitions(Engine):
+    """An engine over partitions, which are worked on side by side and so never in an order. `options` say how the rows are to be
+    understood; `names` are all of their columns."""
 
     def __init__(self, names: Sequence[str], options: Options) -> None:
-        self._columns, self.options = tuple(names), options
-        self._seen: dict[str, Seen] = {}
-        self._size: Size | None = None
+        self.options, self.names = options, tuple(n for n in names if n != options.weights)
+        self.weights, self.weighted = options.weights, options.weights is not None
+        self.seen: dict[str, Seen] = {}
 
     def run(self, work: Callable[[Iterable[Raw]], T]) -> Iterator[T]:
         """What some work gives for each partition, in their order."""
@@ -207,65 +177,26 @@ class Partitions:
         """The same partitions, understood otherwise."""
         raise NotImplementedError
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(n for n in self._columns if n != self.options.weights)
-
-    @property
-    def weights(self) -> str | None:
-        return self.options.weights
-
-    @property
-    def weighted(self) -> bool:
-        return self.options.weights is not None
-
-    @property
-    def n_rows(self) -> int | None:
-        return None if self._size is None else self._size.rows
-
-    @property
-    def weight(self) -> float | None:
-        return None if self._size is None else self._size.weight
-
-    def seen(self) -> Mapping[str, Seen]:
-        return self._seen
-
-    def variables(self, names: Sequence[str]) -> dict[str, Variable]:
-        self._look([n for n in names if n not in self._seen])
-        return {n: self._seen[n].variable for n in names}
-
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
-        return frozenset()
-
-    def schema(self, names: Sequence[str]) -> Known:
-        variables = self.variables(names)
-        size = self._size
-        assert size is not None
-        missing = {n: self._seen[n].missing for n in names}
-        identifiers = tuple(n for n in names if identifies(variables[n], size.rows))
-        return Known(variables, size.rows, size.weight, missing, self.weighted and whole_weights([size]), identifiers)
-
-    def _look(self, names: Sequence[str]) -> None:
-        if not names and self._size is not None:
-            return
+    def require(self, names: Sequence[str]) -> None:
         targets = [b.target for n in names if isinstance(b := self.options.declared.get(n), Bins) and b.target]
-        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self._seen]
-        look = self._looked(names, None)
+        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        if not names and self.n_rows is not None:
+            return
+        look = self._looked(names, {})
         again = {n: how for n, f in look.found.items() if f.guessed and (how := f.reread(self.options))}
         found = {**look.found, **(self._looked(list(again), again).found if again else {})}
-        self._size = look.size
+        self.n_rows, self.weight = look.size.rows, look.size.weight
+        self.whole_weights = self.weighted and whole_weights([look.size])
         for name, f in found.items():
-            self._seen[name] = Seen(f.variable(name, self.options, look.categories.get(name)), f.n_missing)
+            self.seen[name] = Seen(f.variable(name, self.options, look.categories.get(name)), f.n_missing)
         for name in names:
             bins = self.options.declared.get(name)
-            if isinstance(bins, Bins) and not isinstance(self._seen[name].variable, Finite):
-                self._seen[name] = self._seen[name]._replace(variable=self._cut(name, bins))
+            if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
+                self.seen[name] = replace(self.seen[name], variable=self._cut(name, bins))
 
-    def _looked(self, names: Sequence[str], readings: Mapping[str, str] | None) -> Look:
-        options = self.options
-        numbers = {n: d for n, d in options.declared.items() if n in names}
-        total = self._total(Looking(Reader(tuple(names), replace(options, declared=numbers), readings)))
-        if total is None or not total.size.rows:
+    def _looked(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
+        total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
+        if total is None:
             raise DataError("there are no rows")
         if total.size.weight == 0:
             raise DataError("the weights of all rows are 0")
@@ -282,9 +213,9 @@ class Partitions:
         weight = rows.block.weight
         return bins.finite(name, cut_points(bins, name, rows.columns[name], weight, target))
 
-    def _total(self, work: Callable[[Iterable[Raw]], Sum[T]]) -> T | None:
+    def _total(self, reader: Reader, step: Step[T]) -> T | None:
         total: Sum[T] = Sum()
-        for part in self.run(work):
+        for part in self.run(Work(reader, step)):
             total += part
         return total.value
 
@@ -293,40 +224,17 @@ class Partitions:
         checked = checked_variables(variables, self)  # type: ignore[arg-type]
         return self.again(replace(options, declared={**options.declared, **checked}))
 
-    def _reader(self, names: Sequence[str]) -> Reader:
-        return Reader(tuple(names), replace(self.options, declared=self.variables(names)))
+    def _reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
+        return Reader(tuple(names), replace(self.options, declared=self.variables(names)), tuple(keep))
 
-    def fold(
-        self,
-        step: Step[T],
-        names: Sequence[str],
-        *,
-        complete: bool = False,
-        threads: int | None = None,
-        what: str | None = None,
-    ) -> T:
-        reader = self._reader(names)
-        if complete:
-            known = self.schema(names)
-            refuse_missing(known.missing, known.n_rows)
-        total: T | None = self._total(Folding(reader, step))
-        if total is None:
-            raise DataError("there are no rows")
-        return total
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        return self._total(self._reader(names), step)
 
     def map(
         self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
     ) -> Iterator[T]:
-        for part in self.run(Visiting(self._reader(names), step, tuple(keep))):
+        for part in self.run(Work(self._reader(names, keep), ForEach(step))):
             yield from part
-
-    @property
-    def ordered(self) -> bool:
-        """Never: partitions are worked on side by side."""
-        return False
-
-    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
-        raise NotImplementedError
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)

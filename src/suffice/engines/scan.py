@@ -16,7 +16,6 @@ from suffice.engines.delimited import SUFFIXES, Delimited
 from suffice.engines.local import Local
 from suffice.engines.parquet import Parquet
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
-from suffice.engines.store import Store
 from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.variables import Finite, Real
 
@@ -54,12 +53,12 @@ def scan(
     source = source_of(x)
     column = _weights_column(weights, source)
     options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
-    store = Store(source, options)
+    engine = Local(source, options)
     if source.n_rows == 0:
-        store.set_rows(0)
+        engine.set_rows(0)
     if weights is not None and column is None:
-        store.set_weights(weights)
-    return Data(Local(store), [n for n in source.names if n != column])
+        engine.set_weights(weights)
+    return Data(engine, engine.names)
 
 
 def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
@@ -71,7 +70,7 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
     if isinstance(x, Data):
         return x
     source = source_of(x)
-    return Data(Local(Store(source, Options(missing=checked_words(missing)))), source.names)
+    return Data(Local(source, Options(missing=checked_words(missing))), source.names)
 
 
 def source_of(x: Any) -> Source:
@@ -89,9 +88,7 @@ def source_of(x: Any) -> Source:
             raise DataError("an array has no names of columns; give a dict of columns, such as dict(zip(names, x.T))")
         return frames.from_columns({n: x[n] for n in x.dtype.names})
     if type(x).__name__ == "DuckDBPyRelation":
-        from suffice.engines.files import Relation
-
-        return Relation(x)
+        return frames.Relation(x)
     return _frame(x)
 
 

@@ -1,5 +1,5 @@
-"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; and what was
-said of them (`Options`).
+"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was
+said of them (`Options`); and one pass over them, through encoders (`passed`), in blocks (`cut`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import Any
 
-from suffice.errors import DataError, SchemaError, nearest
+import numpy as np
+
+from suffice.engines.encode import Encoder, Wrong
+from suffice.engines.engine import ROWS, Array
+from suffice.engines.parallel import ahead, n_threads, watched
+from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.variables import Bins, Count, Finite, Real, declared, state_text
+
+FEW_CELLS = 2**19
+"""Cells that are encoded sooner than threads are started for them."""
 
 
 class Kind(Enum):
@@ -33,38 +45,74 @@ class Kind(Enum):
     OTHER = "something else"
 
 
-class Source(Protocol):
-    """Rows that can be read, again and again."""
+class Source:
+    """Rows that can be read, again and again. Most are columns of Arrow, whose types say what they are made of."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, in their order."""
+    names: tuple[str, ...]
+    """The columns, in their order."""
+    n_rows: int | None = None
+    """The number of rows, where it is known without reading them."""
+    stable = True
+    """Whether the rows come in the same order each time they are read."""
+    paths: tuple[Path, ...] = ()
+    """The files that the rows are in, if they are in files."""
+    notes: tuple[str, ...] = ()
+    """What the user should know before the rows are read."""
 
-    @property
-    def stable(self) -> bool:
-        """Whether the rows come in the same order each time they are read."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """The number of rows, where it is known without reading them."""
-
-    def kind(self, name: str) -> Kind:
-        """What a column is made of."""
-
-    def described(self, name: str) -> str:
-        """The type of a column in the words of its source."""
-
-    def categories(self, name: str) -> Categories | None:
-        """The states that the type of a column declares."""
-
-    def n_bytes(self, names: Sequence[str]) -> int:
-        """About how much memory these columns would take, encoded."""
+    def type_of(self, name: str) -> Any:
+        """The Arrow type of a column."""
+        raise NotImplementedError
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """The rows in their order, as Arrow arrays of equal lengths. Text may come as such or as a dictionary."""
+        raise NotImplementedError
+
+    def kind(self, name: str) -> Kind:
+        """What a column is made of."""
+        return kind_of(self.type_of(name))
+
+    def categories(self, name: str) -> Categories | None:
+        """The states that the type of a column declares."""
+        return None
+
+    @cached_property
+    def length(self) -> int:
+        """The number of rows, counted before they are read if it must be."""
+        return self.n_rows or 0
+
+    def n_bytes(self, names: Sequence[str]) -> int:
+        """About how much memory these columns would take, encoded: one byte a state, eight a number."""
+        numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
+        return self.length * sum(8 if self.kind(n) in numbers else 1 for n in names)
 
     def place(self, row: int) -> str:
         """Where the row with this number, from 0, stands: for a person."""
+        return f"row {row + 1}"
+
+
+class Files(Source):
+    """Files that have the same columns, one after the other, and as many rows each as `lengths` says of those read so far."""
+
+    lengths: Sequence[int] = ()
+
+    def place(self, row: int) -> str:
+        for path, n in zip(self.paths, self.lengths, strict=False):
+            if row < n or path == self.paths[len(self.lengths) - 1]:
+                return f"{path}, {self.place_in(path, row)}"
+            row -= n
+        return super().place(row)
+
+    def place_in(self, path: Path, row: int) -> str:
+        """Where a row of a file stands in it."""
+        return super().place(row)
+
+    def check_columns(self, names: Iterable[Sequence[str]]) -> None:
+        """Refuse a file whose columns are not those of the first one; their order does not matter."""
+        for path, own in zip(self.paths, names, strict=True):
+            lacking, extra = sorted(set(self.names) - set(own)), sorted(set(own) - set(self.names))
+            if lacking or extra:
+                what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
+                raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
 
 
 @dataclass(frozen=True)
@@ -132,12 +180,6 @@ def readable() -> Iterator[None]:
         raise DataError(f"the data hold text that is not Unicode: {error}") from None
 
 
-def encoded_bytes(source: Source, names: Sequence[str], n_rows: int) -> int:
-    """About how much memory columns take, encoded: one byte a state, eight a number."""
-    numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
-    return n_rows * sum(8 if source.kind(n) in numbers else 1 for n in names)
-
-
 @dataclass(frozen=True)
 class Options:
     """Declared columns, the column of weights, the words that mean missing, what whole numbers are, how much memory to take."""
@@ -193,3 +235,77 @@ def _named(variables: Iterable[Any]) -> dict[str, Any]:
             raise SchemaError(f"a list of variables holds Finite, Real or Count, not {variable!r}; or give a dict by column")
         result[variable.name] = variable
     return result
+
+
+def passed(
+    source: Source, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows"
+) -> Generator[tuple[dict[str, Array], Mapping[str, Any], int]]:
+    """The chunks of the columns, encoded; the batches they came from, in which `keep` are columns, too; and their lengths."""
+    names = list(dict.fromkeys([*encoders, *keep]))
+    shares = [list(encoders)[i :: 4 * n_threads()] for i in range(min(len(encoders), 4 * n_threads()))]
+    row = 0
+
+    def encode(share: Sequence[str], batch: Mapping[str, Any]) -> dict[str, Array]:
+        chunks = {}
+        for name in share:
+            try:
+                chunk = encoders[name].encode(batch[name])
+            except Wrong as wrong:
+                raise misplaced(source, name, row, wrong) from None
+            if chunk is not None:
+                chunks[name] = chunk
+        return chunks
+
+    with ExitStack() as stack:
+        run: Callable[..., Iterator[dict[str, Array]]] = map
+        batches = source.batches(names)
+        if source.n_rows is None or source.n_rows * len(names) > FEW_CELLS:
+            run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
+            batches = stack.enter_context(closing(ahead(batches)))
+        for batch in watched(batches, what, source.n_rows, lambda b: len(b[names[0]])):
+            chunks: dict[str, Array] = {}
+            for part in run(encode, shares, repeat(batch)):
+                chunks.update(part)
+            length = len(batch[names[0]])
+            yield chunks, batch, length
+            row += length
+
+
+def misplaced(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
+    """The error about a wrong cell, with its place."""
+    return DataError(f"{source.place(row + wrong.row)}, column {name!r}: {wrong.message}")
+
+
+def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]:
+    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied.
+
+    >>> [len(b["x"]) for b in cut([({"x": np.zeros(ROWS + 1)}, ROWS + 1), ({"x": np.zeros(ROWS)}, ROWS)])]
+    [16384, 16384, 1]
+    """
+    pieces: list[dict[Any, Any]] = []
+    lacking = ROWS
+    for chunks, n in parts:
+        start = 0
+        while start < n:
+            size = min(lacking, n - start)
+            pieces.append({k: c[start : start + size] for k, c in chunks.items()})
+            start, lacking = start + size, lacking - size
+            if not lacking:
+                yield _joined(pieces)
+                pieces, lacking = [], ROWS
+    if pieces:
+        yield _joined(pieces)
+
+
+def _joined(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
+    if len(pieces) == 1:
+        return pieces[0]
+    return {k: _concatenated([piece[k] for piece in pieces]) for k in pieces[0]}
+
+
+def _concatenated(cells: list[Any]) -> Any:
+    if isinstance(cells[0], np.ndarray):
+        return np.concatenate(cells)
+    import pyarrow as pa
+
+    return pa.concat_arrays(cells)

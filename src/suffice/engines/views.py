@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bits import BitLayout, Bits, PassedBits
-from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, Sum, T, View, is_missing
+from suffice.engines.engine import Block, Engine, S, Seen, Step, Sum, T, View, is_missing
 from suffice.errors import DataError
 from suffice.variables import Finite, Variable
 
@@ -155,9 +155,11 @@ class _Through(Step[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Mapped:
-    step: Callable[[Block], Any]
+class _Then:
+    """A view, and what comes after it."""
+
     view: View
+    step: Callable[[Block], Any]
 
     def __call__(self, block: Block) -> Any:
         return self.step(self.view(block))
@@ -170,34 +172,13 @@ def as_declared(variable: Variable) -> Variable:
     return Finite(variable.name, variable.states, cuts=variable.cuts)
 
 
-class Viewed:
+class Viewed(Engine):
     """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared."""
 
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
-        self._known: dict[tuple[str, ...], Known] = {}
-
-    weights: str | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.engine.names
-
-    @property
-    def weighted(self) -> bool:
-        return self.engine.weighted
-
-    @property
-    def n_rows(self) -> int | None:
-        return next((known.n_rows for known in self._known.values()), None)
-
-    @property
-    def weight(self) -> float | None:
-        return next((known.weight for known in self._known.values()), None)
-
-    def seen(self) -> Mapping[str, Seen]:
-        known = {n: (v, k.missing[n]) for k in self._known.values() for n, v in k.variables.items()}
-        return {n: Seen(*facts) for n, facts in known.items()}
+        self.names, self.weighted, self.ordered = engine.names, engine.weighted, engine.ordered
+        self.seen: dict[str, Seen] = {}
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         return {n: as_declared(v) for n, v in self.engine.variables(names).items()}
@@ -205,18 +186,15 @@ class Viewed:
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         return self.engine.untyped(names)
 
-    def schema(self, names: Sequence[str]) -> Known:
-        names = tuple(names)
-        if names not in self._known:
-            self._known[names] = self._counted(names)
-        return self._known[names]
-
-    def _counted(self, names: tuple[str, ...]) -> Known:
-        sizes = list(self.fold(Tally(), names).values())
-        missing = {n: sum(s.missing[n] for s in sizes) for n in names}
-        weight = float(sum(s.weight for s in sizes))
-        whole = self.weighted and whole_weights(sizes)
-        return Known(self.variables(names), sum(s.rows for s in sizes), weight, missing, whole)
+    def require(self, names: Sequence[str]) -> None:
+        new = [n for n in names if n not in self.seen]
+        if not new and self.n_rows is not None:
+            return
+        sizes = list(self.fold(Tally(), new).values())
+        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
+        self.whole_weights = self.weighted and whole_weights(sizes)
+        variables = self.variables(new)
+        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
 
     def declared(self, variables: Any) -> Engine:
         return Viewed(self.engine.declared(variables), self.view)
@@ -230,17 +208,13 @@ class Viewed:
             raise
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], **how: Any) -> Iterator[T]:
-        return self.engine.map(_Mapped(step, self.view), names, **how)
-
-    @property
-    def ordered(self) -> bool:
-        return self.engine.ordered
+        return self.engine.map(_Then(self.view, step), names, **how)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         return self.hold(names).walk(step, state, names, seed=seed)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        return self.engine.hold(names, self.view if view is None else _Both(self.view, view))
+        return self.engine.hold(names, self.view if view is None else _Then(self.view, view))
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
         held = self.hold(layout.names)
@@ -248,12 +222,3 @@ class Viewed:
 
     def place(self, number: int, row: int) -> str:
         return f"row {row + 1} of those picked from block {number + 1}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Both:
-    first: View
-    second: View
-
-    def __call__(self, block: Block) -> Block:
-        return self.second(self.first(block))

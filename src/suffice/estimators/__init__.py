@@ -14,9 +14,7 @@ try:
 except ImportError:
     raise SufficeError("suffice.estimators needs scikit-learn: pip install suffice[sklearn]") from None
 
-from suffice.estimators.bayes_net import BayesNetClassifier
-from suffice.estimators.discriminant import GaussianDiscriminant
+from suffice.estimators.classifiers import BayesNetClassifier, GaussianDiscriminant, NaiveBayesClassifier
 from suffice.estimators.glm import GLMClassifier, GLMRegressor
-from suffice.estimators.naive_bayes import NaiveBayesClassifier
 
 __all__ = ["BayesNetClassifier", "GLMClassifier", "GLMRegressor", "GaussianDiscriminant", "NaiveBayesClassifier"]

@@ -15,7 +15,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import DataError, FitError, listed
-from suffice.estimators.classifier import NetworkClassifier
+from suffice.estimators.classifiers import NetworkClassifier
 from suffice.estimators.columns import Target, features, hinted, rows
 from suffice.families import family_of
 from suffice.families.family import Mean

@@ -1,4 +1,7 @@
-"""Exponential families, p(x | η) = h(x) exp(η·T(x) − A(η)), and their conjugate priors: one file per distribution.
+"""Exponential families, p(x | η) = h(x) exp(η·T(x) − A(η)), and their conjugate priors.
+
+`family.py` says what all have in common; a file beside it has the distributions that are one idea: counts of draws, those of
+shares, normals.
 
 Each name is imported when it is first used, so that a part of it, `suffice.exponential.interval`, is quick to import.
 """
@@ -8,38 +11,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_HOME = {
-    "Bernoulli": "bernoulli",
-    "Beta": "beta",
-    "BetaBinomial": "predictives",
-    "BetaGeometric": "predictives",
-    "Binomial": "binomial",
-    "Categorical": "categorical",
-    "Centred": "centred",
-    "Dirichlet": "dirichlet",
-    "DirichletMultinomial": "predictives",
-    "Exponential": "exponential",
-    "Extremes": "uniform",
-    "Family": "family",
-    "Gamma": "gamma",
-    "Geometric": "geometric",
-    "Interval": "interval",
-    "Lomax": "lomax",
-    "Multinomial": "multinomial",
-    "MultivariateNormal": "multivariate_normal",
-    "MultivariateT": "multivariate_t",
-    "NegativeBinomial": "predictives",
-    "Normal": "normal",
-    "NormalInverseGamma": "normal_inverse_gamma",
-    "NormalInverseWishart": "normal_inverse_wishart",
-    "NormalKnownMean": "normal_known_mean",
-    "NormalKnownVariance": "normal_known_variance",
-    "Poisson": "poisson",
-    "Prior": "prior",
-    "StudentT": "student_t",
-    "Totals": "statistic",
-    "Uniform": "uniform",
+_HOMES = {
+    "categorical": ("Categorical",),
+    "dirichlet": ("Beta", "Dirichlet"),
+    "draws": ("Bernoulli", "Binomial", "Multinomial"),
+    "family": ("Family", "Prior"),
+    "gamma": ("Exponential", "Gamma"),
+    "interval": ("Interval",),
+    "normal": ("MultivariateNormal", "Normal"),
+    "normal_inverse_wishart": ("NormalInverseGamma", "NormalInverseWishart"),
+    "normal_known": ("NormalKnownMean", "NormalKnownVariance"),
+    "poisson": ("Geometric", "Poisson"),
+    "predictives": ("BetaBinomial", "BetaGeometric", "DirichletMultinomial", "Lomax", "NegativeBinomial"),
+    "statistic": ("Centred", "Totals"),
+    "student_t": ("MultivariateT", "StudentT"),
+    "uniform": ("Extremes", "Uniform"),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Bernoulli",
@@ -75,31 +63,19 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from suffice.exponential.bernoulli import Bernoulli
-    from suffice.exponential.beta import Beta
-    from suffice.exponential.binomial import Binomial
     from suffice.exponential.categorical import Categorical
-    from suffice.exponential.centred import Centred
-    from suffice.exponential.dirichlet import Dirichlet
-    from suffice.exponential.exponential import Exponential
-    from suffice.exponential.family import Family
-    from suffice.exponential.gamma import Gamma
-    from suffice.exponential.geometric import Geometric
+    from suffice.exponential.dirichlet import Beta, Dirichlet
+    from suffice.exponential.draws import Bernoulli, Binomial, Multinomial
+    from suffice.exponential.family import Family, Prior
+    from suffice.exponential.gamma import Exponential, Gamma
     from suffice.exponential.interval import Interval
-    from suffice.exponential.lomax import Lomax
-    from suffice.exponential.multinomial import Multinomial
-    from suffice.exponential.multivariate_normal import MultivariateNormal
-    from suffice.exponential.multivariate_t import MultivariateT
-    from suffice.exponential.normal import Normal
-    from suffice.exponential.normal_inverse_gamma import NormalInverseGamma
-    from suffice.exponential.normal_inverse_wishart import NormalInverseWishart
-    from suffice.exponential.normal_known_mean import NormalKnownMean
-    from suffice.exponential.normal_known_variance import NormalKnownVariance
-    from suffice.exponential.poisson import Poisson
-    from suffice.exponential.predictives import BetaBinomial, BetaGeometric, DirichletMultinomial, NegativeBinomial
-    from suffice.exponential.prior import Prior
-    from suffice.exponential.statistic import Totals
-    from suffice.exponential.student_t import StudentT
+    from suffice.exponential.normal import MultivariateNormal, Normal
+    from suffice.exponential.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
+    from suffice.exponential.normal_known import NormalKnownMean, NormalKnownVariance
+    from suffice.exponential.poisson import Geometric, Poisson
+    from suffice.exponential.predictives import BetaBinomial, BetaGeometric, DirichletMultinomial, Lomax, NegativeBinomial
+    from suffice.exponential.statistic import Centred, Totals
+    from suffice.exponential.student_t import MultivariateT, StudentT
     from suffice.exponential.uniform import Extremes, Uniform
 
 

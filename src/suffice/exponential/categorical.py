@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from suffice.errors import DataError, ModelError, listed, nearest
 from suffice.exponential.draws import Draws, number_of_states
-from suffice.exponential.family import generator
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import Outside, checked_weights, held, observed, plain, shown
+from suffice.exponential.family import Family, Inside, generator
+from suffice.exponential.statistic import Totals
+from suffice.exponential.values import Array, Outside, checked_weights, held, observed, plain, shown
 from suffice.variables import Finite, Variable, state_text
 
 
@@ -85,17 +84,18 @@ class Categorical(Draws):
     def sufficient(self, x: Any) -> Array:
         return np.asarray(self.codes(x)[..., None] == np.arange(self.k - 1), dtype=np.float64)
 
-    def log_base(self, x: Any) -> Array:
-        return np.where(self.codes(x) >= 0, 0.0, -np.inf)
+    log_base = Family.log_base
 
-    @aligned
-    def log_prob(self, x: Any) -> Any:
-        with np.errstate(divide="ignore"):
-            logs = np.log(self._need("probs"))
+    def _inside(self, x: Any) -> Inside:
+        """The number of each state, the first in place of what is none."""
         codes = self.codes(x)
+        return np.maximum(codes, 0), codes >= 0
+
+    def _log_density(self, codes: Any) -> Array:
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._probs())
         codes = np.broadcast_to(codes, np.broadcast_shapes(codes.shape, logs.shape[:-1]))
-        chosen = np.take_along_axis(np.broadcast_to(logs, (*codes.shape, self.k)), np.maximum(codes, 0)[..., None], axis=-1)
-        return plain(np.where(codes >= 0, chosen[..., 0], -np.inf))
+        return np.asarray(np.take_along_axis(np.broadcast_to(logs, (*codes.shape, self.k)), codes[..., None], axis=-1)[..., 0])
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         p = self._need("probs")
@@ -109,10 +109,9 @@ class Categorical(Draws):
 
         return plain(entr(self._need("probs")).sum(axis=-1))
 
-    def predictive(self, prior: Any) -> Self:
+    def _predicted(self, prior: Any) -> Self:
         """The state of the next row: probabilities α/Σα."""
-        alpha = self._imagined(prior)
-        return self.with_probs(alpha / alpha.sum(axis=-1, keepdims=True))
+        return self.with_probs(prior.mean)
 
     def _totals(self, x: Any, weights: Any) -> Totals:
         codes = np.atleast_1d(self.codes(x))

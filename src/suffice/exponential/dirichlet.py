@@ -1,37 +1,187 @@
-"""The Dirichlet distribution: p(x | α) = Γ(A)/Π Γ(αᵢ) Π xᵢ^(αᵢ−1), A = Σα, of k positive numbers x that sum to 1.
+"""The Dirichlet distribution: p(x | α) = Γ(A)/Π Γ(αᵢ) Π xᵢ^(αᵢ−1), A = Σα, of k positive numbers x that sum to 1; and Beta,
+of the first of two such numbers: p(x | a, b) = x^(a−1) (1 − x)^(b−1) / B(a, b), 0 < x < 1.
 
-    T(x) = (ln x₁, …, ln x_k),   h(x) = 1,   η = α − 1,   A(η) = Σ ln Γ(αᵢ) − ln Γ(A)
+    T(x) = (ln x₁, …, ln x_k),   h(x) = 1,   η = α − 1,   A(η) = Σ ln Γ(αᵢ) − ln Γ(A) = ln B(α)
     E[T] = ψ(αᵢ) − ψ(A),   Cov[T] = ψ′(αᵢ) 1[i=j] − ψ′(A)
 
 Densities are those of x₁, …, x_{k−1}, the last being what is left. Its logs vary freely below a curved surface, so that all k of
-them make a minimal form. As a prior, of the probabilities of Categorical and Multinomial.
+them make a minimal form. Each formula is arranged so that what is large in ln Γ and ψ of large α cancels before it is computed,
+not after. As priors, of the probabilities of Categorical and Multinomial, and of that of Bernoulli, Binomial and Geometric:
+
+    prior + statistic   Dirichlet(α + N)      evidence   ln B(α + N)/B(α) + Σ ln h(x),   N the counts of all outcomes
+
+An estimate is the inverse of gᵢ = ψ(αᵢ) − ψ(A), of which one number is looked for, not k: at a given A each αᵢ = ψ⁻¹(ψ(A) + gᵢ),
+and the right A is where they sum to it. With r(z) = z − exp ψ(z), which goes from 0 to ½, and δ = 1 − Σ exp gᵢ, which is above 0
+unless the data do not vary,
+
+    F(A) = Σ αᵢ − A = Σ r(αᵢ) − r(A) − δ exp ψ(A),   F′(A) = Σ r′(αᵢ) ψ′(A)/ψ′(αᵢ) − r′(A) − δ ψ′(A) exp ψ(A)
+
+F is above 0 left of the solution and below it to the right, so that Newton's step, in ln A, is kept between the two best bounds.
+Near-degenerate data, A ≈ (k − 1)/2δ, is where it begins. The fixed point of Minka 2000, Estimating a Dirichlet distribution, is
+the same equation, iterated.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, ModelError
-from suffice.exponential import shares
-from suffice.exponential.dirichlet_mean import from_log_means
-from suffice.exponential.family import Family, generator
-from suffice.exponential.family_and_prior import FamilyAndPrior
-from suffice.exponential.interval import Interval
-from suffice.exponential.saddle import log_beta
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import LEAST, bounded, held, observed, plain
+from suffice.errors import DataError, FitError, ModelError
+from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
+from suffice.exponential.interval import Interval, tail
+from suffice.exponential.special import (
+    HALF_LOG_2PI,
+    deviance,
+    log_beta,
+    log_counts_evidence,
+    log_minus_digamma,
+    log_poisson,
+    stirling_divergence,
+    stirling_rest,
+)
+from suffice.exponential.statistic import Totals
+from suffice.exponential.values import LEAST, Array, bounded, observed, plain, vectors
 
+MANY = 64
+"""Of more states than this the k² sums of all others are too long."""
 SUM = 1e-9
 """Shares that sum to 1 but for this much are taken as such."""
+EQUAL = 8.0 * float(np.finfo(np.float64).eps)
+"""A δ below this, times the size of what it is made of, is rounding."""
+FARTHEST = 345.0
+"""|ln A| is looked for up to here: the square of e^345 is near the largest double."""
+
+
+class Simplex(FamilyAndPrior):
+    """What Dirichlet has in common with Beta, the Dirichlet of two shares, of which x is the first."""
+
+    @abstractmethod
+    def _alpha(self, eta: Any = None) -> Array:
+        """α along the last axis, here or at another η."""
+
+    @abstractmethod
+    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+        """The member with this α."""
+
+    @abstractmethod
+    def _part(self, shares: Any) -> Any:
+        """What is known of each share, of those that x has."""
+
+    @abstractmethod
+    def _vectors(self, value: Any, what: str) -> Array:
+        """Vectors of as many numbers as there are shares."""
+
+    @property
+    def mean(self) -> Any:
+        """E[x] = α/A."""
+        alpha = self._alpha()
+        return plain(self._part(alpha / alpha.sum(axis=-1, keepdims=True)))
+
+    @property
+    def variance(self) -> Any:
+        """Var[xᵢ] = αᵢ (A − αᵢ)/A²(A + 1)."""
+        alpha = self._alpha()
+        A = alpha.sum(axis=-1, keepdims=True)
+        return plain(self._part(alpha / A * (others(alpha) / A) / (A + 1.0)))
+
+    @property
+    def mode(self) -> Any:
+        """(α − 1)/(A − k); refused where some α is below 1, or all are 1: there is no such point then."""
+        name, alpha = self._title, self._alpha()
+        if np.any(alpha < 1.0):
+            where = f"where a parameter, here {alpha.min():g}, is below 1"
+            raise FitError(f"{name} has no mode {where}: its density is infinite there")
+        rest = (alpha - 1.0).sum(axis=-1, keepdims=True)
+        if np.any(rest == 0.0):
+            raise FitError(f"{name} has no mode where all parameters are 1: all points are equally likely; take the mean")
+        return plain(self._part((alpha - 1.0) / rest))
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """The equal-tailed interval of each share: the marginal of xᵢ is Beta(αᵢ, A − αᵢ)."""
+        alpha = self._alpha()
+        return beta_interval(self._part(alpha), self._part(others(alpha)), level)
+
+    @property
+    def natural(self) -> Array:
+        return self._alpha() - 1.0
+
+    def from_natural(self, eta: Any) -> Self:
+        return self._from_alpha(self._alpha(eta))
+
+    def from_mean(self, mu: Any) -> Self:
+        return self._from_alpha(from_log_means(self._vectors(mu, "E[T]")))
+
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(log_beta(self._alpha(eta)))
+
+    def gradient(self, eta: Any = None) -> Array:
+        """ψ(αᵢ) − ψ(A), which is near ln αᵢ/A where α is large."""
+        alpha = self._alpha(eta)
+        A = alpha.sum(axis=-1, keepdims=True)
+        return np.asarray(-np.log1p(others(alpha) / alpha) + log_minus_digamma(A) - log_minus_digamma(alpha))
+
+    def hessian(self, eta: Any = None) -> Array:
+        from scipy.special import polygamma
+
+        alpha = self._alpha(eta)
+        own, common = polygamma(1, alpha), polygamma(1, alpha.sum(axis=-1))
+        return np.asarray(own[..., :, None] * np.eye(alpha.shape[-1]) - common[..., None, None])
+
+    def _log_density(self, x: Array) -> Array:
+        """ln Γ(A) − Σ ln Γ(αᵢ) + Σ (αᵢ − 1) ln xᵢ as the probability of "counts" α in A draws, of which no term is large."""
+        alpha = self._alpha()
+        A = alpha.sum(axis=-1)
+        at_edge = np.where(alpha == 1.0, np.log(A)[..., None], np.where(alpha < 1.0, np.inf, -np.inf))
+        positive = np.where(x > 0.0, x, 1.0)
+        logs = np.log(positive)
+        counted = log_poisson(alpha, A[..., None] * positive, np.log(A)[..., None] + logs)
+        terms = np.where(x > 0.0, counted + np.log(alpha) - logs, at_edge)
+        lost = np.asarray(np.isneginf(terms).any(axis=-1))
+        total = np.where(lost[..., None], 0.0, terms).sum(axis=-1) - log_poisson(A, A) - np.log(A)
+        return np.where(lost, -np.inf, total + 0.0)
+
+    def entropy(self) -> Any:
+        """ln B(α) + (A − k) ψ(A) − Σ (αᵢ − 1) ψ(αᵢ).
+
+        That is Σ G(αᵢ) − G(A) − (k − 1) ψ(A), where G(z) = ln Γ(z) − (z − 1) ψ(z) + z: what is large in them cancels beforehand.
+        """
+        from scipy.special import digamma
+
+        alpha = self._alpha()
+        A = alpha.sum(axis=-1)
+        return plain(_smooth(alpha).sum(axis=-1) - _smooth(A) - (alpha.shape[-1] - 1) * digamma(A))
+
+    def _divergence(self, other: Self) -> Array:
+        """Σ K(βᵢ, αᵢ) − K(B, A), where K(z, w) = ln Γ(z) − ln Γ(w) − (z − w) ψ(w), β being the other's α, and B = Σβ.
+
+        With K(z, w) = z ln z/w − z + w and what Stirling's formula leaves, it is Σ D(βᵢ, B αᵢ/A) and these: no term is large.
+        """
+        alpha, beta = self._alpha(), other._alpha()
+        A, B = alpha.sum(axis=-1, keepdims=True), beta.sum(axis=-1, keepdims=True)
+        m, off = B * (alpha / A), beta - alpha
+        alike = (np.abs(off) < 0.5 * alpha).all(axis=-1, keepdims=True)
+        gap = np.where(alike, off - off.sum(axis=-1, keepdims=True) * (alpha / A), beta - m)
+        rests = stirling_divergence(alpha, beta).sum(axis=-1) - stirling_divergence(A, B)[..., 0]
+        return np.asarray(np.maximum(deviance(beta, m, gap).sum(axis=-1) + rests, 0.0))
+
+    def plus(self, seen: Array, family: Family) -> Self:
+        """Imagined and seen counts of the outcomes, together."""
+        return self._from_alpha(self._alpha() + seen, family.bare)
+
+    def evidence(self, seen: Array, log_base: Array) -> Array:
+        """All digits are there of one row, or where h = 1; of several rows they end where the rounding of Σ ln h(x) does."""
+        return log_counts_evidence(seen, self._alpha(), log_base)
+
+    def _slack(self, statistic: Totals) -> Array:
+        return -statistic.total
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dirichlet(FamilyAndPrior):
+class Dirichlet(Simplex):
     """A distribution of shares, or of the probabilities of states: the conjugate prior of `Categorical` and `Multinomial`.
 
     `alpha` are imagined counts. (`suffice.Dirichlet` is something else: it imagines counts for the nodes of a network.)
@@ -52,98 +202,218 @@ class Dirichlet(FamilyAndPrior):
     event_axes: ClassVar[int] = 1
     example: ClassVar[str] = "Categorical(3)"
 
-    def __post_init__(self) -> None:
-        if self.alpha is not None:
-            alpha = bounded(self.alpha, "alpha of Dirichlet", 0.0, open=True)
-            if alpha.ndim == 0 or alpha.shape[-1] < 2:
-                raise ModelError(f"alpha of Dirichlet needs one number for each of two states or more, not {self.alpha!r}")
-            object.__setattr__(self, "alpha", held(alpha))
-
-    @property
-    def mean(self) -> Any:
-        """E[x] = α/A."""
-        alpha = self._need("alpha")
-        return plain(alpha / alpha.sum(axis=-1, keepdims=True))
-
-    @property
-    def variance(self) -> Any:
-        """Var[xᵢ] = mᵢ (1 − mᵢ)/(A + 1), m the mean."""
-        alpha = self._need("alpha")
-        A = alpha.sum(axis=-1, keepdims=True)
-        return plain(alpha / A * ((A - alpha) / A) / (A + 1.0))
-
-    @property
-    def mode(self) -> Any:
-        """(α − 1)/(A − k); refused where some α is below 1, or all are 1: there is no such point then."""
-        return plain(shares.mode(self._need("alpha"), "Dirichlet"))
-
-    def interval(self, level: float = 0.95) -> Interval:
-        """The equal-tailed interval of each share: the marginal of xᵢ is Beta(αᵢ, A − αᵢ)."""
-        alpha = self._need("alpha")
-        return shares.beta_interval(alpha, shares.others(alpha), level)
+    def _checked(self, name: str, value: Any) -> Array:
+        alpha = bounded(value, "alpha of Dirichlet", 0.0, open=True)
+        if alpha.ndim == 0 or alpha.shape[-1] < 2:
+            raise ModelError(f"alpha of Dirichlet needs one number for each of two states or more, not {value!r}")
+        return alpha
 
     def sufficient(self, x: Any) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(self._shares(x)[0])
-
-    def log_base(self, x: Any) -> Array:
-        return np.where(self._shares(x)[1], 0.0, -np.inf)
-
-    @property
-    def natural(self) -> Array:
-        return np.asarray(self._need("alpha") - 1.0)
-
-    def from_natural(self, eta: Any) -> Self:
-        return type(self)(self._alpha(eta))
-
-    def from_mean(self, mu: Any) -> Self:
-        return type(self)(from_log_means(self._at(mu)))
-
-    def log_normaliser(self, eta: Any = None) -> Any:
-        return plain(log_beta(self._alpha(eta)))
-
-    def gradient(self, eta: Any = None) -> Array:
-        return shares.log_means(self._alpha(eta))
-
-    def hessian(self, eta: Any = None) -> Array:
-        return shares.hessian(self._alpha(eta))
-
-    @aligned
-    def log_prob(self, x: Any) -> Any:
-        """At the edge, where some xᵢ = 0: the limit of the density there, which may be infinite."""
-        alpha = self._need("alpha")
-        x, inside = self._shares(x)
-        return plain(np.where(inside, shares.log_density(x, alpha), -np.inf))
+            return np.asarray(np.log(self._inside(x)[0]))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        alpha = self._need("alpha")
+        alpha = self._alpha()
         # The logs of gammas with a small shape: those themselves would be 0, and their shares 0/0.
         rng = generator(n, seed)
         logs = np.log(rng.standard_gamma(alpha + 1.0, (n, *alpha.shape))) - rng.standard_exponential((n, *alpha.shape)) / alpha
         unscaled = np.exp(logs - logs.max(axis=-1, keepdims=True))
         return np.asarray(np.maximum(unscaled / unscaled.sum(axis=-1, keepdims=True), LEAST))
 
-    def entropy(self) -> Any:
-        """ln B(α) + (A − k) ψ(A) − Σ (αᵢ − 1) ψ(αᵢ)."""
-        return plain(shares.entropy(self._need("alpha")))
-
-    @aligned
-    def kl(self, other: Self) -> Any:
-        """ln Γ(A₁)/Γ(A₂) + Σ ln Γ(α₂)/Γ(α₁) + Σ (α₁ − α₂) E₁[ln xᵢ]."""
-        self._comparable(other)
-        return plain(shares.divergence(self._need("alpha"), other._need("alpha")))
-
-    def _slack(self, statistic: Totals) -> Array:
-        return -statistic.total
-
-    def _alpha(self, eta: Any) -> Array:
+    def _alpha(self, eta: Any = None) -> Array:
         return self._need("alpha") if eta is None else bounded(self._at(eta) + 1.0, "η + 1 of Dirichlet", 0.0, open=True)
 
-    def _shares(self, x: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """x, and whether it is possible; equal shares in place of what is not."""
+    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+        return type(self)(alpha, of=of)
+
+    def _part(self, shares: Any) -> Any:
+        return shares
+
+    def _vectors(self, value: Any, what: str) -> Array:
+        return self._at(value)
+
+    def _inside(self, x: Any) -> Inside:
+        """Equal shares in place of what is not possible."""
         x = observed(x, "Dirichlet")
         k = x.shape[-1] if self.alpha is None and x.ndim else np.shape(self.alpha)[-1]
         if x.ndim == 0 or x.shape[-1] != k or k < 2:
             raise DataError(f"Dirichlet is about vectors of {max(k, 2)} shares, along the last axis; the shape is {x.shape}")
         inside = (x >= 0.0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1.0) <= SUM)
         return np.where(inside[..., None], x, 1.0 / k), inside
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Beta(Simplex):
+    """A distribution of numbers between 0 and 1; as a prior, of the probability of `Bernoulli`, `Binomial` and `Geometric`.
+
+    >>> from suffice.exponential import Bernoulli
+    >>> posterior = Beta(1.0, 1.0) + Bernoulli().statistic([1, 0, 0, 1, 1])
+    >>> posterior, round(posterior.mean, 4), posterior.mode
+    (Beta(a=4.0, b=3.0, of=Bernoulli()), 0.5714, 0.6)
+    >>> [round(end, 4) for end in posterior.interval(0.95)], posterior.predictive()
+    ([0.2228, 0.8819], Bernoulli(p=0.5714285714285714))
+    >>> round(Beta().estimate(Beta().statistic([0.2, 0.5, 0.6])).mean, 4)
+    0.4288
+    """
+
+    a: Any = None
+    b: Any = None
+    of: Family | None = field(default=None, kw_only=True)
+
+    names: ClassVar[tuple[str, ...]] = ("a", "b")
+    support: ClassVar[str] = "numbers above 0 and below 1"
+    example: ClassVar[str] = "Bernoulli()"
+
+    def _checked(self, name: str, value: Any) -> Array:
+        return bounded(value, f"{name} of Beta", 0.0, open=True)
+
+    def sufficient(self, x: Any) -> Array:
+        x = self._inside(x)[0][..., 0]
+        with np.errstate(divide="ignore"):
+            return np.stack([np.log(x), np.log1p(-x)], axis=-1)
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
+        a, b = self._parameters()
+        # Never 0 or 1, which are no values of it, but the doubles next to them.
+        return np.clip(generator(n, seed).beta(a, b, (n, *a.shape)), LEAST, np.nextafter(1.0, 0.0))
+
+    def _alpha(self, eta: Any = None) -> Array:
+        if eta is None:
+            return np.stack(self._parameters(), axis=-1)
+        return bounded(self._vectors(eta, "η") + 1.0, "η + 1 of Beta", 0.0, open=True)
+
+    def _from_alpha(self, alpha: Array, of: Family | None = None) -> Self:
+        return type(self)(alpha[..., 0], alpha[..., 1], of=of)
+
+    def _part(self, shares: Any) -> Any:
+        return shares[..., 0]
+
+    def _vectors(self, value: Any, what: str) -> Array:
+        return vectors(value, f"{what} of Beta", 2)
+
+    def _inside(self, x: Any) -> Inside:
+        """Both shares; ½ in place of what is not possible."""
+        x = observed(x, "Beta")
+        inside = (x >= 0.0) & (x <= 1.0)
+        x = np.where(inside, x, 0.5)
+        return np.stack([x, 1.0 - x], axis=-1), inside
+
+
+def others(alpha: Array) -> Array:
+    """A − αᵢ, added up rather than subtracted: a small rest beside a large αᵢ keeps its digits.
+
+    >>> others(np.array([1e20, 1.0, 2.0]))
+    array([3.e+00, 1.e+20, 1.e+20])
+    """
+    if alpha.shape[-1] > MANY:
+        return np.asarray(alpha.sum(axis=-1, keepdims=True) - alpha)
+    return np.asarray(np.where(np.eye(alpha.shape[-1], dtype=bool), 0.0, alpha[..., None, :]).sum(axis=-1))
+
+
+def beta_interval(a: Array, b: Array, level: float) -> Interval:
+    """The equal-tailed interval of Beta(a, b).
+
+    >>> beta_interval(np.array(1.0), np.array(1.0), 0.5)
+    Interval(lower=0.25, upper=0.75)
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    outside = tail(level)
+    return Interval(plain(betaincinv(a, b, outside)), plain(betainccinv(a, b, outside)))
+
+
+def from_log_means(g: Any) -> Array:
+    """α with ψ(αᵢ) − ψ(Σα) = gᵢ along the last axis; refused where there is none.
+
+    >>> from scipy.special import digamma
+    >>> from_log_means(digamma([0.5, 2.0, 3.0]) - digamma(5.5)).round(9)
+    array([0.5, 2. , 3. ])
+    """
+    g = np.asarray(g, dtype=np.float64)
+    return _alpha_at(_strength(g, _gap(g)), g)
+
+
+def _gap(g: Array) -> Array:
+    """δ = 1 − Σ exp gᵢ; refused where it is nothing but rounding."""
+    ordered = np.sort(g, axis=-1)
+    largest, rest = -np.expm1(ordered[..., -1]), np.exp(ordered[..., :-1]).sum(axis=-1)
+    gap = np.asarray(largest - rest)  # to the digits of the small ones, where the largest share is all but 1
+    if np.any(gap <= EQUAL * (np.abs(largest) + rest + np.abs(np.exp(g) * g).sum(axis=-1))):
+        raise FitError(
+            "there is no estimate where all rows are equal, or so nearly that their logs do not tell: the distribution would be "
+            "infinitely narrow; give rows that vary"
+        )
+    return gap
+
+
+def _strength(g: Array, gap: Array) -> Array:
+    """A = Σα, by Newton between bounds."""
+    u = np.clip(np.log(0.5 * (g.shape[-1] - 1) / gap), -FARTHEST, FARTHEST)
+    low, high = np.full(u.shape, -FARTHEST), np.full(u.shape, FARTHEST)
+    for _ in range(200):
+        excess, slope = _excess(np.exp(u), g, gap)
+        low, high = np.where(excess > 0.0, u, low), np.where(excess <= 0.0, u, high)
+        step = np.divide(-excess, slope, out=np.zeros_like(u), where=slope < 0.0)
+        least = 1e-14 * np.maximum(np.abs(u), 1.0)
+        there = (slope < 0.0) & (np.abs(step) <= least)
+        inside = (slope < 0.0) & (u + step > low) & (u + step < high)
+        u = np.where(there, u, np.where(inside, u + step, 0.5 * (low + high)))
+        if np.all(there | (high - low <= least)):
+            break
+    if np.any(np.abs(u) > FARTHEST - 1.0):
+        raise FitError("there is no estimate within the range of numbers: these shares are all but 0 and 1")
+    return np.asarray(np.exp(u))
+
+
+def _excess(A: Array, g: Array, gap: Array) -> tuple[Array, Array]:
+    """F(A)/A and F′(A): what the step in ln A is made of."""
+    from scipy.special import polygamma
+
+    alpha, width = _alpha_at(A, g), polygamma(1, A)
+    scaled = gap * np.exp(-log_minus_digamma(A))
+    excess = (_rest(alpha).sum(axis=-1) - _rest(A)) / A - scaled
+    slope = (_rest_slope(alpha) * width[..., None] / polygamma(1, alpha)).sum(axis=-1) - _rest_slope(A) - scaled * A * width
+    return np.asarray(excess), np.asarray(slope)
+
+
+def _alpha_at(A: Array, g: Array) -> Array:
+    """αᵢ = ψ⁻¹(ψ(A) + gᵢ)."""
+    from scipy.special import digamma
+
+    return inverse_digamma(np.asarray(digamma(A))[..., None] + g)
+
+
+def inverse_digamma(y: Any) -> Array:
+    """ψ⁻¹(y), the positive number whose digamma is y, by Newton from Minka's start.
+
+    >>> from scipy.special import digamma
+    >>> inverse_digamma(digamma([1e-8, 0.5, 1e6])).round(12)
+    array([1.e-08, 5.e-01, 1.e+06])
+    """
+    from scipy.special import digamma, polygamma
+
+    y = np.asarray(y, dtype=np.float64)
+    z = np.where(y >= -2.22, np.exp(np.maximum(y, -2.22)) + 0.5, -1.0 / np.minimum(y - digamma(1.0), -1e-300))
+    for _ in range(6):
+        z = np.maximum(z - (digamma(z) - y) / polygamma(1, z), 0.5 * z)
+    return np.asarray(z)
+
+
+def _rest(z: Array) -> Array:
+    """r(z) = z − exp ψ(z)."""
+    return np.asarray(-z * np.expm1(-log_minus_digamma(z)))
+
+
+def _rest_slope(z: Array) -> Array:
+    """r′(z) = 1 − ψ′(z) exp ψ(z), which is 1/24z² and a little where z is large."""
+    from scipy.special import polygamma
+
+    far = z > 1e3
+    near = np.where(far, 1.0, z)
+    direct = 1.0 - polygamma(1, near) * near * np.exp(-log_minus_digamma(near))
+    return np.asarray(np.where(far, (1.0 + 1.0 / z) / (24.0 * z * z), direct))
+
+
+def _smooth(z: Array) -> Array:
+    """G(z) = ½ ln 2πz + S(z) + (z − 1)(ln z − ψ(z)), S being what Stirling's formula leaves of ln Γ(z)."""
+    return np.asarray(0.5 * np.log(z) + HALF_LOG_2PI + stirling_rest(z) + (z - 1.0) * log_minus_digamma(z))

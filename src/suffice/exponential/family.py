@@ -9,6 +9,10 @@ probabilities. Parameters may have leading axes (...): so many distributions sid
     log_normaliser     A(η), of shape (...)
     gradient, hessian  A′(η) = E[T] and A″(η) = Var[T], of shapes (..., k) and (..., k, k)
 
+A conjugate prior is a distribution of the parameters that data turns into another of the same kind: `prior + statistic`. What the
+statistic adds to its parameters is known by the family (`learned`); what that does to the prior, and the evidence, by the prior
+(`plus`, `evidence`); the prior remembers in `of` the family that it is about.
+
 Wainwright & Jordan 2008, Graphical Models, Exponential Families, and Variational Inference, ch. 3.
 """
 
@@ -17,27 +21,112 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, whole
 from suffice.exponential.columns import complete, gathered, scanned
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array, Totals
+from suffice.exponential.statistic import Totals, aligned
 from suffice.exponential.tables import summary, table
-from suffice.exponential.values import Outside, checked_weights, plain, same, shown
+from suffice.exponential.values import Array, Outside, checked_weights, keep, observed, plain, same, shown
 from suffice.variables import Finite, Variable
 
-if TYPE_CHECKING:
-    from suffice.exponential.prior import Prior
+Inside = tuple[Any, npt.NDArray[np.bool_]]
+"""Observations, and whether each is possible; something that is possible in place of those that are not."""
 
 
-class Family(ABC):
+class Value:
+    """A frozen value that is known by its fields: how it is compared and shown.
+
+    It is a `@dataclass(frozen=True, eq=False, repr=False)` whose fields are its parameters and known constants.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+    """The fields that are parameters, not known constants; None where they are left out."""
+    support: ClassVar[str] = "numbers"
+    """What x may be, in words, for a refusal."""
+
+    @property
+    def _title(self) -> str:
+        return type(self).__name__
+
+    @property
+    def _known(self) -> dict[str, Any]:
+        """The fields that are given, by name."""
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}  # type: ignore[arg-type]
+        return {name: value for name, value in known.items() if value is not None}
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, yours = self._known, other._known
+        return mine.keys() == yours.keys() and all(same(value, yours[name]) for name, value in mine.items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self._known)))
+
+    def __repr__(self) -> str:
+        return f"{self._title}({', '.join(f'{name}={shown(value)}' for name, value in self._known.items())})"
+
+    def _repr_html_(self) -> str:
+        given = self._known
+        of, states = given.pop("of", None), given.pop("states", None)
+        if any(name not in given for name in self.names):
+            return table({**given, "x": self.support}, self._title)
+        title = self._title if of is None else f"{self._title} of {of!r}"
+        return summary(self, given, title, states or getattr(of, "states", None) or ())
+
+
+class Observable(Value):
+    """A distribution of x that learns from rows: what an exponential family has in common with the uniform density."""
+
+    event_axes: ClassVar[int] = 0
+    """How many axes one x has: 0 for a number, 1 for a vector."""
+
+    def __post_init__(self) -> None:
+        """Each parameter inside its bounds, and all of them of one shape; or all left out."""
+        given = {name: getattr(self, name) for name in self.names}
+        keep(self, **{name: None if value is None else self._checked(name, value) for name, value in given.items()})
+
+    def _checked(self, name: str, value: Any) -> Array:
+        """A parameter, if it is within its bounds."""
+        raise NotImplementedError
+
+    @property
+    def bare(self) -> Self:
+        """The same family without parameters: what a statistic belongs to."""
+        of: dict[str, Any] = {"of": None} if any(f.name == "of" for f in fields(self)) else {}  # type: ignore[arg-type]
+        return replace(self, **dict.fromkeys(self.names), **of)  # type: ignore[type-var]
+
+    def gather(self, data: Any, column: str | Sequence[str], *, threads: int | None = None) -> Any:
+        """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows.
+
+        A family of vectors takes a list of columns, one for each component.
+        """
+        columns = self._columns(data, column)
+        return gathered(self, complete(data, columns, self._title), columns, threads)
+
+    def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
+        scanned(data, column, self.bare)
+        if isinstance(column, str) == bool(self.event_axes):
+            wanted = "a list of columns, one for each component" if self.event_axes else "the name of one column"
+            raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
+        return (column,) if isinstance(column, str) else tuple(column)
+
+    def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
+        """The x that each code of a finite column stands for; None where the cells are x themselves."""
+        if isinstance(variable, Finite):
+            raise DataError(
+                f"{self._title} is about {self.support}, and {variable.name!r} has the states {listed(variable.states)}; "
+                "declare it Count or Real where its states are numbers"
+            )
+        return None
+
+
+class Family(Observable, ABC):
     """The common part of all families. A distribution says T, h, A and its derivatives; the rest follows.
-
-    A distribution is a `@dataclass(frozen=True, eq=False, repr=False)` whose fields are its parameters and known constants.
 
     >>> from suffice.exponential import Binomial
     >>> family = Binomial(3)
@@ -47,32 +136,23 @@ class Family(ABC):
     (array([-1.09861229]), array([0.75]))
     """
 
-    names: ClassVar[tuple[str, ...]] = ()
-    """The fields that are parameters, not known constants; None where they are left out."""
-    support: ClassVar[str] = "numbers"
-    """What x may be, in words, for a refusal."""
-    event_axes: ClassVar[int] = 0
-    """How many axes one x has: 0 for a number, 1 for a vector."""
     prior: ClassVar[str] = ""
     """The name of the conjugate prior."""
-
-    @property
-    def bare(self) -> Self:
-        """The same family without parameters: what a statistic belongs to."""
-        of: dict[str, Any] = {"of": None} if any(f.name == "of" for f in fields(self)) else {}  # type: ignore[arg-type]
-        return replace(self, **dict.fromkeys(self.names), **of)  # type: ignore[type-var]
 
     def shares_parameters(self, other: Family) -> bool:
         """Whether rows of the other family tell of the same parameters, so that one prior learns from both."""
         return self.bare == other
 
-    @abstractmethod
     def sufficient(self, x: Any) -> Array:
-        """T(x) of each x: an axis of k more at the end, in place of the axes of x. Anything outside the support, silently."""
+        """T(x) of each x: an axis of k more at the end, in place of the axes of x. Anything outside the support, silently.
 
-    @abstractmethod
+        Here it is x itself, of a family of numbers.
+        """
+        return observed(x, self._title)[..., None]
+
     def log_base(self, x: Any) -> Array:
-        """ln h(x) of each x; −inf outside the support."""
+        """ln h(x) of each x; −inf outside the support. Here h is 1 inside."""
+        return np.where(self._inside(x)[1], 0.0, -np.inf)
 
     @property
     @abstractmethod
@@ -108,26 +188,24 @@ class Family(ABC):
         """Σ T(x) of some observations, which are the first axis, with their count and Σ ln h(x). It adds."""
         return self._totals(x, weights)
 
-    def gather(self, data: Any, column: str | Sequence[str], *, threads: int | None = None) -> Totals:
-        """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows.
-
-        A family of vectors takes a list of columns, one for each component.
-        """
-        columns = self._columns(data, column)
-        totals: Totals = gathered(self, complete(data, columns, self._title), columns, threads)
-        return totals
-
     def estimate(self, statistic: Totals) -> Self:
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
         return self.from_mean(self._seen(statistic).mean)
 
     @aligned
     def log_prob(self, x: Any) -> Any:
-        """ln p(x) = ln h(x) + η·T(x) − A(η) of each x; −inf outside the support."""
-        base = self.log_base(x)
-        with np.errstate(invalid="ignore"):
-            inner = (self.natural * self.sufficient(x)).sum(axis=-1)
-            return plain(np.where(np.isneginf(base), -np.inf, base + inner - self.log_normaliser()))
+        """ln p(x) of each x; −inf outside the support, and at its edge the limit of the density there, which may be infinite."""
+        self._parameters()
+        x, inside = self._inside(x)
+        return plain(np.where(inside, self._log_density(x), -np.inf))
+
+    @abstractmethod
+    def _inside(self, x: Any) -> Inside:
+        """x, and whether it is possible."""
+
+    @abstractmethod
+    def _log_density(self, x: Any) -> Array:
+        """ln p(x) = ln h(x) + η·T(x) − A(η) of each possible x, arranged so that it keeps its digits."""
 
     @abstractmethod
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
@@ -140,26 +218,39 @@ class Family(ABC):
     @aligned
     def kl(self, other: Self) -> Any:
         """KL(self ‖ other) = E[ln self(x) − ln other(x)] = A(η₂) − A(η₁) − (η₂ − η₁)·μ₁, in nats."""
-        self._comparable(other)
-        step = ((other.natural - self.natural) * self.mean_parameters).sum(axis=-1)
-        # Rounding must not make it negative where the two are all but equal.
-        return plain(np.maximum(other.log_normaliser() - self.log_normaliser() - step, 0.0))
+        if not isinstance(other, Family) or other.bare != self.bare:
+            raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
+        return plain(self._divergence(other))
+
+    @abstractmethod
+    def _divergence(self, other: Any) -> Array:
+        """The divergence of another member, arranged so that it keeps its digits where the two are alike, or far apart."""
 
     def conjugate(self, total: Any, count: Any) -> Prior:
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
-        raise ModelError(f"{type(self).__name__} has no conjugate prior in closed form")
+        raise ModelError(f"{self._title} has no conjugate prior in closed form")
 
-    def posterior(self, prior: Any, statistic: Totals) -> Prior:
+    def learned(self, statistic: Any) -> Any:
+        """What a statistic adds to the parameters of the conjugate prior, as `Prior.plus` takes it."""
+        raise NotImplementedError
+
+    @aligned
+    def posterior(self, prior: Any, statistic: Totals) -> Any:
         """`prior + statistic`."""
-        raise self._no_prior(prior)
+        return self._prior(prior).plus(self.learned(self._own(statistic)), self)
 
+    @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln ∫ p(data | θ) p(θ) dθ = Z(prior + statistic) − Z(prior) + Σ ln h(x)."""
-        raise self._no_prior(prior)
+        return plain(self._prior(prior).evidence(self.learned(self._own(statistic)), statistic.log_base))
 
     def predictive(self, prior: Any) -> Any:
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
-        raise self._no_prior(prior)
+        return self._predicted(self._prior(prior))
+
+    def _predicted(self, prior: Any) -> Any:
+        """The next observation under the conjugate prior."""
+        raise NotImplementedError
 
     def _totals(self, x: Any, weights: Any) -> Totals:
         values = np.asarray(x)
@@ -188,22 +279,6 @@ class Family(ABC):
             value = np.asarray(x)[where].tolist()
             raise Outside(f"{self._title} is about {self.support}, and", int(where[0]), f"is {value!r}")
 
-    def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
-        scanned(data, column, self.bare)
-        if isinstance(column, str) == bool(self.event_axes):
-            wanted = "a list of columns, one for each component" if self.event_axes else "the name of one column"
-            raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
-        return (column,) if isinstance(column, str) else tuple(column)
-
-    def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
-        """The x that each code of a finite column stands for; None where the cells are x themselves."""
-        if isinstance(variable, Finite):
-            raise DataError(
-                f"{self._title} is about {self.support}, and {variable.name!r} has the states {listed(variable.states)}; "
-                "declare it Count or Real where its states are numbers"
-            )
-        return None
-
     def _seen(self, statistic: Totals) -> Totals:
         """A statistic that an estimate can be made from: of this family, and of some rows."""
         if np.any(~(self._own(statistic).count > 0.0)):
@@ -221,8 +296,13 @@ class Family(ABC):
         """A parameter that must be there."""
         value = getattr(self, name)
         if value is None:
-            raise ModelError(f"{self!r} has no {name}: give it, {type(self).__name__}({name}=…), or estimate it from a statistic")
+            raise ModelError(f"{self!r} has no {name}: give it, {self._title}({name}=…), or estimate it from a statistic")
         return np.asarray(value, dtype=np.float64)
+
+    def _parameters(self, eta: Any = None) -> tuple[Array, ...]:
+        """The parameters, in the order of their names: here or at another η."""
+        member = self if eta is None else self.from_natural(eta)
+        return tuple(member._need(name) for name in self.names)
 
     def _at(self, eta: Any) -> Array:
         """η as an array with an axis of k, the family's own where none is given."""
@@ -235,49 +315,120 @@ class Family(ABC):
             raise ModelError(f"η of {self._title} must be numbers, not NaN")
         return array
 
-    def _comparable(self, other: Any) -> None:
-        if not isinstance(other, Family) or other.bare != self.bare:
-            raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
-
     def _prior(self, prior: Any) -> Any:
         """A prior, if it is the conjugate one and has its parameters."""
-        from suffice.exponential.prior import Prior
-
         if not isinstance(prior, Prior) or type(prior).__name__ != self.prior:
-            raise self._no_prior(prior)
+            raise ModelError(f"{type(prior).__name__} is no conjugate prior of {self._title}")
         return prior.given()
 
-    def _imagined(self, prior: Any) -> Any:
-        """The parameters of the conjugate prior."""
-        return tuple(prior._need(name) for name in self._prior(prior).names)
 
-    def _no_prior(self, prior: Any) -> ModelError:
-        return ModelError(f"{type(prior).__name__} is no conjugate prior of {type(self).__name__}")
+class Summed(Family):
+    """A family of numbers from 0 up with T(x) = x: what rows say is their sum, and A′ and A″ are the mean and variance of x."""
 
     @property
-    def _title(self) -> str:
-        return type(self).__name__
+    def mean(self) -> Any:
+        """E[x]."""
+        return plain(self.gradient()[..., 0])
 
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+    @property
+    def variance(self) -> Any:
+        """Var[x]."""
+        return plain(self.hessian()[..., 0, 0])
 
-    def __hash__(self) -> int:
-        return hash((type(self), *(str(getattr(self, f.name)) for f in fields(self))))  # type: ignore[arg-type]
+    def _slack(self, statistic: Totals) -> Array:
+        return statistic.total
 
-    def __repr__(self) -> str:
-        given = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in given if value is not None)})"
 
-    def _repr_html_(self) -> str:
-        known = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        of, states = known.pop("of", None), known.pop("states", None)
-        given = {name: value for name, value in known.items() if value is not None}
-        if any(getattr(self, name) is None for name in self.names):
-            return table({**given, "x": self.support}, self._title)
-        title = self._title if of is None else f"{self._title} of {of!r}"
-        return summary(self, given, title, states or getattr(of, "states", None) or ())
+class Prior:
+    """What all conjugate priors can do. `of` is the family whose parameters they are about; the first statistic tells it.
+
+    >>> from suffice.exponential import Bernoulli, Beta
+    >>> prior = Bernoulli().conjugate(total=[1.0], count=2.0)
+    >>> prior, prior + Bernoulli().statistic([1, 1, 0])
+    (Beta(a=1.0, b=1.0, of=Bernoulli()), Beta(a=3.0, b=2.0, of=Bernoulli()))
+    """
+
+    of: Family | None
+    names: ClassVar[tuple[str, ...]]
+    example: ClassVar[str] = "Poisson()"
+    """A family that it may be about, for a refusal."""
+
+    def given(self) -> Self:
+        """This, if it has its parameters."""
+        return self
+
+    def plus(self, seen: Any, family: Family) -> Self:
+        """The posterior, after what rows of a family have added."""
+        raise NotImplementedError
+
+    def evidence(self, seen: Any, log_base: Array) -> Array:
+        """The log-evidence of rows that add this, and of which Σ ln h(x) is known."""
+        raise NotImplementedError
+
+    def __add__(self, statistic: Totals) -> Self:
+        """The posterior: what was imagined and what was seen, together."""
+        if not isinstance(statistic, Totals):
+            raise StatisticsError(f"a prior is updated by a statistic: prior + {self.example}.statistic(x), not by {statistic!r}")
+        posterior: Self = self.family(statistic.family).posterior(self, statistic)
+        # It stays about the family it was about: Bernoulli and Binomial rows tell of the same p.
+        return posterior if self.of in (None, posterior.of) else replace(posterior, of=self.of)  # type: ignore[type-var]
+
+    def log_evidence(self, statistic: Totals) -> Any:
+        """The log-probability of the data with the parameters integrated out; of families that share them, too."""
+        if not isinstance(statistic, Totals):
+            raise StatisticsError(f"the evidence is that of a statistic, as family.statistic(x) gives it, not of {statistic!r}")
+        return self.family(statistic.family).log_evidence(self, statistic)
+
+    def predictive(self, of: Family | None = None) -> Any:
+        """The distribution of the next observation, the parameters integrated out.
+
+        It may be one of another family than the rows were of, if this is a prior of its parameter, too.
+
+        >>> from suffice.exponential import Bernoulli, Beta, Binomial
+        >>> (Beta(1.0, 1.0) + Bernoulli().statistic([1, 0])).predictive(Binomial(10))
+        BetaBinomial(n=10, a=2.0, b=2.0)
+        """
+        return (self.family(None) if of is None else self._family(of)).predictive(self)
+
+    def family(self, of: Family | None) -> Family:
+        """The family whose rows this prior is to learn from: one that shares the parameters it is about."""
+        if of is None and self.of is None:
+            raise ModelError(f"{self!r} may be about several families: say which, for instance predictive({self.example})")
+        if of is None or self.of is None:
+            return self._family(of if self.of is None else self.of)
+        if not self._family(self.of).shares_parameters(of.bare):
+            raise ModelError(f"{self!r} is about {self.of!r}, not about {of.bare!r}")
+        return of.bare
+
+    def _family(self, of: Any) -> Family:
+        """A family that a caller names. Whether this is a prior of its parameters, it knows itself."""
+        if not isinstance(of, Family):
+            raise ModelError(f"{type(self).__name__} is asked about a family, for instance {self.example}, not about {of!r}")
+        return of.bare
+
+
+class FamilyAndPrior(Prior, Family):
+    """A distribution that is both: a family of x that can be estimated, and the conjugate prior of another family's parameter.
+
+    Gamma is a distribution of numbers, and a prior of rates. As a family it is asked `family.log_evidence(prior, statistic)` and
+    `family.predictive(prior)`, as a prior `prior.log_evidence(statistic)` and `prior.predictive(family)`: what comes in tells.
+    """
+
+    def given(self) -> Self:
+        """This, if it has its parameters."""
+        self._need(self.names[0])
+        return self
+
+    def log_evidence(self, prior: Any, statistic: Totals | None = None) -> Any:  # type: ignore[override]
+        """As a prior, of the statistic alone; as a family, of its prior and the statistic."""
+        return Prior.log_evidence(self, prior) if statistic is None else Family.log_evidence(self, prior, statistic)
+
+    def predictive(self, of: Any = None) -> Any:
+        """As a prior, the next observation of the family `of`; as a family, the next observation under the prior `of`."""
+        # A family comes without parameters, a prior with them: two that are both can be told apart.
+        if isinstance(of, Prior) and not (isinstance(of, Family) and of == of.bare):
+            return Family.predictive(self, of)
+        return Prior.predictive(self.given(), of)
 
 
 def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:

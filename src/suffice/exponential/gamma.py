@@ -1,7 +1,14 @@
-"""The gamma distribution: p(x | a, b) = b^a / Γ(a) · x^(a−1) exp(−bx), x > 0; as a prior, of rates and of precisions.
+"""The gamma distribution: p(x | a, b) = b^a / Γ(a) · x^(a−1) exp(−bx), x > 0; as a prior, of rates and of precisions. And the
+exponential one, p(x | λ) = λ exp(−λx), x ≥ 0, of whose rate it is the conjugate prior.
 
-T(x) = (ln x, x),   h(x) = 1,   η = (a − 1, −b),   A(η) = ln Γ(a) − a ln b
-E[T] = (ψ(a) − ln b, a/b),   Var[T] = ((ψ′(a), 1/b), (1/b, a/b²))
+    Gamma         T(x) = (ln x, x),   h(x) = 1,   η = (a − 1, −b),   A(η) = ln Γ(a) − a ln b
+                  E[T] = (ψ(a) − ln b, a/b),   Var[T] = ((ψ′(a), 1/b), (1/b, a/b²))
+    Exponential   T(x) = x,   h(x) = 1,   η = −λ,   A(η) = −ln(−η),   E[T] = 1/λ,   Var[T] = 1/λ²
+
+Of a prior Gamma(a, b), after n events in the exposure s:
+
+    prior + statistic   Gamma(a + n, b + s)
+    evidence            ln Γ(a + n) − ln Γ(a) + a ln b − (a + n) ln(b + s) + Σ ln h(x)
 """
 
 from __future__ import annotations
@@ -12,21 +19,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError
-from suffice.exponential.family import Family, generator
-from suffice.exponential.family_and_prior import FamilyAndPrior
+from suffice.exponential.family import Family, FamilyAndPrior, Inside, Summed, generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.quantiles import gamma_ends
-from suffice.exponential.saddle import deviance, log_poisson
-from suffice.exponential.shapes import aligned, keep, vectors
+from suffice.exponential.predictives import Lomax
 from suffice.exponential.special import (
     HALF_LOG_2PI,
+    deviance,
+    gamma_ends,
     inverse_log_minus_digamma,
+    log_gamma_step,
+    log_growth,
     log_minus_digamma,
+    log_poisson,
+    ratio_excess,
     stirling_divergence,
     stirling_rest,
 )
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import LEAST, bounded, observed, plain
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import LEAST, Array, bounded, observed, plain, vectors
 
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
@@ -52,14 +62,8 @@ class Gamma(FamilyAndPrior):
     names: ClassVar[tuple[str, ...]] = ("shape", "rate")
     support: ClassVar[str] = "positive numbers"
 
-    def __post_init__(self) -> None:
-        checked = {n: bounded(v, f"the {n} of Gamma", 0.0, open=True) for n in self.names if (v := getattr(self, n)) is not None}
-        keep(self, shape=checked.get("shape"), rate=checked.get("rate"))
-
-    def given(self) -> Self:
-        """This, if it has its parameters."""
-        self._need("shape")
-        return self
+    def _checked(self, name: str, value: Any) -> Array:
+        return bounded(value, f"the {name} of Gamma", 0.0, open=True)
 
     @property
     def mean(self) -> Any:
@@ -91,8 +95,9 @@ class Gamma(FamilyAndPrior):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([np.log(x), x], axis=-1)
 
-    def log_base(self, x: Any) -> Array:
-        return np.where(observed(x, "Gamma") > 0.0, 0.0, -np.inf)
+    def _inside(self, x: Any) -> Inside:
+        x = observed(x, "Gamma")
+        return np.where(x > 0.0, x, 1.0), x > 0.0
 
     @property
     def natural(self) -> Array:
@@ -119,37 +124,36 @@ class Gamma(FamilyAndPrior):
     def log_normaliser(self, eta: Any = None) -> Any:
         from scipy.special import gammaln
 
-        shape, rate = self._both(eta)
+        shape, rate = self._parameters(eta)
         return plain(gammaln(shape) - shape * np.log(rate))
 
     @np.errstate(over="ignore")
     def gradient(self, eta: Any = None) -> Array:
         from scipy.special import digamma
 
-        shape, rate = self._both(eta)
+        shape, rate = self._parameters(eta)
         return np.stack([digamma(shape) - np.log(rate), shape / rate], axis=-1)
 
     @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
         from scipy.special import polygamma
 
-        shape, rate = self._both(eta)
+        shape, rate = self._parameters(eta)
         entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate / rate]
         return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
 
-    @aligned
-    def log_prob(self, x: Any) -> Any:
+    def _log_density(self, x: Array) -> Array:
         """ln a/x + ln Pois(a; bx), whose terms stay small where a is large: those of the plain formula are 1e9 at a = 1e8."""
-        x, (shape, rate) = observed(x, "Gamma"), self._both(None)
+        shape, rate = self._parameters()
         with np.errstate(over="ignore"):
             scaled = rate * x
-        inside = (x > 0.0) & np.isfinite(scaled)
-        x, scaled = np.where(inside, x, 1.0), np.where(inside, scaled, 1.0)
+        near = np.isfinite(scaled)
+        x, scaled = np.where(near, x, 1.0), np.where(near, scaled, 1.0)
         counted = log_poisson(shape, scaled, np.log(rate) + np.log(x))
-        return plain(np.where(inside, np.log(shape) - np.log(x) + counted, -np.inf))
+        return np.where(near, np.log(shape) - np.log(x) + counted, -np.inf)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
-        shape, rate = self._both(None)
+        shape, rate = self._parameters()
         rng, size = generator(n, seed), (n, *shape.shape)
         if np.all(shape >= 1.0):
             return np.asarray(rng.standard_gamma(shape, size) / rate)
@@ -159,24 +163,109 @@ class Gamma(FamilyAndPrior):
 
     def entropy(self) -> Any:
         """a − ln b + ln Γ(a) + (1 − a) ψ(a)."""
-        shape, rate = self._both(None)
+        shape, rate = self._parameters()
         own = 0.5 * np.log(shape) + HALF_LOG_2PI + stirling_rest(shape) - (1.0 - shape) * log_minus_digamma(shape)
         return plain(own - np.log(rate))
 
-    @aligned
-    def kl(self, other: Self) -> Any:
+    def _divergence(self, other: Self) -> Array:
         """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
-        self._comparable(other)
-        (a, b), (c, d) = self._both(None), other._both(None)
+        (a, b), (c, d) = self._parameters(), other._parameters()
         # With m = E₁[x] b₂, it is c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
-        return plain(np.maximum(_deviance_of_shapes(c, a, b, d) + stirling_divergence(a, c), 0.0))
+        return np.maximum(_deviance_of_shapes(c, a, b, d) + stirling_divergence(a, c), 0.0)
+
+    def plus(self, seen: tuple[Array, Array], family: Family) -> Gamma:
+        """Events, imagined and seen, in the exposure of both."""
+        return Gamma(self.shape + seen[0], self.rate + seen[1], of=family.bare)
+
+    def evidence(self, seen: tuple[Array, Array], log_base: Array) -> Array:
+        """ln Γ(a + n) − ln Γ(a) + a ln b − (a + n) ln(b + s) + Σ ln h(x), of n events in the exposure s."""
+        (a, b), (n, s) = self._parameters(), seen
+        return np.asarray(log_gamma_step(a, n) - a * log_growth(b, s) - n * np.log(b + s) + log_base)
 
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total[..., 1:]
 
-    def _both(self, eta: Any) -> tuple[Array, Array]:
-        member = self if eta is None else self.from_natural(eta)
-        return member._need("shape"), member._need("rate")
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exponential(Summed):
+    """Waiting times of a given `rate`. The conjugate prior of the rate is `Gamma`, and the predictive is then `Lomax`.
+
+    >>> waits = Exponential().statistic([1.0, 2.0, 6.0])
+    >>> Exponential().estimate(waits)
+    Exponential(rate=0.3333333333333333)
+    >>> Gamma(2.0, 3.0) + waits
+    Gamma(shape=5.0, rate=12.0, of=Exponential())
+    """
+
+    rate: Any = None
+
+    names: ClassVar[tuple[str, ...]] = ("rate",)
+    prior: ClassVar[str] = "Gamma"
+    support: ClassVar[str] = "numbers from 0 up"
+
+    def _checked(self, name: str, value: Any) -> Array:
+        return bounded(value, "the rate of Exponential", 0.0, open=True)
+
+    def _inside(self, x: Any) -> Inside:
+        x = observed(x, "Exponential")
+        return x, x >= 0.0
+
+    @property
+    def natural(self) -> Array:
+        return -self._need("rate")[..., None]
+
+    def from_natural(self, eta: Any) -> Self:
+        return type(self)(bounded(-vectors(eta, "η of Exponential", 1)[..., 0], "−η of Exponential", 0.0, open=True))
+
+    def from_mean(self, mu: Any) -> Self:
+        with np.errstate(over="ignore"):
+            return type(self)(1.0 / bounded(vectors(mu, "E[T] of Exponential", 1)[..., 0], "E[T] of Exponential", 0.0, open=True))
+
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(-np.log(self._parameters(eta)[0]))
+
+    @np.errstate(over="ignore")
+    def gradient(self, eta: Any = None) -> Array:
+        return 1.0 / self._parameters(eta)[0][..., None]
+
+    @np.errstate(over="ignore")
+    def hessian(self, eta: Any = None) -> Array:
+        return np.asarray(self._parameters(eta)[0][..., None, None] ** -2.0)
+
+    def estimate(self, statistic: Totals) -> Self:
+        """The rate is one over the mean of the data."""
+        if np.any(self._seen(statistic).total <= 0.0):
+            raise FitError("Exponential has no estimate where every number is 0: the rate would be infinite; use a Gamma prior")
+        return self.from_mean(statistic.mean)
+
+    def _log_density(self, x: Array) -> Array:
+        rate = self._need("rate")
+        return np.asarray(np.log(rate) - rate * x)
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
+        rate = self._need("rate")
+        return np.asarray(generator(n, seed).standard_exponential((n, *rate.shape)) / rate)
+
+    def entropy(self) -> Any:
+        """1 − ln λ."""
+        return plain(1.0 - np.log(self._need("rate")))
+
+    def _divergence(self, other: Self) -> Array:
+        """r − 1 − ln r, where r = λ₂/λ₁."""
+        return ratio_excess(other._need("rate"), self._need("rate"))
+
+    @aligned
+    def conjugate(self, total: Any, count: Any) -> Gamma:
+        """λ ~ Gamma(count + 1, total)."""
+        return Gamma(bounded(count, "the count", 0.0) + 1.0, vectors(total, "the total", 1)[..., 0], of=self.bare)
+
+    def learned(self, statistic: Totals) -> tuple[Array, Array]:
+        """Events, one in each row, and the time that they took."""
+        return statistic.count, statistic.total[..., 0]
+
+    def _predicted(self, prior: Gamma) -> Lomax:
+        """Lomax(shape, rate)."""
+        return Lomax(prior.shape, prior.rate)
 
 
 def _deviance_of_shapes(c: Array, a: Array, b: Array, d: Array) -> Array:

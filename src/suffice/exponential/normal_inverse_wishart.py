@@ -1,37 +1,216 @@
-"""Normal-inverse-Wishart: the conjugate prior of a multivariate normal's mean and covariance.
+"""Normal-inverse-Wishart: the conjugate prior of a multivariate normal's mean and covariance; and that of one component.
 
     Σ ~ InverseWishart(ν, Ψ),   μ | Σ ~ Normal(m, Σ/κ)
     p(μ, Σ) ∝ |Σ|^−(ν+d+2)/2 exp(−½ tr ΨΣ⁻¹ − κ/2 (μ − m)ᵀ Σ⁻¹ (μ − m))
 
+    v ~ InverseGamma(a, b),   μ | v ~ Normal(m, v/κ):   normal-inverse-gamma, d = 1,   ν = 2a,   Ψ = 2b
+
 It is worth κ imagined rows of the mean, and ν of the covariance with the scatter Ψ; seen rows join them by Chan's update.
-Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §9.
+Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §6 and §9.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.centred import Centred, joined
-from suffice.exponential.family import Family, generator
+from suffice.exponential.family import Family, Prior, Value, generator
 from suffice.exponential.interval import Interval, tail
-from suffice.exponential.multivariate_t import MultivariateT
-from suffice.exponential.prior import PriorOfBoth
-from suffice.exponential.quantiles import gamma_ends
-from suffice.exponential.saddle import log_poisson
-from suffice.exponential.shapes import aligned, components, finite, keep_with_axes
-from suffice.exponential.special import HALF_LOG_2PI, log_multigamma_step
-from suffice.exponential.statistic import Array
+from suffice.exponential.special import HALF_LOG_2PI, gamma_ends, log_multigamma_step, log_poisson
+from suffice.exponential.statistic import Centred, aligned, joined
 from suffice.exponential.symmetric import Factor, factored, positive
-from suffice.exponential.values import bounded, plain
-
-if TYPE_CHECKING:
-    from suffice.exponential.multivariate_normal import MultivariateNormal
+from suffice.exponential.values import Array, bounded, components, finite, keep, keep_with_axes, plain
 
 LOG_PI = float(np.log(np.pi))
+
+
+class PriorOfBoth(Value, Prior):
+    """What the priors of a normal's mean and of its variance or covariance have in common. `rest`, what of the mean a double
+    cannot hold, a posterior remembers, so that rows one by one make the same as all at once; it is not shown."""
+
+    mean: Any
+    count: Any
+    narrow: ClassVar[bool] = False
+    """Whether it is about numbers, without an axis of components."""
+    worth: ClassVar[float] = 1.0
+    """The imagined rows of the spread that one of the third parameter stands for, and the scatter that one of the scale does."""
+
+    @property
+    def _moments(self) -> tuple[Array, Array, Array, Array]:
+        """m and its rest (..., d), ν (...) and Ψ (..., d, d)."""
+        mean, rest, df, scale = (np.asarray(getattr(self, name)) for name in ("mean", "rest", self.names[2], "scale"))
+        if self.narrow:
+            mean, rest, scale = mean[..., None], rest[..., None], scale[..., None, None]
+        return mean, rest, self.worth * df, self.worth * scale
+
+    def _normal(self, covariance: Array, off: Any = 0.0) -> Any:
+        """The normal of this covariance about the mean, or some way off it."""
+        return self._own_family._of_moments(self._moments[0] + off, covariance)
+
+    @property
+    def _own_family(self) -> Any:
+        """The one family that this is a prior of."""
+        from suffice.exponential import normal
+
+        return normal.Normal() if self.narrow else normal.MultivariateNormal()
+
+    @property
+    def _k(self) -> Array:
+        return np.asarray(self.count)
+
+    @property
+    def _d(self) -> int:
+        return int(self._moments[0].shape[-1])
+
+    @property
+    def _factor(self) -> Factor:
+        return factored(self._moments[3])
+
+    @property
+    def expected(self) -> Any:
+        """The posterior means, E[μ] = m and E[Σ] = Ψ/(ν − d − 1), as a normal; refused where ν ≤ d + 1, which has no E[Σ]."""
+        _, _, df, scale = self._moments
+        least = self._d + 1.0
+        if np.any(df <= least):
+            what, where = self._own_family.names[1], f"{self.names[2]}, here {df.min() / self.worth:g}"
+            raise ModelError(f"the {what} has no expectation where the {where}, is {least / self.worth:g} or below")
+        return self._normal(scale / (df - least)[..., None, None])
+
+    @property
+    def mode(self) -> Any:
+        """The normal of largest p(μ, Σ): m and Ψ/(ν + d + 2)."""
+        _, _, df, scale = self._moments
+        return self._normal(scale / (df + self._d + 2.0)[..., None, None])
+
+    def interval(self, level: float = 0.95) -> dict[str, Interval]:
+        """Equal-tailed intervals of the `mean` (Student t) and the `variance` (inverse gamma), of each component by itself."""
+        _, _, df, scale = self._moments
+        precision = gamma_ends(0.5 * (df - self._d + 1.0)[..., None], tail(level))
+        b = 0.5 * np.diagonal(scale, axis1=-2, axis2=-1)
+        variance = Interval(*(plain((b / end).reshape(np.shape(self.mean))) for end in (precision.upper, precision.lower)))
+        return {"mean": self.marginal_mean.interval(level), "variance": variance}
+
+    @property
+    def marginal_mean(self) -> Any:
+        """p(μ), the variance or covariance integrated out."""
+        return self._student(1.0 / self._k)
+
+    def next_observation(self) -> Any:
+        """The Student t of the next x: ν − d + 1 degrees, the scale Ψ (κ + 1)/κ(ν − d + 1). Its location is a double: what `rest`
+        has beyond is left out, which a ratio of evidences does not, and at a mean of 1e9 with the scale 1 that is 1e-7."""
+        return self._student(1.0 + 1.0 / self._k)
+
+    def _student(self, share: Array) -> Any:
+        """The Student t about the mean whose scale is this share of Ψ/(ν − d + 1)."""
+        mean, _, df, scale = self._moments
+        degrees = df - self._d + 1.0
+        return self._own_family._student(plain(degrees), mean, scale / degrees[..., None, None] * share[..., None, None])
+
+    @aligned
+    def log_prob(self, normal: Any) -> Any:
+        """ln p(μ, Σ) at a normal's mean and covariance; `normal` may be many side by side."""
+        other = type(normal) is not type(self._own_family)
+        if other or (not self.narrow and np.shape(normal.mean)[-1:] != (self._d,)):
+            kind = "normals" if self.narrow else f"normals of {self._d} components"
+            call = "Normal(mean, variance)" if self.narrow else "MultivariateNormal(…)"
+            raise ModelError(f"the density is one of {kind}, log_prob({call}), not of {normal!r}")
+        (at, covariance), (mean, rest, _, _), d = normal._moments(), self._moments, self._d
+        factor = factored(covariance)
+        squares = factor.square((at - mean) - rest)
+        spread = self._log_wishart(factor) - 0.5 * (d + 2.0) * factor.log_det
+        return plain(spread + d * (0.5 * np.log(self._k) - HALF_LOG_2PI) - 0.5 * self._k * squares)
+
+    def _log_wishart(self, factor: Factor) -> Array:
+        """ν/2 ln |ΨΣ⁻¹/2| − ½ tr ΨΣ⁻¹ − ln Γ_d(ν/2), of Σ = F Fᵀ and F⁻¹ Ψ F⁻ᵀ = T Tᵀ, T lower triangular.
+
+        By Bartlett, the tᵢᵢ²/2 are independent gamma numbers: each has the density of a count, of which no term is large.
+        """
+        _, _, df, scale = self._moments
+        i = np.arange(self._d)
+        shapes = 0.5 * (df[..., None] - i)
+        inner = factored(factor.root @ scale @ np.swapaxes(factor.root, -1, -2))
+        T = inner.scale[..., :, None] * inner.lower
+        halves = 0.5 * np.diagonal(T, axis1=-2, axis2=-1) ** 2
+        each = log_poisson(shapes, halves) + np.log(shapes) + 0.5 * i * np.log(halves)
+        below = 0.5 * (np.tril(T, -1) ** 2).sum(axis=(-2, -1)) + 0.25 * self._d * (self._d - 1) * LOG_PI
+        return np.asarray(each.sum(axis=-1) - below)
+
+    def plus(self, seen: Centred, family: Family) -> Self:
+        """The posterior: κ + n, ν + n, and Ψ + scatter + κn/(κ+n) (x̄ − m)(x̄ − m)ᵀ."""
+        mean, rest, df, scale = self._moments
+        both, shape = joined(seen, self._k, mean, rest, scale)
+        mean, rest, scale = (a.reshape(*shape, *a.shape[1:]) for a in (both.mean, both.rest, both.scatter))
+        if self.narrow:
+            mean, rest, scale = mean[..., 0], rest[..., 0], scale[..., 0, 0]
+        spread = {self.names[2]: (df + seen.count) / self.worth, "scale": scale / self.worth}
+        return replace(self, mean=mean, count=both.weight.reshape(shape), **spread, of=family.bare, rest=rest)  # type: ignore[type-var]
+
+    def evidence(self, seen: Centred, log_base: Array) -> Array:
+        """ln Γ_d(ν′/2)/Γ_d(ν/2) + ν/2 ln |Ψ| − ν′/2 ln |Ψ′| + d/2 ln κ/κ′ − nd/2 ln π, with ν′, Ψ′, κ′ of the posterior."""
+        n, d, df = seen.count, self._d, self._moments[2]
+        now = self.plus(seen, seen.family)._factor.log_det
+        slack = -0.5 * df * self._log_growth(seen, now) - 0.5 * n * now
+        gammas = log_multigamma_step(0.5 * df, 0.5 * n, d)
+        return np.asarray(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
+
+    def _log_growth(self, s: Centred, now: Array) -> Array:
+        """ln |Ψ′|/|Ψ|, from what is added where that is little: the determinants differ in their last digits only."""
+        mean, rest, _, _ = self._moments
+        off = np.where(s.count[..., None] > 0.0, (s.centre - mean) + (s.rest - rest), 0.0)
+        share = self._k * (s.count / (self._k + s.count))
+        added = s.scatter + share[..., None, None] * off[..., :, None] * off[..., None, :]
+        factor = self._factor
+        root = factor.root
+        gain = root @ added @ np.swapaxes(root, -1, -2)
+        parts = gain[..., 0] if self.narrow else np.linalg.eigvalsh(gain)
+        little = np.asarray((parts < 1.0).all(axis=-1))
+        few = np.log1p(np.where(little[..., None], np.maximum(parts, 0.0), 0.0)).sum(axis=-1)
+        return np.where(little, few, now - factor.log_det)
+
+    def family(self, of: Family | None) -> Family:
+        return super().family(self._own_family if of is None and self.of is None else of)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalInverseGamma(PriorOfBoth):
+    """A distribution of a normal's mean and variance: `mean` with the weight of `count` rows, and an inverse gamma of the
+    variance. (`suffice.NormalInverseGamma` is something else: it imagines rows for the nodes of a network.)
+
+    >>> from suffice.exponential import Normal
+    >>> posterior = NormalInverseGamma(0.0, 1.0, 2.0, 3.0) + Normal().statistic([2.0, 4.0])
+    >>> posterior
+    NormalInverseGamma(mean=2.0, count=3.0, shape=3.0, scale=7.0, of=Normal())
+    >>> posterior.expected, posterior.predictive()
+    (Normal(mean=2.0, variance=3.5), StudentT(df=6.0, location=2.0, scale=1.7638342073763937))
+    """
+
+    mean: Any
+    count: Any
+    shape: Any
+    scale: Any
+    of: Family | None = None
+    rest: Any = field(default=None, repr=False)
+
+    names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
+    example: ClassVar[str] = "Normal()"
+    narrow: ClassVar[bool] = True
+    worth: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        mean = finite(self.mean, "the mean of NormalInverseGamma")
+        rest = np.zeros(()) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
+        positive = {n: bounded(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
+        keep(self, mean=mean, **positive, rest=rest)
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
+        """n draws of both, as so many normals side by side: the first axis of their parameters."""
+        rng, a = generator(n, seed), np.asarray(self.shape)
+        variance = self.scale / rng.standard_gamma(a, (n, *a.shape))
+        off = rng.standard_normal((n, *a.shape)) * np.sqrt(variance / self._k)
+        return self._normal(variance[..., None, None], off[..., None])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,124 +249,19 @@ class NormalInverseWishart(PriorOfBoth):
         rest = np.zeros(d) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
         keep_with_axes(self, mean=(mean, 1), count=(count, 0), df=(df, 0), scale=(scale, 2), rest=(rest, 1))
 
-    @property
-    def expected(self) -> MultivariateNormal:
-        """The posterior means, E[μ] = m and E[Σ] = Ψ/(ν − d − 1), as a normal; refused where ν ≤ d + 1, which has no E[Σ]."""
-        if np.any(self._df <= self._d + 1.0):
-            raise ModelError(
-                f"the covariance has no expectation where the df, here {self._df.min():g}, is {self._d + 1} or below"
-            )
-        return self._normal(self.scale / (self._df - self._d - 1.0)[..., None, None])
-
-    @property
-    def mode(self) -> MultivariateNormal:
-        """The normal of largest p(μ, Σ): m and Ψ/(ν + d + 2)."""
-        return self._normal(self.scale / (self._df + self._d + 2.0)[..., None, None])
-
     def marginal(self, only: Any) -> NormalInverseWishart:
         """The prior of the mean and covariance of some of the components: as many degrees of freedom less as are left out."""
         chosen = components(only, self._d)
         scale = self.scale[..., chosen[:, None], chosen]
         return NormalInverseWishart(
-            self.mean[..., chosen], self.count, self._df - (self._d - len(chosen)), scale, rest=self.rest[..., chosen]
+            self.mean[..., chosen], self.count, self.df - (self._d - len(chosen)), scale, rest=self.rest[..., chosen]
         )
 
-    def interval(self, level: float = 0.95) -> dict[str, Interval]:
-        """Equal-tailed intervals of each component's `mean` (Student t) and `variance` (inverse gamma), by itself."""
-        precision = gamma_ends(0.5 * (self._df - self._d + 1.0)[..., None], tail(level))
-        b = 0.5 * np.diagonal(self.scale, axis1=-2, axis2=-1)
-        variance = Interval(b / precision.upper, b / precision.lower)
-        return {"mean": self.marginal_mean.interval(level), "variance": variance}
-
-    @property
-    def marginal_mean(self) -> MultivariateT:
-        """p(μ), the covariance integrated out."""
-        df = self._df - self._d + 1.0
-        return MultivariateT(plain(df), self.mean, self.scale / (self._k * df)[..., None, None])
-
-    @aligned
-    def log_prob(self, normal: MultivariateNormal) -> Any:
-        """ln p(μ, Σ) at a normal's mean and covariance; `normal` may be many side by side."""
-        if type(normal) is not type(self.family(None)) or np.shape(normal.mean)[-1:] != (self._d,):
-            raise ModelError(
-                f"the density is one of normals of {self._d} components, log_prob(MultivariateNormal(…)), not of {normal!r}"
-            )
-        factor, d = factored(normal._need("covariance")), self._d
-        squares = (factor.whitened((normal._need("mean") - self.mean) - self.rest) ** 2).sum(axis=-1)
-        spread = self._log_wishart(factor) - 0.5 * (d + 2.0) * factor.log_det
-        return plain(spread + d * (0.5 * np.log(self._k) - HALF_LOG_2PI) - 0.5 * self._k * squares)
-
-    def _log_wishart(self, factor: Factor) -> Array:
-        """ν/2 ln |ΨΣ⁻¹/2| − ½ tr ΨΣ⁻¹ − ln Γ_d(ν/2), of Σ = F Fᵀ and F⁻¹ Ψ F⁻ᵀ = T Tᵀ, T lower triangular.
-
-        By Bartlett, the tᵢᵢ²/2 are independent gamma numbers: each has the density of a count, of which no term is large.
-        """
-        i = np.arange(self._d)
-        shapes = 0.5 * (self._df[..., None] - i)
-        inner = factored(factor.root @ self.scale @ np.swapaxes(factor.root, -1, -2))
-        T = inner.scale[..., :, None] * inner.lower
-        halves = 0.5 * np.diagonal(T, axis1=-2, axis2=-1) ** 2
-        each = log_poisson(shapes, halves) + np.log(shapes) + 0.5 * i * np.log(halves)
-        below = 0.5 * (np.tril(T, -1) ** 2).sum(axis=(-2, -1)) + 0.25 * self._d * (self._d - 1) * LOG_PI
-        return np.asarray(each.sum(axis=-1) - below)
-
-    def sample(self, n: int, seed: int | np.random.Generator = 0) -> MultivariateNormal:
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
         """n draws of both, as so many normals side by side: the first axis of their parameters. By Bartlett's decomposition."""
-        rng, lead, d = generator(n, seed), self._df.shape, self._d
+        rng, lead, d = generator(n, seed), np.shape(self.df), self._d
         A = np.tril(rng.standard_normal((n, *lead, d, d)), -1)
-        A[..., np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(self._df[..., None] - np.arange(d), (n, *lead, d)))
+        A[..., np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(np.asarray(self.df)[..., None] - np.arange(d), (n, *lead, d)))
         root = self._factor.scale[..., :, None] * (self._factor.lower @ np.swapaxes(np.linalg.inv(A), -1, -2))
         off = np.einsum("...ij,...j->...i", root, rng.standard_normal((n, *lead, d))) / np.sqrt(self._k)[..., None]
         return self._normal(root @ np.swapaxes(root, -1, -2), off)
-
-    def plus(self, s: Centred) -> NormalInverseWishart:
-        """The posterior: κ + n, ν + n, and Ψ + scatter + κn/(κ+n) (x̄ − m)(x̄ − m)ᵀ."""
-        both, shape = joined(s, self._k, self.mean, self.rest, self.scale)
-        mean, rest, scale = (a.reshape(*shape, *a.shape[1:]) for a in (both.mean, both.rest, both.scatter))
-        return NormalInverseWishart(mean, both.weight.reshape(shape), self._df + s.count, scale, s.family, rest)
-
-    def evidence(self, s: Centred) -> Any:
-        """ln Γ_d(ν′/2)/Γ_d(ν/2) + ν/2 ln |Ψ| − ν′/2 ln |Ψ′| + d/2 ln κ/κ′ − nd/2 ln π, with ν′, Ψ′, κ′ of the posterior."""
-        after, n, d = self.plus(s), s.count, self._d
-        now = after._factor.log_det
-        slack = -0.5 * self._df * self._log_growth(s, now) - 0.5 * n * now
-        gammas = log_multigamma_step(0.5 * self._df, 0.5 * n, d)
-        return plain(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
-
-    def _log_growth(self, s: Centred, now: Array) -> Array:
-        """ln |Ψ′|/|Ψ|, from what is added where that is little: the determinants differ in their last digits only."""
-        off = np.where(s.count[..., None] > 0.0, (s.centre - self.mean) + (s.rest - self.rest), 0.0)
-        share = self._k * (s.count / (self._k + s.count))
-        added = s.scatter + share[..., None, None] * off[..., :, None] * off[..., None, :]
-        root = self._factor.root
-        parts = np.linalg.eigvalsh(root @ added @ np.swapaxes(root, -1, -2))
-        little = np.asarray((parts < 1.0).all(axis=-1))
-        few = np.log1p(np.where(little[..., None], np.maximum(parts, 0.0), 0.0)).sum(axis=-1)
-        return np.where(little, few, now - self._factor.log_det)
-
-    def next_observation(self) -> MultivariateT:
-        """The multivariate Student t of the next x: ν − d + 1 degrees, the scale Ψ (κ + 1)/κ(ν − d + 1)."""
-        df = self._df - self._d + 1.0
-        return MultivariateT(plain(df), self.mean, self.scale * ((1.0 + 1.0 / self._k) / df)[..., None, None])
-
-    def family(self, of: Family | None) -> Family:
-        from suffice.exponential.multivariate_normal import MultivariateNormal
-
-        return super().family(MultivariateNormal() if of is None and self.of is None else of)
-
-    def _normal(self, covariance: Array, off: Any = 0.0) -> MultivariateNormal:
-        from suffice.exponential.multivariate_normal import MultivariateNormal
-
-        return MultivariateNormal(self.mean + off, covariance)
-
-    @property
-    def _d(self) -> int:
-        return int(self.mean.shape[-1])
-
-    @property
-    def _df(self) -> Array:
-        return np.asarray(self.df)
-
-    @property
-    def _factor(self) -> Factor:
-        return factored(self.scale)

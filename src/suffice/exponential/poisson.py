@@ -1,9 +1,13 @@
-"""The Poisson distribution: p(x | λ) = λˣ e^(−λ) / x!, x in {0, 1, 2, …}.
+"""Counts from 0 up: the Poisson distribution, p(x | λ) = λˣ e^(−λ) / x!, and the geometric one, p(x | p) = p (1 − p)ˣ.
 
-    T(x) = x,   h(x) = 1/x!,   η = ln λ,   A(η) = e^η = λ,   E[T] = Var[T] = λ
-
+    Poisson     T(x) = x,   h(x) = 1/x!,   η = ln λ,   A(η) = e^η = λ,   E[T] = Var[T] = λ
     conjugate   Gamma(total, count)              prior + statistic   Gamma(a + S, b + N)
     evidence    ln Γ(a + S)/Γ(a) + a ln b − (a + S) ln(b + N) + Σ ln h(x),   S = Σ x of N rows
+
+    Geometric   T(x) = x,   h(x) = 1,   η = ln(1 − p) < 0,   A(η) = −ln(1 − e^η) = −ln p,   E[T] = (1 − p)/p,
+                Var[T] = (1 − p)/p²
+    conjugate   Beta(count + 1, total)           prior + statistic   Beta(a + N, b + S)
+    evidence    ln B(a + N, b + S) − ln B(a, b)
 
 Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 """
@@ -11,29 +15,23 @@ Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError
-from suffice.exponential.family import Family, generator
-from suffice.exponential.lattice import lattice
-from suffice.exponential.saddle import deviance, log_negative_binomial, log_poisson
-from suffice.exponential.shapes import aligned, vectors
-from suffice.exponential.statistic import Array, Totals
-from suffice.exponential.values import bounded, held, observed, plain
-
-if TYPE_CHECKING:
-    from suffice.exponential.gamma import Gamma
-    from suffice.exponential.predictives import NegativeBinomial
-
-LARGEST = 1e15
-"""Counts are not drawn at larger rates: not every whole number is a double beyond."""
+from suffice.exponential.dirichlet import Beta
+from suffice.exponential.family import Inside, Summed, generator
+from suffice.exponential.gamma import Gamma
+from suffice.exponential.predictives import BetaGeometric, NegativeBinomial
+from suffice.exponential.special import deviance, lattice, log_negative_binomial, log_poisson
+from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.values import DRAWN, Array, bounded, counts, plain, vectors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Poisson(Family):
+class Poisson(Summed):
     """Counts of a given `rate`, which is their mean. The conjugate prior is `Gamma`, the predictive `NegativeBinomial`.
 
     >>> from suffice.exponential import Gamma
@@ -51,27 +49,16 @@ class Poisson(Family):
     prior: ClassVar[str] = "Gamma"
     support: ClassVar[str] = "whole numbers from 0 up"
 
-    def __post_init__(self) -> None:
-        if self.rate is not None:
-            object.__setattr__(self, "rate", held(bounded(self.rate, "the rate of Poisson", 0.0)))
+    def _checked(self, name: str, value: Any) -> Array:
+        return bounded(value, "the rate of Poisson", 0.0)
 
-    @property
-    def mean(self) -> Any:
-        """E[x] = λ."""
-        return plain(self._need("rate"))
-
-    @property
-    def variance(self) -> Any:
-        """Var[x] = λ."""
-        return plain(self._need("rate"))
-
-    def sufficient(self, x: Any) -> Array:
-        return observed(x, "Poisson")[..., None]
+    def _inside(self, x: Any) -> Inside:
+        return counts(x, "Poisson")
 
     def log_base(self, x: Any) -> Array:
         from scipy.special import gammaln
 
-        x, inside = counts(x, "Poisson")
+        x, inside = self._inside(x)
         return np.where(inside, -gammaln(x + 1.0), -np.inf)
 
     @property
@@ -80,29 +67,27 @@ class Poisson(Family):
             return np.log(self._need("rate"))[..., None]
 
     def from_natural(self, eta: Any) -> Self:
-        return type(self)(self._rate(eta))
+        return type(self)(self.log_normaliser(eta))
 
     def from_mean(self, mu: Any) -> Self:
         return type(self)(vectors(mu, "E[T] of Poisson", 1)[..., 0])
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        return plain(self._rate(eta))
+        with np.errstate(over="ignore"):
+            return plain(self._need("rate") if eta is None else np.exp(self._at(eta)[..., 0]))
 
     def gradient(self, eta: Any = None) -> Array:
-        return self._rate(eta)[..., None]
+        return np.asarray(self.log_normaliser(eta))[..., None]
 
     def hessian(self, eta: Any = None) -> Array:
-        return self._rate(eta)[..., None, None]
+        return self.gradient(eta)[..., None]
 
-    @aligned
-    def log_prob(self, x: Any) -> Any:
-        rate = self._need("rate")
-        x, inside = counts(x, "Poisson")
-        return plain(np.where(inside, log_poisson(x, rate), -np.inf))
+    def _log_density(self, x: Array) -> Array:
+        return log_poisson(x, self._need("rate"))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         rate = self._need("rate")
-        if np.any(rate > LARGEST):
+        if np.any(rate > DRAWN):
             raise ModelError(f"the rate is {rate.max():g}: counts so large cannot be drawn exactly")
         return np.asarray(generator(n, seed).poisson(rate, (n, *rate.shape)))
 
@@ -113,24 +98,17 @@ class Poisson(Family):
         logs = log_poisson(x, rate[..., None])
         return plain(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)
 
-    @aligned
-    def kl(self, other: Self) -> Any:
+    def _divergence(self, other: Self) -> Array:
         """λ₁ ln(λ₁/λ₂) − λ₁ + λ₂; inf where the other rate is 0 and this is not."""
-        self._comparable(other)
-        return plain(deviance(self._need("rate"), other._need("rate")))
+        return deviance(self._need("rate"), other._need("rate"))
 
     @aligned
     def conjugate(self, total: Any, count: Any) -> Gamma:
-        from suffice.exponential.gamma import Gamma
-
         return Gamma(vectors(total, "the total of Poisson", 1)[..., 0], count, of=self.bare)
 
-    @aligned
-    def posterior(self, prior: Any, statistic: Totals) -> Gamma:
-        from suffice.exponential.gamma import Gamma
-
-        shape, rate = self._imagined(prior)
-        return Gamma(shape + self._own(statistic).total[..., 0], rate + statistic.count, of=self.bare)
+    def learned(self, statistic: Totals) -> tuple[Array, Array]:
+        """Events, and rows."""
+        return statistic.total[..., 0], statistic.count
 
     @aligned
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
@@ -138,32 +116,103 @@ class Poisson(Family):
         several they end where the rounding of Σ ln x! does, which is 4e-3 where that is 3e13, as it is of a count of 1e12."""
         from scipy.special import gammaln, xlogy
 
-        shape, rate = self._imagined(prior)
+        shape, rate = self._prior(prior)._parameters()
         events, rows = np.maximum(self._own(statistic).total[..., 0], 0.0), statistic.count
         together = log_negative_binomial(events, shape, rate / (rate + rows), rows / (rate + rows))
         return plain(together + (gammaln(events + 1.0) + statistic.log_base - xlogy(events, rows)))
 
-    def predictive(self, prior: Any) -> NegativeBinomial:
-        from suffice.exponential.predictives import NegativeBinomial
-
-        return NegativeBinomial(*(plain(a) for a in self._imagined(prior)))
-
-    def _slack(self, statistic: Totals) -> Array:
-        return statistic.total
-
-    def _rate(self, eta: Any) -> Array:
-        if eta is None:
-            return self._need("rate")
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(self._at(eta)[..., 0]))
+    def _predicted(self, prior: Gamma) -> NegativeBinomial:
+        return NegativeBinomial(prior.shape, prior.rate)
 
 
-def counts(x: Any, what: str) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Observations, and whether each is a whole number from 0 up; 0 in place of those that are not.
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometric(Summed):
+    """Failures, from 0 up, before the first success, each trial a success with probability `p` > 0. The trials are one more.
 
-    >>> counts([2, -1, 0.5], "Poisson")
-    (array([2., 0., 0.]), array([ True, False, False]))
+    >>> from suffice.exponential import Beta
+    >>> seen = Geometric().statistic([0, 2, 1])
+    >>> Geometric().estimate(seen)
+    Geometric(p=0.5)
+    >>> Beta(1.0, 1.0) + seen
+    Beta(a=4.0, b=4.0, of=Geometric())
     """
-    x = observed(x, what)
-    inside = (x >= 0.0) & (x == np.rint(x)) & np.isfinite(x)
-    return np.where(inside, x, 0.0), inside
+
+    p: Any = None
+
+    names: ClassVar[tuple[str, ...]] = ("p",)
+    prior: ClassVar[str] = "Beta"
+    support: ClassVar[str] = "whole numbers from 0 up (failures before the first success)"
+
+    def _checked(self, name: str, value: Any) -> Array:
+        return bounded(bounded(value, "p of Geometric", 0.0, 1.0), "p of Geometric", 0.0, open=True)
+
+    def _inside(self, x: Any) -> Inside:
+        return counts(x, "Geometric")
+
+    @property
+    def natural(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log1p(-self._need("p"))[..., None]
+
+    def from_natural(self, eta: Any) -> Self:
+        return type(self)(-np.expm1(self._negative(eta)))
+
+    def from_mean(self, mu: Any) -> Self:
+        return type(self)(1.0 / (1.0 + bounded(vectors(mu, "E[T] of Geometric", 1)[..., 0], "E[T] of Geometric", 0.0)))
+
+    def log_normaliser(self, eta: Any = None) -> Any:
+        return plain(0.0 - np.log(self._need("p") if eta is None else -np.expm1(self._negative(eta))))
+
+    def gradient(self, eta: Any = None) -> Array:
+        if eta is not None:
+            return np.asarray(1.0 / np.expm1(-self._negative(eta)))[..., None]
+        p = self._need("p")[..., None]
+        return np.asarray((1.0 - p) / p)
+
+    def hessian(self, eta: Any = None) -> Array:
+        mean = self.gradient(eta)[..., None]
+        with np.errstate(over="ignore"):
+            return np.asarray(mean * (1.0 + mean))
+
+    def _log_density(self, x: Array) -> Array:
+        from scipy.special import xlog1py
+
+        p = self._need("p")
+        return np.asarray(np.log(p) + xlog1py(x, -p))
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
+        p = self._need("p")
+        if np.any(p < 1.0 / DRAWN):
+            raise ModelError(f"p is {p.min():g}: counts so large cannot be drawn exactly")
+        return np.asarray(generator(n, seed).geometric(p, (n, *p.shape)) - 1)
+
+    def entropy(self) -> Any:
+        """−(p ln p + (1 − p) ln(1 − p))/p."""
+        from scipy.special import xlog1py
+
+        p = self._need("p")
+        return plain(-np.log(p) - xlog1py(1.0 - p, -p) / p + 0.0)
+
+    def _divergence(self, other: Self) -> Array:
+        """The divergence of one trial, times 1/p trials; inf where the other never fails and this does."""
+        p, r = self._need("p"), other._need("p")
+        return np.asarray((deviance(p, r) + deviance(1.0 - p, 1.0 - r)) / p)
+
+    @aligned
+    def conjugate(self, total: Any, count: Any) -> Beta:
+        count = bounded(count, "the count", 0.0)
+        return Beta(count + 1.0, vectors(total, "the total of Geometric", 1)[..., 0], of=self.bare)
+
+    def learned(self, statistic: Totals) -> Array:
+        """Successes, one in each row, and failures."""
+        return np.stack(np.broadcast_arrays(statistic.count, statistic.total[..., 0]), axis=-1)
+
+    def _predicted(self, prior: Beta) -> BetaGeometric:
+        return BetaGeometric(prior.a, prior.b)
+
+    def _negative(self, eta: Any) -> Array:
+        """η, if it is one."""
+        eta = self._at(eta)[..., 0]
+        if np.any(eta >= 0.0):
+            raise ModelError(f"η = ln(1 − p) of Geometric must be below 0, not {eta.max():g}")
+        return np.asarray(eta)

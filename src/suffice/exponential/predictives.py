@@ -1,8 +1,9 @@
-"""What is predicted of counts when the probability or rate behind them is not known, but has a conjugate prior.
+"""What is predicted of counts and waiting times when the probability or rate behind them is not known, but has a conjugate prior.
 
 BetaBinomial           ∫ Binomial(x; n, p) Beta(p; a, b) dp          = C(n, x) B(a + x, b + n − x) / B(a, b)
 BetaGeometric          ∫ p (1 − p)ˣ Beta(p; a, b) dp                 = B(a + 1, b + x) / B(a, b)
 DirichletMultinomial   ∫ Multinomial(x; n, p) Dirichlet(p; α) dp     = n!/Π xᵢ! · B(α + x) / B(α)
+Lomax                  ∫ Exponential(x; λ) Gamma(λ; a, b) dλ         = a/b (1 + x/b)^−(a+1)
 NegativeBinomial       ∫ Poisson(x; λ) Gamma(λ; a, b) dλ             = Γ(a + x)/Γ(a) x! · (b/(1 + b))ᵃ (1/(1 + b))ˣ
 """
 
@@ -14,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge, whole
+from suffice.exponential.dirichlet import Dirichlet, others
 from suffice.exponential.family import generator
 from suffice.exponential.interval import Interval, checked_level, tail
-from suffice.exponential.poisson import LARGEST, counts
-from suffice.exponential.saddle import log_negative_binomial, log_polya
-from suffice.exponential.shapes import aligned
-from suffice.exponential.statistic import Array
+from suffice.exponential.special import log_negative_binomial, log_polya
+from suffice.exponential.statistic import aligned
 from suffice.exponential.tables import summary
-from suffice.exponential.values import observed, plain
+from suffice.exponential.values import DRAWN, Array, counts, observed, plain
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""
@@ -191,17 +191,68 @@ class DirichletMultinomial(NamedTuple):
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         """n draws, the first axis."""
-        from suffice.exponential.dirichlet import Dirichlet
-
         rng = generator(n, seed)
         return np.asarray(rng.multinomial(whole(self.n, "n", 0), Dirichlet(self.alpha).sample(n, rng)))
 
     @property
     def _margins(self) -> tuple[Array, Array]:
-        from suffice.exponential.shares import others
-
         alpha = np.asarray(self.alpha, dtype=np.float64)
         return alpha, others(alpha)
+
+    def _repr_html_(self) -> str:
+        return summary(self, self._asdict(), type(self).__name__)
+
+
+class Lomax(NamedTuple):
+    """p(x) = shape/scale (1 + x/scale)^−(shape+1), x ≥ 0: a Pareto distribution that begins at 0.
+
+    >>> Lomax(2.0, 3.0).mean, round(Lomax(2.0, 3.0).log_prob(0.0), 4)
+    (3.0, -0.4055)
+    """
+
+    shape: Any
+    scale: Any
+
+    @property
+    def mean(self) -> Any:
+        """scale/(shape − 1); inf where shape ≤ 1."""
+        shape = np.asarray(self.shape, dtype=np.float64)
+        return plain(np.where(shape > 1.0, self.scale / np.where(shape > 1.0, shape - 1.0, 1.0), np.inf))
+
+    @property
+    def variance(self) -> Any:
+        """scale² shape / ((shape − 1)² (shape − 2)); inf where 1 < shape ≤ 2, NaN where shape ≤ 1."""
+        shape = np.asarray(self.shape, dtype=np.float64)
+        a = np.where(shape > 2.0, shape, 3.0)
+        factor = a / ((a - 1.0) ** 2 * (a - 2.0))
+        with np.errstate(over="ignore"):
+            finite = np.asarray(self.scale, dtype=np.float64) ** 2 * factor
+        return plain(np.where(shape > 2.0, finite, np.where(shape > 1.0, np.inf, np.nan)))
+
+    @aligned
+    def log_prob(self, x: Any) -> Any:
+        """ln p(x) of each x; −inf below 0."""
+        x, shape = observed(x, "Lomax"), np.asarray(self.shape, dtype=np.float64)
+        inside = np.log(shape) - np.log(self.scale) - (shape + 1.0) * np.log1p(np.where(x < 0.0, 0.0, x) / self.scale)
+        return plain(np.where(x < 0.0, -np.inf, inside))
+
+    @aligned
+    def cdf(self, x: Any) -> Any:
+        """P(X ≤ x)."""
+        x = np.maximum(observed(x, "Lomax"), 0.0)
+        return plain(-np.expm1(-np.asarray(self.shape) * np.log1p(x / self.scale)))
+
+    def interval(self, level: float = 0.95) -> Any:
+        """The equal-tailed interval of this probability: a pair."""
+        shape, outside = np.asarray(self.shape, dtype=np.float64), tail(level)
+        with np.errstate(over="ignore"):
+            ends = (self.scale * np.expm1(-np.log(above) / shape) for above in (1.0 - outside, outside))
+            return Interval(*map(plain, ends))
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
+        """n draws, the first axis."""
+        shape, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in self))
+        return np.asarray(scale * np.expm1(generator(n, seed).standard_exponential((n, *shape.shape)) / shape))
 
     def _repr_html_(self) -> str:
         return summary(self, self._asdict(), type(self).__name__)
@@ -242,7 +293,7 @@ class NegativeBinomial(NamedTuple):
         rng = generator(n, seed)
         with np.errstate(over="ignore"):
             rates = rng.standard_gamma(shape, (n, *shape.shape)) / rate
-        if np.any(rates > LARGEST):
+        if np.any(rates > DRAWN):
             raise ModelError(f"a rate was drawn that is {rates.max():g}: counts so large cannot be drawn exactly")
         return np.asarray(rng.poisson(rates))
 

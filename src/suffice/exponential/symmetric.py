@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.exponential.shapes import finite
-from suffice.exponential.statistic import Array
+from suffice.exponential.values import Array, finite
 
 COLLINEAR = 1e-11
 """In data, a column with a smaller share of variance of its own than this is a combination of those before it."""
@@ -36,11 +35,17 @@ class Factor(NamedTuple):
     @property
     def root(self) -> Array:
         """L⁻¹ D⁻¹: its square is S⁻¹."""
-        return np.asarray(np.linalg.inv(self.lower) / self.scale[..., None, :])
+        inverse = np.linalg.inv(self.lower) if self.lower.shape[-1] > 1 else 1.0 / self.lower
+        return np.asarray(inverse / self.scale[..., None, :])
 
     def whitened(self, x: Array) -> Array:
         """L⁻¹ D⁻¹ x of each x (..., d), whose squares sum to xᵀ S⁻¹ x."""
         return np.asarray(np.einsum("...ij,...j->...i", self.root, x))
+
+    def square(self, x: Array) -> Array:
+        """xᵀ S⁻¹ x of each x (..., d)."""
+        white = self.whitened(x)
+        return np.asarray(np.einsum("...i,...i->...", white, white))
 
     def coloured(self, z: Array) -> Array:
         """D L z of each z (..., d): from unit variance to S."""

@@ -11,12 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError
-from suffice.exponential.columns import complete, gathered, scanned
-from suffice.exponential.family import generator
-from suffice.exponential.shapes import aligned, finite, keep
-from suffice.exponential.statistic import Array, weight_of_statistic
-from suffice.exponential.tables import summary, table
-from suffice.exponential.values import Outside, checked_weights, observed, plain, same, shown
+from suffice.exponential.family import Observable, generator
+from suffice.exponential.statistic import aligned, weight_of_statistic
+from suffice.exponential.tables import table
+from suffice.exponential.values import Array, Outside, checked_weights, finite, observed, plain, read_only, shown
 from suffice.variables import Finite, Variable
 
 
@@ -33,10 +31,7 @@ class Extremes:
     upper: Array
 
     def __post_init__(self) -> None:
-        for name in ("count", "lower", "upper"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        read_only(self, "count", "lower", "upper")
 
     def __add__(self, other: Extremes) -> Extremes:
         if not isinstance(other, Extremes):
@@ -67,7 +62,7 @@ class Extremes:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Uniform:
+class Uniform(Observable):
     """The same density everywhere between two ends. It is not an exponential family: no natural parameters, and the estimate is
     the smallest and the largest row, not moment matching.
 
@@ -80,18 +75,15 @@ class Uniform:
     upper: Any = None
 
     names: ClassVar[tuple[str, ...]] = ("lower", "upper")
-    event_axes: ClassVar[int] = 0
+    support: ClassVar[str] = "finite numbers"
 
     def __post_init__(self) -> None:
-        ends = {n: finite(v, f"the {n} end of Uniform") for n in self.names if (v := getattr(self, n)) is not None}
-        keep(self, lower=ends.get("lower"), upper=ends.get("upper"))
-        if ends and np.any(np.asarray(self.upper) <= self.lower):
+        super().__post_init__()
+        if self.lower is not None and np.any(np.asarray(self.upper) <= self.lower):
             raise ModelError(f"the upper end of Uniform must lie above the lower: {shown(self.lower)} and {shown(self.upper)}")
 
-    @property
-    def bare(self) -> Self:
-        """The same without its ends."""
-        return type(self)()
+    def _checked(self, name: str, value: Any) -> Array:
+        return finite(value, f"the {name} end of Uniform")
 
     @property
     def mean(self) -> Any:
@@ -117,12 +109,6 @@ class Uniform:
         return Extremes(
             w.sum(axis=0), np.asarray(lower), np.asarray(np.max(np.where(w > 0.0, x, -np.inf), axis=0, initial=-np.inf))
         )
-
-    def gather(self, data: Any, column: str, *, threads: int | None = None) -> Extremes:
-        """The statistic of a column of some `Data`, as `scan` gives it, in one pass that never holds all rows."""
-        scanned(data, column, self.bare)
-        extremes: Extremes = gathered(self, complete(data, [column], "Uniform"), [column], threads)
-        return extremes
 
     _gathered = statistic
 
@@ -172,19 +158,3 @@ class Uniform:
         if self.lower is None:
             raise ModelError("Uniform() has no ends: give them, Uniform(lower=…, upper=…), or estimate them from a statistic")
         return np.asarray(self.lower), np.asarray(self.upper)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Uniform):
-            return NotImplemented
-        return same(self.lower, other.lower) and same(self.upper, other.upper)
-
-    def __hash__(self) -> int:
-        return hash((type(self), str(self.lower), str(self.upper)))
-
-    def __repr__(self) -> str:
-        return "Uniform()" if self.lower is None else f"Uniform(lower={shown(self.lower)}, upper={shown(self.upper)})"
-
-    def _repr_html_(self) -> str:
-        if self.lower is None:
-            return table({"x": "finite numbers"}, "Uniform")
-        return summary(self, {"lower": self.lower, "upper": self.upper}, "Uniform")

@@ -1,4 +1,4 @@
-"""Parameters and observations at the door: numbers, of a shape, inside their bounds; and how they are shown."""
+"""Parameters and observations at the door: numbers inside their bounds, of shapes that fit together; and how they are shown."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ LEAST = float(np.finfo(np.float64).smallest_subnormal)
 """The least double above 0."""
 LARGEST = 2.0**53
 """Not every whole number beyond is a double."""
+DRAWN = 1e15
+"""Counts are not drawn at larger rates: not every whole number is a double beyond."""
 
 
 class Outside(DataError):
@@ -113,6 +115,17 @@ def observed(x: Any, what: str) -> Array:
     return array
 
 
+def counts(x: Any, what: str) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Observations, and whether each is a whole number from 0 up; 0 in place of those that are not.
+
+    >>> counts([2, -1, 0.5], "Poisson")
+    (array([2., 0., 0.]), array([ True, False, False]))
+    """
+    x = observed(x, what)
+    inside = (x >= 0.0) & (x == np.rint(x)) & np.isfinite(x)
+    return np.where(inside, x, 0.0), inside
+
+
 def _no_number(x: Any) -> Any:
     """The first of some observations that is no number."""
     try:
@@ -167,3 +180,93 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return a is not None and b is not None and bool(np.array_equal(a, b))
     return bool(a == b)
+
+
+def keep(owner: Any, **parameters: Array | None) -> None:
+    """Set these fields of a frozen value, read-only and of one shape; either all are given or none is."""
+    name = type(owner).__name__
+    given = {field: value for field, value in parameters.items() if value is not None}
+    if given and len(given) < len(parameters):
+        lost = next(field for field in parameters if field not in given)
+        raise ModelError(f"{name} has the {next(iter(given))} but no {lost}: give both, or leave out both")
+    for field, value in zip(given, broadcast(name, **given), strict=True):
+        object.__setattr__(owner, field, held(np.array(value)))
+
+
+def read_only(owner: Any, *names: str) -> tuple[str, ...]:
+    """Make these fields of a frozen value arrays that cannot be written to."""
+    for name in names:
+        array = np.array(getattr(owner, name), dtype=np.float64)
+        array.flags.writeable = False
+        object.__setattr__(owner, name, array)
+    return names
+
+
+def broadcast(name: str, **arrays: Array) -> tuple[Array, ...]:
+    """Arrays of one shape, made of those that fit together.
+
+    >>> broadcast("Normal", mean=np.zeros(2), variance=np.array(1.0))[1]
+    array([1., 1.])
+    """
+    try:
+        return tuple(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        shapes = " and ".join(f"{field} {array.shape}" for field, array in arrays.items())
+        raise ModelError(f"the shapes of {name} do not fit together: {shapes}") from None
+
+
+def finite(value: Any, what: str) -> Array:
+    """Finite numbers of any sign.
+
+    >>> finite(-2, "the mean of Normal")
+    array(-2.)
+    """
+    array = numbers(value, what)
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} must be a finite number, not {array[~np.isfinite(array)].flat[0]}")
+    return array
+
+
+def keep_with_axes(owner: Any, **parts: tuple[Array, int]) -> None:
+    """Set fields of a frozen value that have so many last axes of their own, read-only, their leading axes of one shape."""
+    leads = {field: array.shape[: array.ndim - axes] for field, (array, axes) in parts.items()}
+    try:
+        lead = np.broadcast_shapes(*leads.values())
+    except ValueError:
+        each = " and ".join(f"{field} {shape}" for field, shape in leads.items())
+        raise ModelError(f"the leading shapes of {type(owner).__name__} do not fit together: {each}") from None
+    for field, (array, axes) in parts.items():
+        own = array.shape[array.ndim - axes :]
+        object.__setattr__(owner, field, held(np.array(np.broadcast_to(array, (*lead, *own)))))
+
+
+def components(chosen: Any, d: int) -> npt.NDArray[np.intp]:
+    """Some of d components, by their numbers from 0.
+
+    >>> components([2, 0], 3)
+    array([2, 0])
+    """
+    numbers = np.asarray(chosen).reshape(-1)
+    right = numbers.dtype.kind in "iu" and len(numbers) and len(set(numbers.tolist())) == len(numbers)
+    if not right or np.any((numbers < 0) | (numbers >= d)):
+        raise ModelError(f"components are different whole numbers from 0 to {d - 1}, not {chosen!r}")
+    return numbers.astype(np.intp)
+
+
+def rows_of_several(x: Any, constant: Any, name: str) -> None:
+    """Refuse rows that have not the axes of a known constant: they would be taken for one row of each."""
+    if np.ndim(constant) and np.ndim(x) <= np.ndim(constant):
+        raise DataError(f"{name} of {np.shape(constant)} side by side takes rows of that shape; x is of the shape {np.shape(x)}")
+
+
+def vectors(value: Any, what: str, k: int) -> Array:
+    """Finite vectors of k numbers, along the last axis; where k is 1, a plain number is one.
+
+    >>> vectors(2.0, "η of Exponential", 1)
+    array([2.])
+    """
+    array = numbers(value, what)
+    array = array[None] if array.ndim == 0 and k == 1 else array
+    if array.ndim == 0 or array.shape[-1] != k:
+        raise ModelError(f"{what} has {k} numbers, so its last axis must be {k}: the shape is {array.shape}")
+    return finite(array, what)

@@ -15,17 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, note
 from suffice.exponential.special import log_gamma_step
 from suffice.families.family import (
     Array,
     Columns,
+    Cpd,
     Estimate,
     Interval,
     Mean,
@@ -33,7 +33,6 @@ from suffice.families.family import (
     checked_level,
     flat_index,
     frame,
-    no_posterior,
 )
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
@@ -108,8 +107,8 @@ class Categorical:
         return Table(child, finite, probs, seen, imagined)
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Cpd):
     """p(child | parents) as a table, child on the last axis; `seen` and `imagined` are the counts it was fitted from.
 
     With a prior that is not conjugate `imagined` is what it believes of the rows.
@@ -127,6 +126,8 @@ class Table:
     seen: Counts | None = None
     imagined: Counts | Belief | None = None
 
+    arrays: ClassVar[tuple[str, ...]] = ("probs",)
+
     def __post_init__(self) -> None:
         probs = np.array(self.probs, dtype=np.float64, order="C")
         shape = (*sizes(self.parent_variables), self.child.n_states)
@@ -137,17 +138,8 @@ class Table:
         object.__setattr__(self, "probs", frozen(normalised(probs, self.child, self.parent_variables)))
 
     @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of their axes."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
     def family(self) -> Categorical:
         return Categorical()
-
-    @property
-    def n_parameters(self) -> int:
-        return self.family.n_parameters(self.child, self.parent_variables)
 
     @property
     def unsupported(self) -> npt.NDArray[np.bool_]:
@@ -164,11 +156,9 @@ class Table:
         from scipy.special import betaincinv
 
         tail = (1.0 - checked_level(level)) / 2.0
-        if self.imagined is None or self.seen is None:
-            raise no_posterior(self.child)
-        if not isinstance(self.imagined, Counts):
+        if self.seen is not None and self.imagined is not None and not isinstance(self.imagined, Counts):
             return self.imagined.interval(self.seen, level)
-        a = (self.seen + self.imagined).dense()
+        a = self.posterior().dense()
         b = a.sum(axis=-1, keepdims=True) - a
         certain = b <= 0
         b = np.where(certain, 1.0, b)
@@ -179,17 +169,13 @@ class Table:
 
     def predictive(self, given: Mapping[str, object] | None = None) -> Array:
         """The distribution of the next child, given its parents: with a posterior its mean, whatever the point values are."""
-        given = given or {}
-        for p in self.parents:
-            if p not in given:
-                raise ModelError(f"the predictive of {self.child.name!r} needs a state of its parent {p!r}")
-        row = tuple(p.code(given[p.name]) for p in self.parent_variables)
-        if self.seen is None or self.imagined is None:
-            return np.asarray(self.probs[row])
-        if not isinstance(self.imagined, Counts):
-            return np.asarray(self.imagined.probs(self.seen, Mean())[row])
-        posterior = (self.seen + self.imagined).dense()[row]
-        return np.asarray(posterior / posterior.sum())
+        row = self.configuration(given or {})
+        probs = self.probs
+        if self.seen is not None and self.imagined is not None:
+            conjugate = isinstance(self.imagined, Counts)
+            probs = self.posterior().dense() if conjugate else self.imagined.probs(self.seen, Mean())  # type: ignore[union-attr]
+        own = probs.reshape(-1, self.child.n_states)[row]
+        return np.asarray(own / own.sum())
 
     def log_likelihood(self, statistic: Counts) -> float:
         """Σ N ln θ, from counts alone; −inf where the data holds what the table rules out."""
@@ -226,31 +212,14 @@ class Table:
             columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
         return frame(columns)
 
+    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        most, states = 12, self.child.states
+        rows = [list(map(float, row[:most])) for row in self.probs.reshape(-1, len(states))[:limit]]
+        more = [f"and {len(states) - most} more states"] if len(states) > most else []
+        return [*(f"{self.child.name}={s}" for s in states[:most]), *more], [[*row, *("…" for _ in more)] for row in rows]
+
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        most = 12
-        header = [*self.parents, *(f"{self.child.name}={s}" for s in self.child.states[:most])]
-        flat = self.probs.reshape(-1, self.child.n_states)
-        rows: list[list[object]] = []
-        for i in range(min(limit, len(flat))):
-            digits = np.unravel_index(i, sizes(self.parent_variables)) if self.parents else ()
-            rows.append(
-                [*(p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)), *map(float, flat[i][:most])]
-            )
-        if self.child.n_states > most:
-            header, rows = [*header, f"and {self.child.n_states - most} more states"], [[*row, "…"] for row in rows]
-        unseen = self.unsupported.reshape(-1)
-        if unseen.any():
-            header, rows = [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
-        return header, rows
-
-    def __repr__(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        more = self.probs.size // self.child.n_states - 16
-        return f"p({self.child.name}{given})\n{text_table(*self._rows(16))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        return html_table(*self._rows(32), caption=f"p({self.child.name}{given})")
+        return self._marked(*super()._rows(limit))
 
 
 def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:

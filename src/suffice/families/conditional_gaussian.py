@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
 from suffice.errors import ModelError, listed
-from suffice.families.family import Array, Columns, Interval, checked_level, flat_index, frame, no_posterior
+from suffice.families.family import Array, Columns, Cpd, Interval, checked_level, flat_index, split
 from suffice.families.regression import ROUNDING, posteriors, regress
 from suffice.statistics import Moments
 from suffice.statistics.configurations import described, frozen, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.exponential import StudentT
@@ -56,8 +55,8 @@ class Gaussian:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalGaussian:
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalGaussian(Cpd):
     """p(child | parents) = Normal(intercept[u] + coefficients[u]·x, variance[u]): arrays with one axis per finite parent u;
     the coefficients' last axis follows `real_parents`.
     """
@@ -70,25 +69,14 @@ class ConditionalGaussian:
     seen: Moments | None = None
     imagined: Moments | None = None
 
+    arrays: ClassVar[tuple[str, ...]] = ("intercept", "coefficients", "variance")
+    kind: ClassVar[str] = "Gaussian"
+
     def __post_init__(self) -> None:
         for name in ("intercept", "coefficients", "variance"):
             object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=np.float64)))
         if np.any(self.variance <= 0.0) or np.any(np.isinf(self.variance)):
             raise ModelError(f"the variance of {self.child.name!r} must be a positive number")
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of the graph."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return split(self.parent_variables)[0]
-
-    @property
-    def real_parents(self) -> tuple[str, ...]:
-        """The parents that have coefficients, in the order of their last axis."""
-        return tuple(p.name for p in split(self.parent_variables)[1])
 
     @property
     def family(self) -> LinearGaussian:
@@ -97,16 +85,9 @@ class ConditionalGaussian:
         return LinearGaussian()
 
     @property
-    def n_parameters(self) -> int:
-        return self.family.n_parameters(self.child, self.parent_variables)
-
-    @property
     def unsupported(self) -> npt.NDArray[np.bool_]:
         """For each configuration of the finite parents: whether it had no rows, or too few for an estimate."""
-        if self.seen is None:
-            return np.zeros(self.variance.shape, dtype=bool)
-        counts = self.seen.at(np.arange(self.variance.size)).count.reshape(self.variance.shape)
-        return np.asarray((counts <= 0) | np.isnan(self.variance))
+        return super().unsupported | (np.isnan(self.variance) & (self.seen is not None))
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""
@@ -133,12 +114,7 @@ class ConditionalGaussian:
         from suffice.exponential import StudentT
 
         given = given or {}
-        for p in self.parents:
-            if p not in given:
-                raise ModelError(f"the predictive of {self.child.name!r} needs a value of its parent {p!r}")
-        posterior = self._posterior()
-        codes = tuple(p.code(given[p.name]) for p in self.finite_parents)
-        g = int(np.ravel_multi_index(codes, self.variance.shape)) if codes else 0
+        g, posterior = self.configuration(given, "value"), self._posterior()
         r, nu = regress(posterior.scatter[g], ROUNDING), float(posterior.df[g])
         off = np.array([_number(given[p], p) for p in self.real_parents]) - posterior.mean[g, :-1]
         spread = 1.0 + 1.0 / posterior.count[g] + off @ r.inverse @ off
@@ -163,15 +139,20 @@ class ConditionalGaussian:
         mean, v = self._mean(columns, n)
         return np.asarray(mean + np.sqrt(v) * rng.standard_normal(n))
 
-    def to_frame(self) -> Any:
-        """One row per configuration of the finite parents: intercept, a column per coefficient, variance."""
-        header, rows = self._rows(self.variance.size)
-        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
+    def without(self, values: Mapping[str, float]) -> ConditionalGaussian:
+        """The distribution where some real parents are these numbers, which move into the intercept.
+
+        It has no posterior: its moments speak of the parents that it no longer has.
+        """
+        at = np.array([values.get(p, 0.0) for p in self.real_parents])
+        left = [i for i, p in enumerate(self.real_parents) if p not in values]
+        parents = tuple(p for p in self.parent_variables if p.name not in values)
+        intercept = self.intercept + self.coefficients @ at
+        return ConditionalGaussian(self.child, parents, intercept, self.coefficients[..., left], self.variance)
 
     def _posterior(self) -> Moments:
-        if self.imagined is None or self.seen is None:
-            raise no_posterior(self.child)
-        return (self.seen + self.imagined).at(np.arange(self.variance.size))
+        moments: Moments = self.posterior().at(np.arange(self.variance.size))
+        return moments
 
     def _mean(self, columns: Columns, n: int) -> tuple[Array, Array]:
         rows = flat_index(columns, self.finite_parents, n)
@@ -191,32 +172,10 @@ class ConditionalGaussian:
         k = self.coefficients.shape[-1]
         return self.intercept.reshape(-1)[rows], self.coefficients.reshape(len(variance), k)[rows], variance[rows]
 
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        finite = self.finite_parents
-        header = [*(p.name for p in finite), "intercept", *self.real_parents, "variance"]
-        b = self.coefficients.reshape(self.variance.size, -1) if self.real_parents else np.zeros((self.variance.size, 0))
-        rows: list[list[object]] = []
-        for g in range(min(limit, self.variance.size)):
-            digits = np.unravel_index(g, sizes(finite)) if finite else ()
-            states = [p.states[int(d)] for p, d in zip(finite, digits, strict=True)]
-            rows.append([*states, float(self.intercept.reshape(-1)[g]), *map(float, b[g]), float(self.variance.reshape(-1)[g])])
-        return header, rows
-
-    def _title(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        return f"p({self.child.name}{given}), Gaussian"
-
-    def __repr__(self) -> str:
-        more = self.variance.size - 16
-        return f"{self._title()}\n{text_table(*self._rows(16))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._rows(32), caption=self._title())
-
-
-def split(parents: Sequence[Variable]) -> tuple[tuple[Finite, ...], tuple[Variable, ...]]:
-    """The finite parents and the others, each in the order of the graph."""
-    return tuple(p for p in parents if isinstance(p, Finite)), tuple(p for p in parents if not isinstance(p, Finite))
+    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        n = self.variance.size
+        columns = self.intercept.reshape(n, 1), self.coefficients.reshape(n, len(self.real_parents)), self.variance.reshape(n, 1)
+        return ["intercept", *self.real_parents, "variance"], np.concatenate(columns, axis=1)[:limit].tolist()
 
 
 def _number(value: Any, name: str) -> float:

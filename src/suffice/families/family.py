@@ -6,17 +6,20 @@ estimate, a log-likelihood and a log-evidence. A CPD is one fitted or written-do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError
+from suffice.display import html_table, text_table
+from suffice.errors import FitError, ModelError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
 from suffice.statistics import Counts, Moments, Request
+from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -46,29 +49,147 @@ class Mode:
 Estimate = Mean | Mode
 
 
-class Cpd(Protocol):
-    """p(child | parents): parameters and the questions they answer."""
+class Cpd:
+    """p(child | parents): parameters and the questions they answer.
+
+    The parameters of tables, Gaussians and rates are `arrays` with an axis for each finite parent, in their order; a regression
+    has one set of numbers for all states of its parents.
+    """
+
+    child: Any
+    parent_variables: tuple[Any, ...]
+    family: Any
+    seen: Any = None
+    imagined: Any = None
+
+    arrays: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[str] = ""
+    lines: ClassVar[int] = 16
 
     @property
-    def child(self) -> Variable: ...
+    def parents(self) -> tuple[str, ...]:
+        """The parents in the order of the graph, which is that of their axes."""
+        return tuple(p.name for p in self.parent_variables)
+
     @property
-    def parent_variables(self) -> tuple[Variable, ...]: ...
+    def finite_parents(self) -> tuple[Finite, ...]:
+        return split(self.parent_variables)[0]
+
     @property
-    def seen(self) -> Any: ...
+    def real_parents(self) -> tuple[str, ...]:
+        """The parents that are numbers."""
+        return tuple(p.name for p in split(self.parent_variables)[1])
+
     @property
-    def imagined(self) -> Any: ...
+    def n_parameters(self) -> int:
+        return int(self.family.n_parameters(self.child, self.parent_variables))
+
     @property
-    def parents(self) -> tuple[str, ...]: ...
+    def unsupported(self) -> npt.NDArray[np.bool_]:
+        """For each configuration of the finite parents: whether no row of the data had it. One axis per parent."""
+        shape = sizes(self.finite_parents)
+        if self.seen is None:
+            return np.zeros(shape, dtype=bool)
+        return np.asarray(self.seen.at(np.arange(math.prod(shape))).count.reshape(shape) <= 0)
+
     @property
-    def family(self) -> Family[Any]: ...
-    @property
-    def n_parameters(self) -> int: ...
-    @property
-    def unsupported(self) -> npt.NDArray[np.bool_]: ...
-    def log_likelihood(self, statistic: Any) -> float: ...
-    def log_prob(self, columns: Columns) -> Array: ...
-    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]: ...
-    def to_frame(self) -> Any: ...
+    def is_open(self) -> bool:
+        """Whether it is a regression without a formula for sums or integrals over its values, whatever is observed."""
+        return False
+
+    def closed(self) -> Any:
+        """The same distribution as a table, a conditional Gaussian or Poisson rates."""
+        return self
+
+    def without(self, values: Mapping[str, float]) -> Cpd:
+        """The distribution where some real parents are these numbers, which move into the intercept."""
+        return self
+
+    def log_likelihood(self, statistic: Any) -> float:
+        raise NotImplementedError
+
+    def log_prob(self, columns: Columns) -> Array:
+        raise NotImplementedError
+
+    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+    def posterior(self) -> Any:
+        """What was seen and imagined together."""
+        if self.imagined is None or self.seen is None:
+            raise no_posterior(self.child)
+        return self.seen + self.imagined
+
+    def configuration(self, given: Mapping[str, Any], what: str = "state") -> int:
+        """The place of the configuration of the finite parents that is given, if all parents are."""
+        for p in self.parents:
+            if p not in given:
+                raise ModelError(f"the predictive of {self.child.name!r} needs a {what} of its parent {p!r}")
+        codes = tuple(v.code(given[v.name]) for v in self.finite_parents)
+        return int(np.ravel_multi_index(codes, sizes(self.finite_parents))) if codes else 0
+
+    def arranged(self, parents: Sequence[str]) -> Self:
+        """The same distribution with its parents in another order, and without the data it was learned from."""
+        before = [v.name for v in self.finite_parents]
+        axes = [before.index(p) for p in parents if p in before]
+        columns = [self.real_parents.index(p) for p in parents if p not in before]
+        variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
+        turned = {a: np.transpose(x, [*axes, *range(len(axes), x.ndim)]) for a, x in self._arrays()}
+        if "coefficients" in turned:
+            turned["coefficients"] = turned["coefficients"][..., columns]
+        return replace(self, parent_variables=variables, **turned, seen=None, imagined=None)  # type: ignore[type-var]
+
+    def same(self, other: Self) -> bool:
+        """Whether two CPDs of a node are the same numbers, whatever the order of the parents."""
+        if set(self.parents) != set(other.parents):
+            return False
+        other = other.arranged(self.parents)
+        return all(np.array_equal(x, getattr(other, a), equal_nan=True) for a, x in self._arrays())
+
+    def _arrays(self) -> list[tuple[str, Array]]:
+        return [(a, getattr(self, a)) for a in self.arrays]
+
+    def to_frame(self) -> Any:
+        """One row for each line of numbers."""
+        header, rows = self._rows(self._n_rows())
+        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
+
+    def _n_rows(self) -> int:
+        return n_configurations(self.finite_parents)
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        """A line for each configuration of the finite parents: their states, and numbers."""
+        finite, (header, numbers) = self.finite_parents, self._numbers(limit)
+        rows: list[list[object]] = []
+        for g, own in enumerate(numbers):
+            digits = np.unravel_index(g, sizes(finite)) if finite else ()
+            rows.append([*(p.states[int(d)] for p, d in zip(finite, digits, strict=True)), *own])
+        return [*(p.name for p in finite), *header], rows
+
+    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        """What is told of each of the first configurations, and its header."""
+        raise NotImplementedError
+
+    def _marked(self, header: list[str], rows: list[list[object]]) -> tuple[list[str], list[list[object]]]:
+        """The same lines, those of configurations that no row had marked, if there are any."""
+        unseen = self.unsupported.reshape(-1)
+        if not unseen.any():
+            return header, rows
+        return [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
+
+    def _title(self) -> str:
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        return f"p({self.child.name}{given})" + (f", {kind}" if (kind := self._kind()) else "")
+
+    def _kind(self) -> str:
+        return self.kind
+
+    def __repr__(self) -> str:
+        more = self._n_rows() - self.lines
+        return f"{self._title()}\n{text_table(*self._rows(self.lines))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows(2 * self.lines), caption=self._title())
 
 
 S = TypeVar("S", bound=Statistic, contravariant=True)
@@ -82,6 +203,11 @@ class Family(Protocol[S]):
     def log_likelihood(self, child: Variable, seen: S) -> float: ...
     def log_evidence(self, child: Variable, seen: S, imagined: S) -> float: ...
     def estimate(self, child: Variable, parents: Sequence[Variable], seen: S, imagined: S | None, how: Estimate) -> Cpd: ...
+
+
+def split(parents: Sequence[Variable]) -> tuple[tuple[Finite, ...], tuple[Variable, ...]]:
+    """The finite parents and the others, each in the order of the graph."""
+    return tuple(p for p in parents if isinstance(p, Finite)), tuple(p for p in parents if not isinstance(p, Finite))
 
 
 def flat_index(columns: Columns, parents: Sequence[Finite], n: int) -> npt.NDArray[np.int64]:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.errors import FitError, listed
-from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian, split
-from suffice.families.family import Estimate, Mean
+from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
+from suffice.families.family import Estimate, Mean, split
 from suffice.families.regression import NO_RESIDUAL, Regression, posteriors, regressions
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, n_configurations, sizes

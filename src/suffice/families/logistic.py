@@ -104,14 +104,17 @@ class LogisticCpd(GlmCpd):
         own = self.coefficients[:, self.columns_of(parent)].T
         return np.concatenate([np.zeros((1, own.shape[1])), own])
 
-    def _rows(self) -> tuple[list[str], list[list[object]]]:
+    def _n_rows(self) -> int:
+        return len(self.intercept) if self.fitted is None else self.n_parameters
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
         numbers, states = self.numbers, self.child.states[1:]
         if self.fitted is None:
             header = [self.child.name, "intercept", *self.terms]
-            return header, [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)]
+            return header, [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)][:limit]
         header, rows = coefficient_table(self._names() * len(numbers), self.theta, self.fitted)
         each = [s for s in states for _ in self._names()]
-        return [self.child.name, *header], [[state, *row] for state, row in zip(each, rows, strict=True)]
+        return [self.child.name, *header], [[state, *row] for state, row in zip(each, rows, strict=True)][:limit]
 
     def _kind(self) -> str:
         return f"logistic, against {self.child.name}={self.child.states[0]}"

@@ -14,26 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.conditional_gaussian import split
 from suffice.families.family import (
     Array,
     Columns,
+    Cpd,
     Estimate,
     Interval,
     Mode,
     checked_level,
     flat_index,
     frame,
-    no_posterior,
+    split,
 )
 from suffice.inference.counts import log_poisson
 from suffice.statistics import Moments, Request
@@ -125,8 +124,8 @@ class Rates:
         return PoissonRates(child, finite, rates if rates.ndim else np.full(sizes(finite), float(rates)))
 
 
-@dataclass(frozen=True, eq=False)
-class PoissonRates:
+@dataclass(frozen=True, eq=False, repr=False)
+class PoissonRates(Cpd):
     """p(child | parents) = Poisson(rates[u]), an axis per parent; `seen` and `imagined` are the moments it was fitted from.
 
     The rate of a configuration that no row had is NaN, without a prior.
@@ -143,6 +142,9 @@ class PoissonRates:
     seen: Moments | None = None
     imagined: Moments | None = None
 
+    arrays: ClassVar[tuple[str, ...]] = ("rates",)
+    kind: ClassVar[str] = "Poisson"
+
     def __post_init__(self) -> None:
         rates = np.array(self.rates, dtype=np.float64, order="C")
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
@@ -156,33 +158,8 @@ class PoissonRates:
         object.__setattr__(self, "rates", frozen(rates))
 
     @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of their axes."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return self.parent_variables
-
-    @property
-    def real_parents(self) -> tuple[str, ...]:
-        """None: a rate that depends on numbers needs a regression."""
-        return ()
-
-    @property
     def family(self) -> Poisson:
         return Poisson()
-
-    @property
-    def n_parameters(self) -> int:
-        return self.family.n_parameters(self.child, self.parent_variables)
-
-    @property
-    def unsupported(self) -> npt.NDArray[np.bool_]:
-        """For each configuration of the parents: whether no row of the data had it. One axis per parent."""
-        if self.seen is None:
-            return np.zeros(self.rates.shape, dtype=bool)
-        return np.asarray(self.seen.at(np.arange(self.rates.size)).count.reshape(self.rates.shape) <= 0)
 
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
@@ -195,13 +172,7 @@ class PoissonRates:
 
     def predictive(self, given: Mapping[str, object] | None = None) -> NegativeBinomial:
         """The distribution of the next count given its parents, the rate integrated out."""
-        given = given or {}
-        for p in self.parents:
-            if p not in given:
-                raise ModelError(f"the predictive of {self.child.name!r} needs a state of its parent {p!r}")
-        rows, events = self._posterior()
-        codes = tuple(p.code(given[p.name]) for p in self.parent_variables)
-        g = int(np.ravel_multi_index(codes, self.rates.shape)) if codes else 0
+        g, (rows, events) = self.configuration(given or {}), self._posterior()
         return NegativeBinomial(float(events[g]), float(rows[g]))
 
     def log_likelihood(self, statistic: Moments) -> float:
@@ -236,9 +207,7 @@ class PoissonRates:
         return frame(columns)
 
     def _posterior(self) -> tuple[Array, Array]:
-        if self.imagined is None or self.seen is None:
-            raise no_posterior(self.child)
-        return _rows_and_events((self.seen + self.imagined).at(np.arange(self.rates.size)))
+        return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
 
     def _at(self, rows: npt.NDArray[np.int64], used: npt.NDArray[np.bool_]) -> Array:
         """The rate of each row's configuration; one that has none is refused by name."""
@@ -249,27 +218,11 @@ class PoissonRates:
             raise ModelError(f"{self.child.name!r} has no rate at {where}: no row had it; fit with a prior")
         return np.asarray(rates)
 
+    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        return ["rate"], [[rate] for rate in self.rates.reshape(-1)[:limit].tolist()]
+
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        header, rows = [*self.parents, "rate"], []
-        for g in range(min(limit, self.rates.size)):
-            digits = np.unravel_index(g, self.rates.shape) if self.parents else ()
-            states: list[object] = [p.states[int(d)] for p, d in zip(self.parent_variables, digits, strict=True)]
-            rows.append([*states, float(self.rates.reshape(-1)[g])])
-        unseen = self.unsupported.reshape(-1)
-        if unseen.any():
-            header, rows = [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
-        return header, rows
-
-    def _title(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        return f"p({self.child.name}{given}), Poisson"
-
-    def __repr__(self) -> str:
-        more = self.rates.size - 16
-        return f"{self._title()}\n{text_table(*self._rows(16))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._rows(32), caption=self._title())
+        return self._marked(*super()._rows(limit))
 
 
 def _rows_and_events(moments: Moments) -> tuple[Array, Array]:

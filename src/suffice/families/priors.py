@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.families.conditional_gaussian import split
-from suffice.families.family import Statistic
+from suffice.families.family import Statistic, split
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Count, Finite, Real, Variable

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
 from suffice.errors import FitError, ModelError, listed, nearest
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import split
 from suffice.families.design import Layout, codes_of, columns_of, configurations, predicted, terms
-from suffice.families.family import Array, Columns, Interval, checked_level, frame
+from suffice.families.family import Array, Columns, Cpd, Interval, checked_level
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Real, Variable
 
@@ -73,7 +71,7 @@ class Fitted:
         return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
 
 
-class GlmCpd:
+class GlmCpd(Cpd):
     """p(child | parents) of a regression: numbers, of which `theta` makes one line, and a family that says what they mean.
 
     The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
@@ -81,13 +79,12 @@ class GlmCpd:
     rows are taken from: it keeps digits and changes no probability.
     """
 
-    child: Any
-    parent_variables: tuple[Variable, ...]
-    family: Any
     coefficients: Array
     centre: Array
     fitted: Fitted | None
     dispersion: float = 1.0
+
+    lines: ClassVar[int] = 32
 
     @property
     def numbers(self) -> Array:
@@ -105,20 +102,6 @@ class GlmCpd:
         return layout
 
     @property
-    def parents(self) -> tuple[str, ...]:
-        """The parents in the order of the graph."""
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return split(self.parent_variables)[0]
-
-    @property
-    def real_parents(self) -> tuple[str, ...]:
-        """The parents that are numbers, an offset and trials among them."""
-        return tuple(p.name for p in split(self.parent_variables)[1])
-
-    @property
     def regressors(self) -> tuple[Variable, ...]:
         """The parents that have coefficients."""
         own: tuple[Variable, ...] = self.family.regressors(self.parent_variables)
@@ -130,21 +113,11 @@ class GlmCpd:
         return terms(self.regressors)
 
     @property
-    def n_parameters(self) -> int:
-        return int(self.family.n_parameters(self.child, self.parent_variables))
+    def is_open(self) -> bool:
+        return bool(self.family.is_open(self))
 
-    @property
-    def seen(self) -> None:
-        return None
-
-    @property
-    def imagined(self) -> None:
-        return None
-
-    @property
-    def unsupported(self) -> npt.NDArray[np.bool_]:
-        """Never: one set of coefficients speaks for every configuration of the finite parents."""
-        return np.zeros(sizes(self.finite_parents), dtype=bool)
+    def closed(self) -> Any:
+        return self.family.closed(self)
 
     @property
     def standard_errors(self) -> Array:
@@ -246,11 +219,6 @@ class GlmCpd:
         other = other.arranged(self.parents)
         return np.array_equal(self.theta, other.theta) and self.dispersion == other.dispersion
 
-    def to_frame(self) -> Any:
-        """The numbers, after a fit one row for each, with its standard error, z, p and 95 % interval."""
-        header, rows = self._rows()
-        return frame({h: [r[i] for r in rows] for i, h in enumerate(header)})
-
     def _keep(self, **shapes: tuple[int, ...]) -> None:
         """Hold fields read-only: finite numbers of these shapes; a centre that is not given is 0."""
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
@@ -276,26 +244,15 @@ class GlmCpd:
         """What each parameter is called."""
         return ["(intercept)", *self.terms]
 
-    def _rows(self) -> tuple[list[str], list[list[object]]]:
+    def _n_rows(self) -> int:
+        return len(self._names())
+
+    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
+        """After a fit one row for each number, with its standard error, z, p and 95 % interval."""
         if self.fitted is None:
-            return ["term", "estimate"], [[n, float(b)] for n, b in zip(self._names(), self.theta, strict=True)]
-        return coefficient_table(self._names(), self.theta, self.fitted)
-
-    def _title(self) -> str:
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        return f"p({self.child.name}{given}), {self._kind()}"
-
-    def _kind(self) -> str:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        header, rows = self._rows()
-        more = len(rows) - 32
-        return f"{self._title()}\n{text_table(header, rows[:32])}" + (f"\n… and {more:,} more rows" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        header, rows = self._rows()
-        return html_table(header, rows[:64], caption=self._title())
+            return ["term", "estimate"], [[n, float(b)] for n, b in zip(self._names(), self.theta, strict=True)][:limit]
+        header, rows = coefficient_table(self._names(), self.theta, self.fitted)
+        return header, rows[:limit]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

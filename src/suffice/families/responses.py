@@ -10,20 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
-from suffice.exponential.saddle import log_binomial, log_negative_binomial, log_poisson
 from suffice.exponential.special import (
     HALF_LOG_2PI,
     LARGE,
     excess_over_log,
     inverse_log_minus_digamma,
+    log_binomial,
     log_minus_digamma,
+    log_negative_binomial,
+    log_poisson,
     ratio_excess,
     stirling_rest,
 )
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.design import codes_of
+from suffice.families.design import codes_of, predicted
 from suffice.families.family import Array, Columns
-from suffice.families.glm import OfStates, OnePredictor, Summary, Sums, weighed
+from suffice.families.glm import OfStates, OnePredictor, Regressors, Summary, Sums, weighed
 from suffice.families.poisson import LARGEST, PoissonRates
 from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.variables import Count, Finite, Real, Variable
@@ -295,6 +297,13 @@ class NegativeBinomialLog(_Counts):
 
     def spread_in_words(self, dispersion: float) -> str:
         return f", shape {1.0 / dispersion:.6g}"
+
+    def of_shape(self, what: Any, at: Regressors, theta: Array, shape: float, columns: Columns, weights: Array | None) -> Any:
+        """What a function of counts, predictors, weights and shape says of some rows at θ."""
+        y = self.values(at.child, columns)
+        eta = predicted(theta[None], at.parents, columns, at.centre, len(y), at.child.name)[0]
+        offset = self.exposed(columns)[1]
+        return what(y, eta + offset if offset.size else eta, np.ones(len(y)) if weights is None else weights, shape)
 
     def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
         """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""

@@ -14,16 +14,15 @@ writer names every row and quotes only what is no plain word.
 from __future__ import annotations
 
 import re
-from itertools import product
 
 from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
-from suffice.formats.probability_block import Codes, head, read_rows
-from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
+from suffice.formats.probability_block import Codes, by_name, head, read_rows, read_states, written
+from suffice.formats.tokens import Spelling, Tokens, grammar, shown, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;", special=r'property(?=[ \t]+[^\s,){}|;])(?:"[^"\n]*+"|[^;\n])*+;?+|')
 _FUNCTION = re.compile(r"property\s+function\b")
-_PLAIN = re.compile(r"[\w.<>=+-]+")
+_word = Spelling(re.compile(r"[\w.<>=+-]+"), {"property"})
 
 
 def read(text: str) -> FiniteNetwork:
@@ -43,14 +42,8 @@ def read(text: str) -> FiniteNetwork:
             blocks.append(at)
         elif not _properties(tokens, ("network", "variable", "probability", "")):
             raise tokens.unexpected("'network', 'variable' or 'probability'")
-    codes = Codes(variables, _by_name)
+    codes = Codes(variables, by_name)
     return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
-
-
-def _by_name(variable: Finite) -> dict[str, int]:
-    """The codes of the states as they are written, in quotes and without."""
-    plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
-    return plain | {quoted(state): k for k, state in enumerate(variable.states)}
 
 
 def _properties(tokens: Tokens, follow: tuple[str, ...]) -> bool:
@@ -83,15 +76,7 @@ def _read_variable(tokens: Tokens, variables: dict[str, Finite]) -> None:
         if states is not None:
             raise tokens.unexpected("'}'")
         tokens.expect("type")
-        if tokens.word != "discrete":
-            raise tokens.error(f"variable {shown(name)} is of type {shown(tokens.word)}; only discrete variables can be read")
-        tokens.expect("discrete", "[")
-        n_states = tokens.count("the number of states")
-        tokens.expect("]", "{")
-        at = tokens.at
-        states = tokens.names(tokens.until("}"), at, "a state")
-        if n_states != len(states):
-            raise tokens.error(f"variable {shown(name)} declares {n_states} states and lists {len(states)}", at)
+        states = read_states(tokens, name)
         tokens.expect(";")
     if states is None:
         raise tokens.error(f"variable {shown(name)} has no type", start)
@@ -120,16 +105,4 @@ def write(network: FiniteNetwork) -> str:
     parts = ["network unknown {\n}\n"]
     for name, words in states.items():
         parts.append(f"variable {_word(name)} {{\n  type discrete [ {len(words)} ] {{ {', '.join(words)} }};\n}}\n")
-    for name, (parents, probs) in network.tables.items():
-        rows = [", ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist()]
-        if parents:
-            given = product(*(states[parent] for parent in parents))
-            lines = [f"  ({', '.join(labels)}) {row};\n" for labels, row in zip(given, rows, strict=True)]
-            parts.append(f"probability ( {_word(name)} | {', '.join(map(_word, parents))} ) {{\n{''.join(lines)}}}\n")
-        else:
-            parts.append(f"probability ( {_word(name)} ) {{\n  table {rows[0]};\n}}\n")
-    return "".join(parts)
-
-
-def _word(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) and name != "property" else quoted(name)
+    return "".join([*parts, *written(network, _word, states, colon="", alone="table")])

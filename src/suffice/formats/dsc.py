@@ -11,18 +11,13 @@ comments. The writer quotes names only where they are no identifiers.
 
 from __future__ import annotations
 
-import re
-from itertools import product
-
-from suffice.errors import note
 from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
-from suffice.formats.probability_block import Codes, head, read_rows
-from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
+from suffice.formats.probability_block import Codes, by_name, head, read_rows, read_states, written
+from suffice.formats.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;:=")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORDS = frozenset({"belief", "network", "node", "probability", "properties", "default", "is", "function"})
+_word = Spelling(IDENTIFIER, {"belief", "network", "node", "probability", "properties", "default", "is", "function"})
 
 
 def read(text: str) -> FiniteNetwork:
@@ -54,9 +49,7 @@ def read(text: str) -> FiniteNetwork:
 
 def _by_number(variable: Finite) -> dict[str, int]:
     """The codes of the states by their number; by name where that is not a number, and quoted always by name."""
-    plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
-    in_quotes = {quoted(state): k for k, state in enumerate(variable.states)}
-    return plain | in_quotes | {str(k): k for k in range(variable.n_states)}
+    return by_name(variable) | {str(k): k for k in range(variable.n_states)}
 
 
 def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
@@ -71,26 +64,13 @@ def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
         if key == "type":
             if states is not None:
                 raise tokens.error(f"variable {shown(name)} has two types")
-            states = _read_states(tokens, name)
+            states = read_states(tokens, name, "=")
+            if tokens.word != ";":
+                raise tokens.unexpected("';'")
         tokens.until(";")
     if states is None:
         raise tokens.error(f"variable {shown(name)} has no type", start)
     declare(variables, name, states, lambda: tokens.line(start))
-
-
-def _read_states(tokens: Tokens, name: str) -> list[str]:
-    if tokens.word != "discrete":
-        raise tokens.error(f"variable {shown(name)} is of type {shown(tokens.word)}; only discrete variables can be read")
-    tokens.expect("discrete", "[")
-    n_states = tokens.count("the number of states")
-    tokens.expect("]", "=", "{")
-    at = tokens.at
-    states = tokens.names(tokens.until("}"), at, "a state")
-    if n_states != len(states):
-        raise tokens.error(f"variable {shown(name)} declares {n_states} states and lists {len(states)}", at)
-    if tokens.word != ";":
-        raise tokens.unexpected("';'")
-    return states
 
 
 def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], codes: Codes) -> Definition:
@@ -110,22 +90,10 @@ def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], cod
 
 
 def write(network: FiniteNetwork) -> str:
-    if odd := [v.name for v in network.variables if _word(v.name) != v.name]:
-        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of DSC may refuse")
+    _word.note((v.name for v in network.variables), "DSC")
     parts = ['belief network "unknown"\n']
     for variable in network.variables:
         states = ", ".join(map(quoted, variable.states))
         parts.append(f"node {_word(variable.name)} {{\n  type : discrete [ {variable.n_states} ] = {{ {states} }};\n}}\n")
-    for name, (parents, probs) in network.tables.items():
-        rows = [", ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist()]
-        if parents:
-            given = product(*(map(str, range(n)) for n in probs.shape[:-1]))
-            lines = [f"  ({', '.join(labels)}) : {row};\n" for labels, row in zip(given, rows, strict=True)]
-            parts.append(f"probability ( {_word(name)} | {', '.join(map(_word, parents))} ) {{\n{''.join(lines)}}}\n")
-        else:
-            parts.append(f"probability ( {_word(name)} ) {{\n   {rows[0]};\n}}\n")
-    return "".join(parts)
-
-
-def _word(name: str) -> str:
-    return name if _IDENTIFIER.fullmatch(name) and name not in _WORDS else quoted(name)
+    numbers = {v.name: list(map(str, range(v.n_states))) for v in network.variables}
+    return "".join([*parts, *written(network, _word, numbers, colon=" :", alone=" ")])

@@ -38,6 +38,10 @@ class Table(NamedTuple):
     parents: tuple[str, ...]
     probs: Array
 
+    def rows(self, separator: str = " ") -> list[str]:
+        """The numbers as text, one row for each state of the parents, the last parent fastest."""
+        return [separator.join(map(repr, row)) for row in self.probs.reshape(-1, self.probs.shape[-1]).tolist()]
+
 
 @dataclass(frozen=True)
 class FiniteNetwork:

@@ -4,19 +4,29 @@
      "variables": [{"name", "type": "finite" | "real" | "count", "states", "inferred", "cuts"}],
      "parents": {node: [parents in the order of the axes]},
      "cpds": {node: {"type": "table", "probs": [...]} | {"type": "gaussian", "intercept", "coefficients", "variance", "own"}
-                    | {"type": "poisson", "rates": [...]} | a regression, as in `regression_json`},
+                    | {"type": "poisson", "rates": [...]} | a regression},
      "prior": null | {"type", …}, "statistics": null | {"weight", "entries": [{"finite", "real", …}]},
      "shared": [[nodes with one parameter set], …] (left out where there are none)}
 
 Arrays are flat and row-major, child last; null stands for a number that does not exist (an unseen configuration of a Gaussian
 or Poisson node). Moments of counts also hold "log_base", Σ ln x! of each count. "own" is the number of parameters of a Gaussian
-that shares some with other classes or nodes (left out where there are none).
+that shares some with other classes or nodes (left out where there are none). Regressions:
+
+    {"type": "logistic", "intercept": [a number per state but the first], "coefficients": [… × terms], "ridge", "centre",
+     "fitted"}
+    {"type": "ordinal", "cut_points": [a number per state but the last], "coefficients": […], "ridge", "centre", "fitted"}
+    {"type": "regression", "family": "PoissonLog", "options": {"ridge", "offset", "trials"}, "intercept", "terms": [names],
+     "coefficients": [a number per term], "dispersion", "centre", "fitted"}
+
+`centre` only keeps digits. `fitted` is null, or what the fit left behind: its numbers, and the covariance of the parameters row
+by row, from which the standard errors come. Numbers of regressions that are not finite are text: "nan", "inf", "-inf".
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,17 +34,20 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError, whole
 from suffice.families import family_of
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian, split
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.design import terms
 from suffice.families.empirical_bayes import believed
-from suffice.families.family import Cpd, Mean, Mode
+from suffice.families.family import Cpd, Mean, Mode, split
 from suffice.families.hierarchical import HierarchicalDirichlet
+from suffice.families.logistic import Logistic
 from suffice.families.logistic_normal import LogisticNormal
+from suffice.families.ordinal import ProportionalOdds
 from suffice.families.partial_pooling import Common, PartialPooling, Pool
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
-from suffice.families.regression_cpd import GlmCpd
+from suffice.families.regression_cpd import Fitted, GlmCpd
+from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
 from suffice.families.shared_gaussian import SharedGaussian
-from suffice.formats import regression_json
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
@@ -48,6 +61,11 @@ VERSION = 1
 PRIORS: dict[str, Any] = {
     c.__name__: c for c in (Dirichlet, K2, BDeu, NormalInverseGamma, NormalWishart, Gamma, HierarchicalDirichlet, LogisticNormal)
 }
+FAMILIES: dict[str, Any] = {
+    c.__name__: c for c in (Linear, Probit, BinomialLogit, PoissonLog, NegativeBinomialLog, GammaLog, GammaInverse)
+}
+OF_STATES: dict[str, Any] = {"logistic": Logistic, "ordinal": ProportionalOdds}
+TYPES = (*OF_STATES, "regression")
 
 
 def write(bn: BayesNet) -> str:
@@ -111,7 +129,7 @@ def _cpd(cpd: Cpd) -> dict[str, Any]:
     if isinstance(cpd, PoissonRates):
         return {"type": "poisson", "rates": _flat(cpd.rates)}
     if isinstance(cpd, GlmCpd):
-        return regression_json.to_json(cpd)
+        return _regression(cpd)
     assert isinstance(cpd, ConditionalGaussian)
     own = {"own": cpd.own} if isinstance(cpd, SharedGaussian) else {}
     return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}, **own}
@@ -127,8 +145,8 @@ def _cpd_of(
     together: Any = None,
 ) -> Cpd:
     child, parents = variables[name], [variables[p] for p in dag.parents(name)]
-    if d["type"] in regression_json.TYPES:
-        return regression_json.from_json(d, child, parents)
+    if d["type"] in TYPES:
+        return _regression_of(d, child, parents)
     family = family_of(child, parents)
     own: Any = None if statistics is None else statistics.answer(family.needs(child, parents))
     seen = own if together is None else together
@@ -151,6 +169,59 @@ def _cpd_of(
     if "own" in d:
         return SharedGaussian(child, tuple(parents), *numbers, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
     return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
+
+
+def _regression(cpd: GlmCpd) -> dict[str, Any]:
+    """A regression as plain values."""
+    family, fitted = cpd.family, None if cpd.fitted is None else _fitted(cpd.fitted)
+    rest = {"coefficients": _numbers(cpd.coefficients), "centre": _numbers(cpd.centre), "fitted": fitted}
+    for name, kind in OF_STATES.items():
+        if isinstance(family, kind):
+            levels = {_levels(family): _numbers(cpd.theta[cpd.layout.levels])}
+            return {"type": name, **levels, **rest, "ridge": family.ridge}
+    if type(family).__name__ not in FAMILIES:
+        raise FormatError(f"the regression {type(family).__name__} of {cpd.child.name!r} cannot be written to a file")
+    named = {"family": type(family).__name__, "options": dataclasses.asdict(family)}
+    own = {"intercept": float(cpd.theta[0]), "terms": list(cpd.terms), "dispersion": cpd.dispersion}
+    return {"type": "regression", **named, **own, **rest}
+
+
+def _regression_of(d: dict[str, Any], child: Variable, parents: Sequence[Variable]) -> GlmCpd:
+    """What `_regression` made of a regression; older files have neither centre nor fit."""
+    if d["type"] != "regression" and not isinstance(child, Finite):
+        raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
+    if d["type"] == "regression" and d["family"] not in FAMILIES:
+        raise FormatError(f"the regression {d['family']!r} of {child.name!r} is not known")
+    family = OF_STATES[d["type"]](float(d["ridge"])) if d["type"] in OF_STATES else FAMILIES[d["family"]](**d["options"])
+    family.check_child(child)
+    names = terms(family.regressors(parents))
+    if tuple(d.get("terms", names)) != names:
+        raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")
+    layout = family.layout(child, len(names))
+    theta = layout.of_levels(_array(d[_levels(family)], finite=False).reshape(layout.levels.shape))
+    theta[layout.slopes] = _array(d["coefficients"], finite=False).reshape(layout.slopes.shape)
+    rest = {"centre": _array(d.get("centre", []), finite=False), "fitted": _fitted_of(d.get("fitted"), layout.size, child)}
+    cpd: GlmCpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
+    return cpd
+
+
+def _levels(family: Any) -> str:
+    return "cut_points" if family.ordered else "intercept"
+
+
+def _fitted(fitted: Fitted) -> dict[str, Any]:
+    numbers = {f.name: getattr(fitted, f.name) for f in dataclasses.fields(fitted) if f.name != "covariance"}
+    return {**{k: _number(x) for k, x in numbers.items()}, "covariance": _numbers(fitted.covariance)}
+
+
+def _fitted_of(d: dict[str, Any] | None, size: int, child: Variable) -> Fitted | None:
+    if d is None:
+        return None
+    covariance = _array(d["covariance"], finite=False)
+    if covariance.size != size**2:
+        raise FormatError(f"the covariance of {child.name!r} has {covariance.size} numbers, and needs {size**2}")
+    numbers = {f.name: float(d[f.name]) for f in dataclasses.fields(Fitted) if f.name in d.keys() - {"covariance", "iterations"}}
+    return Fitted(**numbers, covariance=covariance.reshape(size, size), iterations=int(d["iterations"]))
 
 
 def _prior(prior: Any) -> dict[str, Any]:
@@ -237,13 +308,19 @@ def _statistics_of(d: dict[str, Any], variables: dict[str, Variable]) -> Statist
 
 def _flat(array: Any) -> list[float | None]:
     flat = np.asarray(array, dtype=np.float64).reshape(-1)
-    if np.isnan(flat).any():
-        return [None if np.isnan(x) else float(x) for x in flat]
-    return list(flat.tolist())
+    return [None if np.isnan(x) else x for x in flat.tolist()]
 
 
-def _array(numbers: list[Any]) -> Any:
-    array = np.array([np.nan if x is None else x for x in numbers], dtype=np.float64)
-    if np.isinf(array).any():
+def _array(numbers: Any, *, finite: bool = True) -> Any:
+    array = np.array([np.nan if x is None else float(x) for x in (numbers if isinstance(numbers, list) else [numbers])])
+    if finite and np.isinf(array).any():
         raise FormatError("this network holds a number that is not finite")
     return array
+
+
+def _numbers(array: Any) -> list[Any]:
+    return [_number(x) for x in np.asarray(array, dtype=np.float64).reshape(-1).tolist()]
+
+
+def _number(x: Any) -> Any:
+    return x if np.isfinite(x) else str(float(x))

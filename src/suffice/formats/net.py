@@ -12,18 +12,16 @@ instances of other networks are refused. The writer quotes the names of nodes on
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from suffice.errors import note
 from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, Rows, declare, finished, known
-from suffice.formats.tokens import Tokens, grammar, quoted, shown, without_comments
+from suffice.formats.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
 from suffice.variables import Finite
 
 _GRAMMAR = grammar("(){}[]|;=", multiline_strings=True)
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORDS = frozenset({"net", "class", "node", "discrete", "continuous", "decision", "utility", "function", "instance", "potential"})
+_word = Spelling(
+    IDENTIFIER, ["net", "class", "node", "discrete", "continuous", "decision", "utility", "function", "instance", "potential"]
+)
 
 
 def read(text: str) -> FiniteNetwork:
@@ -127,19 +125,14 @@ def _nested(words: list[str], sizes: list[int], n_numbers: int) -> bool:
 
 
 def write(network: FiniteNetwork) -> str:
-    if odd := [v.name for v in network.variables if _word(v.name) != v.name]:
-        note(f"{shown(odd[0])} is no identifier: it is quoted, which other readers of NET may refuse")
+    _word.note((v.name for v in network.variables), "NET")
     parts = ["net\n{\n}\n"]
     for variable in network.variables:
         parts.append(f"node {_word(variable.name)}\n{{\n  states = ( {' '.join(map(quoted, variable.states))} );\n}}\n")
-    for name, (parents, probs) in network.tables.items():
-        pieces = [f"({' '.join(map(repr, row))})" for row in probs.reshape(-1, probs.shape[-1]).tolist()]
-        for size in reversed(probs.shape[:-1]):
+    for name, table in network.tables.items():
+        pieces = [f"({row})" for row in table.rows()]
+        for size in reversed(table.probs.shape[:-1]):
             pieces = [f"({''.join(pieces[k : k + size])})" for k in range(0, len(pieces), size)]
-        given = f" | {' '.join(map(_word, parents))}" if parents else ""
+        given = f" | {' '.join(map(_word, table.parents))}" if table.parents else ""
         parts.append(f"potential ( {_word(name)}{given} )\n{{\n  data = {pieces[0]};\n}}\n")
     return "".join(parts)
-
-
-def _word(name: str) -> str:
-    return name if _IDENTIFIER.fullmatch(name) and name not in _WORDS else quoted(name)

@@ -1,4 +1,4 @@
-"""The block that BIF and DSC share: `probability ( child | parent, parent ) { rows }`.
+"""What BIF and DSC share: `discrete [ 2 ] { yes, no }` and the block `probability ( child | parent, parent ) { rows }`.
 
 Rows name the states (BIF) or their numbers (DSC) of the parents in brackets, or are the `default` of the rows not named, or
 are one list of all numbers. They are read at their known widths, whole slices at a time.
@@ -6,12 +6,13 @@ are one list of all numbers. They are read at their known widths, whole slices a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from suffice.errors import FormatError
-from suffice.formats.finite_network import MAX_PARENTS, Definition, Numbers, Rows, known
-from suffice.formats.tokens import Array, Tokens, hint, quoted, shown
+from suffice.formats.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, Rows, known
+from suffice.formats.tokens import Array, Spelling, Tokens, hint, quoted, shown
 from suffice.variables import Finite
 
 
@@ -75,6 +76,36 @@ class Block:
 
     def wrong_count(self, n: int, at: int) -> FormatError:
         return self.tokens.error(f"the row has {n} numbers for the {self.child.n_states} states of {shown(self.child.name)}", at)
+
+
+def by_name(variable: Finite) -> dict[str, int]:
+    """The codes of the states as they are written, in quotes and without."""
+    plain = {state: k for k, state in enumerate(variable.states) if not state.startswith('"')}
+    return plain | {quoted(state): k for k, state in enumerate(variable.states)}
+
+
+def read_states(tokens: Tokens, name: str, *mark: str) -> list[str]:
+    """The type of a variable: `discrete [ 2 ] { yes, no }`, in DSC with a mark before the states."""
+    if tokens.word != "discrete":
+        raise tokens.error(f"variable {shown(name)} is of type {shown(tokens.word)}; only discrete variables can be read")
+    tokens.expect("discrete", "[")
+    n_states = tokens.count("the number of states")
+    tokens.expect("]", *mark, "{")
+    at = tokens.at
+    states = tokens.names(tokens.until("}"), at, "a state")
+    if n_states != len(states):
+        raise tokens.error(f"variable {shown(name)} declares {n_states} states and lists {len(states)}", at)
+    return states
+
+
+def written(network: FiniteNetwork, word: Spelling, states: Mapping[str, list[str]], *, colon: str, alone: str) -> Iterator[str]:
+    """The blocks of a network, `states` as they name rows; `alone` stands before the one row of a variable without parents."""
+    for name, table in network.tables.items():
+        given = f" | {', '.join(map(word, table.parents))}" if table.parents else ""
+        labels = product(*(states[parent] for parent in table.parents))
+        heads = [f"({', '.join(label)}){colon}" for label in labels] if table.parents else [alone]
+        rows = "".join(f"  {head} {row};\n" for head, row in zip(heads, table.rows(", "), strict=True))
+        yield f"probability ( {word(name)}{given} ) {{\n{rows}}}\n"
 
 
 def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:

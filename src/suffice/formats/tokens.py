@@ -7,13 +7,13 @@ found only when an error is told: the position of a word is looked up by cutting
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FormatError, nearest
+from suffice.errors import FormatError, nearest, note
 
 Array = npt.NDArray[np.float64]
 
@@ -186,6 +186,28 @@ def quoted(text: str) -> str:
     """
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Spelling:
+    """How a format writes names: as they are if they are plain words and not words of its own, otherwise quoted.
+
+    >>> print(*map(Spelling(IDENTIFIER, {"node"}), ["x", "x y", "node"]))
+    x "x y" "node"
+    """
+
+    def __init__(self, plain: re.Pattern[str], words: Collection[str]) -> None:
+        self._plain, self._words = plain, frozenset(words)
+
+    def __call__(self, name: str) -> str:
+        return name if self._plain.fullmatch(name) and name not in self._words else quoted(name)
+
+    def note(self, names: Iterable[str], kind: str) -> None:
+        """Tell the user of a name that is no identifier."""
+        if odd := next((name for name in names if self(name) != name), None):
+            note(f"{shown(odd)} is no identifier: it is quoted, which other readers of {kind} may refuse")
 
 
 def shown(text: str, limit: int = 60) -> str:

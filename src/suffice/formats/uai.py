@@ -80,7 +80,6 @@ def write(network: FiniteNetwork) -> str:
     parts = ["BAYES", str(len(index)), " ".join(str(v.n_states) for v in network.variables), str(len(index))]
     for name, (parents, _) in network.tables.items():
         parts.append(" ".join([str(len(parents) + 1), *(index[parent] for parent in parents), index[name]]))
-    for _, probs in network.tables.values():
-        rows = [" ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist()]
-        parts += ["", str(probs.size), *rows]
+    for table in network.tables.values():
+        parts += ["", str(table.probs.size), *table.rows()]
     return "\n".join(parts) + "\n"

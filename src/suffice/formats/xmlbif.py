@@ -60,8 +60,8 @@ def write(network: FiniteNetwork) -> str:
     for variable in network.variables:
         outcomes = "".join(f"  {element('OUTCOME', state)}\n" for state in variable.states)
         parts.append(f'<VARIABLE TYPE="nature">\n  {element("NAME", variable.name)}\n{outcomes}</VARIABLE>\n')
-    for name, (parents, probs) in network.tables.items():
-        given = "".join(f"  {element('GIVEN', parent)}\n" for parent in parents)
-        rows = "\n".join(" ".join(map(repr, row)) for row in probs.reshape(-1, probs.shape[-1]).tolist())
+    for name, table in network.tables.items():
+        given = "".join(f"  {element('GIVEN', parent)}\n" for parent in table.parents)
+        rows = "\n".join(table.rows())
         parts.append(f"<DEFINITION>\n  {element('FOR', name)}\n{given}  <TABLE>\n{rows}\n  </TABLE>\n</DEFINITION>\n")
     return "".join(parts) + "</NETWORK>\n</BIF>\n"

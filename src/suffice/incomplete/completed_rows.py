@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import Groups, log_base
+from suffice.engines.gather import Groups, log_base
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
-from suffice.incomplete.moments import some_columns, weighted_moments, widened
-from suffice.incomplete.normal import Conditional, conditional, places
+from suffice.incomplete.normal import Conditional, conditional, places, some_columns, weighted_moments, widened
 from suffice.incomplete.patterns import Array, Component, Index, Member, digits_of, distinct
 from suffice.incomplete.units import Units
 
@@ -92,21 +91,11 @@ def batches(component: Component, rows: ObservedRows) -> Iterator[Batch]:
 def completed(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed)."""
     component, rows = batch.component, batch.rows
-    log_weight = np.zeros((*component.shape, len(rows.weight)))
-    for local in component.tables:
-        log_weight += local.spread(theta.log_tables[local.node.name][local.index(rows.codes)])
-    for local in component.lines:
-        log_weight += local.spread(_log_normal(local, rows, theta.lines[local.node.name]))
     columns = {local.node.name: _completed_columns(local, rows, component, units) for local in component.others}
-    for local in component.others:
-        cpd = theta.others[local.node.name]
-        log_weight += local.spread(cpd.log_prob(columns[local.node.name]).reshape(len(local.offsets), -1))
-    joint = _unknown_numbers(batch, theta.lines) if component.unknown else None
-    if joint is not None:
-        log_weight += joint.log_density.reshape(log_weight.shape)
-    logs, weight = _posterior(log_weight.reshape(component.n_states, -1), rows)
+    log_weight, joint = log_weights(batch, theta, columns)
+    logs, weight = posterior(log_weight, rows)
     total = Expectation(logs, np.zeros(theta.tables.n_cells), {}, {})
-    weight = weight.reshape(log_weight.shape)
+    weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
         total.cells[theta.tables.cells(local.node.name)] = counted(local, rows.codes, local.gathered(weight))
     _add_lines(component, rows, weight, total)
@@ -122,7 +111,26 @@ def completed(batch: Batch, theta: Theta, units: Units) -> Expectation:
     return total
 
 
-def _posterior(log_weight: Array, rows: ObservedRows) -> tuple[float, Array]:
+def log_weights(batch: Batch, theta: Theta, columns: Mapping[str, Any]) -> tuple[Array, UnknownNumbers | None]:
+    """ln w of each joint state and row, and what is known of unknown numbers; `columns` are those of nodes of other families."""
+    component, rows = batch.component, batch.rows
+    log_weight = np.zeros((*component.shape, len(rows.weight)))
+    for local in component.tables:
+        log_weight += local.spread(theta.log_tables[local.node.name][local.index(rows.codes)])
+    for local in component.lines:
+        log_weight += local.spread(_log_normal(local, rows, theta.lines[local.node.name]))
+    for local in component.others:
+        cpd = theta.others[local.node.name]
+        log_weight += local.spread(cpd.log_prob(columns[local.node.name]).reshape(len(local.offsets), -1))
+    log_weight = log_weight.reshape(component.n_states, -1)
+    if not component.unknown:
+        return log_weight, None
+    joint = unknown_numbers(batch, theta.lines)
+    log_weight += joint.log_density
+    return log_weight, joint
+
+
+def posterior(log_weight: Array, rows: ObservedRows) -> tuple[float, Array]:
     """ln p of all rows together, and the weights of their completions, by log-sum-exp."""
     top = log_weight.max(axis=0)
     if not (top > -np.inf).all():
@@ -204,7 +212,7 @@ class UnknownNumbers(NamedTuple):
     mean: Array
 
 
-def _unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
+def unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
     component, rows, starts = batch.component, batch.rows, batch.bounds
     S, n, p = component.n_states, len(rows.weight), len(component.unknown)
     codes = rows.codes[:, starts[:-1]]

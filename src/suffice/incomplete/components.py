@@ -1,4 +1,4 @@
-"""What rows with missing cells are expected to be: what every kind of components can do.
+"""What rows with missing cells are expected to be: nodes, their parameters, and what every kind of components can do.
 
 Given what a row shows, its missing variables fall into components: two that share a family belong together. How components are
 reduced and solved differs: `finite` has distinct records and trees of buckets, `mixed` enumerates states and integrates numbers.
@@ -7,17 +7,232 @@ Another kind, such as chains, is a class that has what `Components` says, made f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
+from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed
+from suffice.families import family_of
+from suffice.families.categorical import Categorical, Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
-from suffice.incomplete.tables import Array, FlatTables
+from suffice.families.gaussian import LinearGaussian
+from suffice.graphs import Dag
+from suffice.statistics.configurations import checked_cells, described, sizes
+from suffice.variables import Count, Finite, Variable
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTables:
+    """The tables p(child | parents) of some nodes, one after the other: `families` has (*parents, child) of each.
+
+    Variables are numbered in the order of `variables`; `scopes` and `strides` list those of all tables.
+
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v", "w"])
+    >>> tables = FlatTables.of([x, y], [(x,), (x, y)])
+    >>> tables.table_start, tables.strides, tables.row_start
+    (array([0, 2, 8]), array([1, 3, 1]), array([0, 2, 5]))
+    """
+
+    variables: tuple[Finite, ...]
+    families: tuple[tuple[Finite, ...], ...]
+    sizes: Ints
+    scope_start: Ints
+    scopes: Ints
+    strides: Ints
+    table_start: Ints
+
+    @classmethod
+    def of(cls, variables: Sequence[Finite], families: Sequence[tuple[Finite, ...]]) -> FlatTables:
+        cells = [checked_cells(family, f"the table of {family[-1].name!r}") for family in families]
+        if sum(cells) >= 2**31:
+            raise TooLarge(
+                f"the tables of the network have {sum(cells):,} cells ({bytes_in_words(8.0 * sum(cells))}), beyond 2^31"
+            )
+        number = {v.name: i for i, v in enumerate(variables)}
+        steps = [int(s) for family in families for s in np.cumprod([1, *sizes(family)[:0:-1]])[::-1]]
+        return cls(
+            tuple(variables),
+            tuple(families),
+            np.array([v.n_states for v in variables], np.int64),
+            np.cumsum([0, *map(len, families)], dtype=np.int64),
+            np.array([number[v.name] for family in families for v in family], np.int64),
+            np.array(steps, np.int64),
+            np.cumsum([0, *cells], dtype=np.int64),
+        )
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.table_start[-1])
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        ends = pairwise(self.table_start.tolist())
+        return {family[-1].name: slice(a, b) for family, (a, b) in zip(self.families, ends, strict=True)}
+
+    def cells(self, name: str) -> slice:
+        """Where the table of a node is."""
+        return self._places[name]
+
+    @cached_property
+    def state_start(self) -> Ints:
+        """Where the states of each variable begin, if those of all are listed."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    @cached_property
+    def touching(self) -> tuple[Ints, Ints]:
+        """For each variable where in the second array its families begin, and the families."""
+        order = np.argsort(self.scopes, kind="stable")
+        family = np.repeat(np.arange(len(self.families)), np.diff(self.scope_start))
+        return np.searchsorted(self.scopes[order], np.arange(len(self.sizes) + 1)).astype(np.int64), family[order]
+
+    @cached_property
+    def row_start(self) -> Ints:
+        """Where each row of each table begins."""
+        ends = zip(self.families, pairwise(self.table_start.tolist()), strict=True)
+        parts = [np.arange(a, b, family[-1].n_states) for family, (a, b) in ends]
+        return np.concatenate([np.zeros(0), *parts]).astype(np.int64)
+
+    @cached_property
+    def row_length(self) -> Ints:
+        return np.diff(np.append(self.row_start, self.n_cells))
+
+    def normalised(self, weights: Array) -> Array:
+        """Weights divided by the sums of their rows; a row without weight is uniform."""
+        if not len(weights):
+            return weights
+        sums = np.repeat(np.add.reduceat(weights, self.row_start), self.row_length)
+        uniform = 1.0 / np.repeat(self.row_length, self.row_length)
+        return np.asarray(np.divide(weights, sums, out=uniform, where=sums > 0))
+
+    def cut(self, cells: Array) -> dict[str, Array]:
+        """A view of each table, with its axes."""
+        return {f[-1].name: cells[self.cells(f[-1].name)].reshape(sizes(f)) for f in self.families}
+
+    def described(self, cell: int) -> str:
+        """A cell in words."""
+        i = int(np.searchsorted(self.table_start, cell, side="right")) - 1
+        return described(cell - int(self.table_start[i]), self.families[i])
+
+
+def log_likelihood(counts: Array, cells: Array) -> float:
+    """Σ N ln θ of counted cells; −∞ if one of them has no probability."""
+    seen = counts > 0
+    with np.errstate(divide="ignore"):
+        return float(counts[seen] @ np.log(cells[seen]))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFamily:
+    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`.
+
+    It takes part by a table, by a normal distribution, or by what its family says of completed rows.
+    """
+
+    child: Variable
+    parents: tuple[Variable, ...]
+    family: Any
+    finite: tuple[Finite, ...]
+    reals: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.child.name
+
+    @property
+    def members(self) -> tuple[Variable, ...]:
+        return (*self.parents, self.child)
+
+    @cached_property
+    def by_table(self) -> bool:
+        return isinstance(self.family, Categorical)
+
+    @cached_property
+    def normal(self) -> bool:
+        return isinstance(self.family, LinearGaussian)
+
+    @cached_property
+    def by_rows(self) -> bool:
+        """Whether it is neither a table nor normal: it says what it needs of completed rows."""
+        return not self.by_table and not self.normal
+
+    @cached_property
+    def iterative(self) -> bool:
+        return bool(getattr(self.family, "iterative", False))
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The counts of which the sum of ln x! belongs to the statistic."""
+        counts = {v.name for v in self.members if isinstance(v, Count)}
+        return tuple(r for r in self.reals if r in counts) if self.by_rows else ()
+
+    @cached_property
+    def strides(self) -> dict[str, int]:
+        """How far a step of each finite variable moves the flat index of a configuration."""
+        ends = np.cumprod([1, *sizes(self.finite)[::-1]])[:-1][::-1]
+        return {v.name: int(s) for v, s in zip(self.finite, ends, strict=True)}
+
+    @cached_property
+    def n_cells(self) -> int:
+        return checked_cells(self.finite, f"the table of {self.name!r}")
+
+    def arranged(self, cpd: Any) -> Any:
+        """A distribution with the axes of its parents in the order of the node; one that is not of this node is refused."""
+        wanted = tuple(p.name for p in self.parents)
+        if cpd is None or set(cpd.parents) != set(wanted):
+            what = "table" if self.by_table else "distribution"
+            raise ModelError(f"the start has no {what} of {self.name!r} given {listed(wanted) or 'nothing'}")
+        theirs = {v.name: v for v in (*cpd.parent_variables, cpd.child)}
+        for v in self.members:
+            other = theirs[v.name]
+            if isinstance(v, Finite) and v.states != getattr(other, "states", ()):
+                states = listed(getattr(other, "states", ()))
+                raise ModelError(f"{v.name!r} has the states {states} in the start and {listed(v.states)} in the data")
+        kind = Table if self.by_table else ConditionalGaussian
+        if not self.by_rows and not isinstance(cpd, kind):
+            raise ModelError(f"the start has a {type(cpd).__name__} of {self.name!r}, which needs a {kind.__name__}")
+        if self.by_rows:
+            return cpd
+        turned = cpd.arranged(wanted)
+        return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
+
+
+def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:
+    """The nodes of a graph with their families: those named, or the ones of their types."""
+    result = {}
+    for name, child in variables.items():
+        parents = tuple(variables[p] for p in dag.parents(name))
+        family = families.get(name) or family_of(child, parents)
+        finite: tuple[Finite, ...] = ()
+        reals: tuple[str, ...] = ()
+        if not getattr(family, "iterative", False):
+            request = family.needs(child, parents)
+            finite, reals = tuple(v for n in request.finite if isinstance(v := variables[n], Finite)), request.real
+        result[name] = NodeFamily(child, parents, family, finite, reals)
+    return result
+
+
+def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
+    """Refuse missing numbers in families that are not normal: there is no closed form to sum them out."""
+    for node in nodes.values():
+        for v in node.members if node.by_rows else ():
+            if isinstance(v, Finite) or not missing.get(v.name):
+                continue
+            if v.name == node.name and not dag.children(v.name):
+                continue
+            raise FitError(
+                f"cells of {v.name!r} are missing, and {node.name!r} is not Gaussian in it but "
+                f"{type(node.family).__name__}: such numbers cannot be summed out; fill them, or cut {v.name!r} into Bins(...)"
+            )
 
 
 class Line(NamedTuple):
@@ -40,6 +255,23 @@ class Theta:
     tables: FlatTables
     cells: Array
     others: Mapping[str, Cpd] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        nodes: Mapping[str, NodeFamily],
+        tables: FlatTables,
+        cpds: Mapping[str, Cpd],
+        scaled: Callable[[NodeFamily, Any], Cpd],
+    ) -> Theta:
+        """The parameters of these distributions; those that are no tables are `scaled`."""
+        cells, others = np.empty(tables.n_cells), {}
+        for name, node in nodes.items():
+            cpd = node.arranged(cpds.get(name))
+            if node.by_table:
+                cells[tables.cells(name)] = cpd.probs.reshape(-1)
+            else:
+                others[name] = scaled(node, cpd)
+        return Theta(tables, cells, others)
 
     @cached_property
     def log_tables(self) -> dict[str, Array]:

@@ -21,8 +21,7 @@ from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
 from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, network_of, starts
-from suffice.incomplete.expected_moments import ExpectedMoments, saturated
-from suffice.incomplete.number_rows import NumberRows
+from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -70,14 +69,12 @@ class IncompleteRows:
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
-        network = network_of(cpds, self.rows.variables)
         if isinstance(self.rows, NumberRows):
-            return ExpectedMoments.under(cpds, network, self.rows, self.weight, self._seed, self.watch)
-        return ExpectedTables(
-            self.rows, FiniteCompletions.of(network, self.rows, self._seed, self.watch), self.weight, self.watch
-        )
+            return ExpectedMoments(cpds, self.rows, self.weight, self._seed, self.watch)
+        completions = FiniteCompletions.of(network_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
+        return ExpectedTables(self.rows, completions, self.weight, self.watch)
 
-    def first(self) -> ExpectedStatistics | None:
+    def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
         if isinstance(self.rows, FiniteRows):
             return ExpectedTables(self.rows, None, self.weight, self.watch)

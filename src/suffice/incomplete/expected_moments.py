@@ -1,33 +1,60 @@
 """What incomplete rows are expected to be under a network of tables and normal nodes: rows completed in every way.
 
-Each combination of states of a row's missing finite cells is a row of its own, with its posterior probability; in it the missing
+Each combination of states of a row's missing finite cells is a row of its own, with its posterior probability: the product of
+those of the components that its cells fall into, which EM completes, too (`suffice.incomplete.completed_rows`). In it the missing
 numbers have their regression on the observed ones, and the covariance that is left. These rows answer every request.
 
     E[x], E[xxᵀ]: of a missing part its regression on what the row shows, and the covariance that is left
 
-Where that would be too many rows, draws stand for the combinations of a row: from the tables and the observed normal nodes whose
-real parents are observed, too, weighted by what the other observed numbers say (importance sampling).
+Where that would be too many rows, draws from the posterior stand for the combinations of a row.
+
+Rows are reduced by a sum before: what is expected of missing numbers is linear in the observed ones, so of rows that show the
+same states and lack the same numbers weight, mean and scatter say all. They are kept as rows, at most one more than there are
+numbers, with the same weight, mean and scatter: then nothing that comes later need tell them from rows that were seen. Rows that
+lack states stay as they are, since what their numbers say of the states is not linear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, partial
-from graphlib import TopologicalSorter
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.blas import one_blas_thread
-from suffice.errors import FitError, TooLarge, listed, note
-from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.families.family import Cpd
-from suffice.incomplete.completions import NO_FLOATS, NO_INTS, Factor, Floats, Ints, Watch, factors_at, joint_draws
-from suffice.incomplete.number_rows import NumberRows
+from suffice.engines.data import MAX_BYTES, Data
+from suffice.engines.engine import Block, Step
+from suffice.engines.gather import Groups, table_of
+from suffice.engines.sample import row_hashes
+from suffice.errors import DataError, TooLarge, bytes_in_words, listed, note
+from suffice.families.family import Cpd, flat_index
+from suffice.graphs import Dag
+from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, posterior, unknown_numbers
+from suffice.incomplete.completions import (
+    Floats,
+    Ints,
+    Places,
+    Small,
+    Watch,
+    codes_of,
+    factors_at,
+    joint_draws,
+    network_of,
+    starts,
+)
+from suffice.incomplete.components import FlatTables, Theta, nodes_of
+from suffice.incomplete.mixed import ReduceMixed
+from suffice.incomplete.normal import solved, weighted_moments
+from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
+from suffice.incomplete.units import Units, observed_cells
 from suffice.inference.network import Network
 from suffice.statistics import Counts, Moments, Request, Statistics
+from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
+from suffice.variables import Finite, Real, Variable
 
 MOST = 2**24
 """Completed rows that are held."""
@@ -41,8 +68,8 @@ FEWEST, DRAWS = 20, 2_000
 DENSE = 2**16
 """Cells up to which a table is dense."""
 
-BLOCK = 2**14
-"""Rows whose products are added up at once."""
+CROWD = 4
+"""Rows are summed up when there are so many times as many as they become: summing up takes time itself."""
 
 VANISHED = 1e-8
 """A configuration with less expected weight than this, in rows, has no moments."""
@@ -53,26 +80,151 @@ NEGLIGIBLE = 1e-14
 SETTLED, ITERATIONS = 1e-3, 20
 """The change of correlations below which a start of moments is good enough, and after how many iterations it is in any case."""
 
-At = tuple[tuple[str, int], ...]
-"""States of the finite variables above numbers,"""
 
-Normal = Callable[[At], tuple[Floats, Floats]]
-"""and the mean and the covariance of all numbers there."""
+class NumberRows(NamedTuple):
+    """Rows of states, `codes[variable, row]`, −1 where missing, and of numbers in units, `numbers[real, row]`, NaN there."""
+
+    variables: tuple[Finite, ...]
+    reals: tuple[str, ...]
+    codes: Small
+    numbers: Floats
+    weights: Floats
+    units: Units
+    places: Places
+
+    @staticmethod
+    def of(data: Data, variables: tuple[Finite, ...], reals: tuple[str, ...]) -> NumberRows:
+        """The rows over these variables, of which those that are no column are hidden."""
+        seen = data.take([n for n in (*(v.name for v in variables), *reals) if n in data.columns])
+        units = Units.of(observed_cells(seen.take(reals), reals), {n: Real(n) for n in reals})
+        for name in reals:
+            if not units.variance[name] > 0:
+                raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
+        rows = seen.fold(_Reduce(variables, reals, units), what="reading numbers")
+        numbers = np.ascontiguousarray(rows.numbers.T)
+        return NumberRows(variables, reals, rows.codes, numbers, rows.weights, units, Places(seen, rows.at))
+
+    def block(self, codes: Small, numbers: Floats) -> Block:
+        """Rows of these variables as an engine has them."""
+        states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
+        return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
 
 
-def saturated(rows: NumberRows, weight: float, watch: Watch) -> ExpectedMoments:
-    """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM."""
-    nothing = Network.of((), ())
-    mean, covariance = rows.centre, np.diag(rows.variance)
+@dataclass(frozen=True, eq=False)
+class _Reduced:
+    """Rows, and the places of those that they stand for, or of one of them."""
+
+    codes: Small
+    numbers: Floats
+    weights: Floats
+    at: Ints
+
+    def __add__(self, other: _Reduced) -> _Reduced:
+        joined = (np.concatenate([self.numbers, other.numbers]), np.concatenate([self.weights, other.weights]))
+        both = _Reduced(np.hstack([self.codes, other.codes]), *joined, np.concatenate([self.at, other.at])).crowds_merged()
+        size = sum(a.nbytes for a in (both.codes, both.numbers, both.weights, both.at))
+        if size > MAX_BYTES:
+            raise TooLarge(
+                f"rows with numbers that lack different cells cannot be summed up: {len(both.weights):,} of them and more take "
+                f"{bytes_in_words(size)}, and the limit is {bytes_in_words(MAX_BYTES)}: take fewer columns, for which "
+                "data.select([...]) is there"
+            )
+        return both
+
+    def crowds_merged(self) -> _Reduced:
+        """The same with few rows in the place of many that show the same states and lack the same numbers."""
+        order, edges = self._groups()
+        large = np.flatnonzero(np.diff(edges) > CROWD * (self.numbers.shape[1] + 1))
+        crowds = [order[edges[i] : edges[i + 1]] for i in large]
+        if not crowds:
+            return self
+        alone = np.ones(len(self.weights), bool)
+        alone[np.concatenate(crowds)] = False
+        kept, numbers, weights = [np.flatnonzero(alone)], [self.numbers[alone]], [self.weights[alone]]
+        for crowd in crowds:
+            x, w = condensed(self.numbers[crowd], self.weights[crowd])
+            kept.append(np.full(len(w), crowd.min()))
+            numbers.append(x)
+            weights.append(w)
+        owner = np.concatenate(kept)
+        return _Reduced(self.codes[:, owner], np.concatenate(numbers), np.concatenate(weights), self.at[owner])
+
+    def _groups(self) -> tuple[Ints, Ints]:
+        """The rows that lack no state, those of equal codes and patterns together, and where each of these groups begins."""
+        whole = np.flatnonzero((self.codes >= 0).all(axis=0))
+        key = np.vstack([self.codes[:, whole].view(np.uint32), np.packbits(~np.isnan(self.numbers[whole]), axis=1).T])
+        mix = row_hashes(Block({str(i): part for i, part in enumerate(key)}))
+        order = np.argsort(mix, kind="stable")
+        key = key[:, order]
+        new = (key[:, 1:] != key[:, :-1]).any(axis=0)  # where hashes collide, a group may come in parts
+        return whole[order], np.concatenate([[0], np.flatnonzero(new) + 1, [len(whole)]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduce(Step[_Reduced]):
+    """Rows with weight, those that say the same summed up; numbers are in their units, so that they keep their digits."""
+
+    variables: tuple[Finite, ...]
+    reals: tuple[str, ...]
+    units: Units
+
+    def of(self, block: Block) -> _Reduced:
+        rows = np.flatnonzero(block.weights > 0)
+        some = block.take(rows)
+        numbers = np.column_stack([self.units.inward(n, some.columns[n]) for n in self.reals])
+        at = np.column_stack([np.full(len(rows), block.number), rows])
+        return _Reduced(codes_of(some.columns, self.variables, len(rows)), numbers, some.weights, at).crowds_merged()
+
+
+def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
+
+    >>> x, w = condensed(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
+    >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
+    (2, np.float64(3.75), np.float64(20.75))
+    """
+    from scipy.linalg import helmert
+
+    shown, total = ~np.isnan(x[0]), float(w.sum())
+    off = x[:, shown] - x[0, shown]
+    mean = w @ off / total
+    off -= mean
+    scatter = (off * w[:, None]).T @ off
+    scale = np.sqrt(np.diag(scatter))
+    some = np.where(scale > 0, scale, 1.0)
+    square, axes = np.linalg.eigh(scatter / some[:, None] / some)
+    n = len(scale) + 1
+    result = np.full((n, x.shape[1]), np.nan)
+    spread = helmert(n).T @ (np.sqrt(np.maximum(square, 0.0))[:, None] * axes.T)
+    result[:, shown] = x[0, shown] + mean + np.sqrt(n / total) * scale * spread
+    return result, np.full(n, total / n)
+
+
+def saturated(rows: NumberRows, weight: float, watch: Watch) -> Statistics:
+    """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM.
+
+    With L Lᵀ the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.normal`.
+    """
+    patterns, pattern = np.unique(~np.isnan(rows.numbers), axis=1, return_inverse=True)
+    alike = np.split(np.argsort(pattern.reshape(-1), kind="stable"), np.cumsum(np.bincount(pattern.reshape(-1)))[:-1])
+    k, x = len(rows.reals), rows.numbers.copy()
+    mean, covariance = (np.array([part[n] for n in rows.reals]) for part in (rows.units.mean, rows.units.variance))
+    covariance = np.diag(covariance)
     for i in range(ITERATIONS + 1):
-        here = ExpectedMoments(rows, lambda at: (mean, covariance), (), nothing, weight, 0, watch)  # noqa: B023 - called at once
-        m = here.whole
-        before, covariance = covariance, m.scatter[0] / m.count[0]
+        watch("moments of numbers")
+        root, left = np.linalg.cholesky(np.linalg.inv(covariance)).T, np.zeros((k, k))
+        for shown, same in zip(patterns.T, alike, strict=True):
+            c = solved(root[:, ~shown], root[:, shown], root @ mean, np.ones(k))
+            x[np.ix_(~shown, same)] = c.mean_map @ x[np.ix_(shown, same)] + c.mean_constant[:, None]
+            left[np.ix_(~shown, ~shown)] += rows.weights[same].sum() * c.covariance
+        groups = weighted_moments(np.zeros((1, 1), np.int64), rows.weights[None], x, 1)
+        groups.spread.scatter[0] += left
+        before, covariance = covariance, groups.spread.scatter[0] / groups.spread.weight[0]
         scale = np.sqrt(np.diag(covariance))
         if i == ITERATIONS or (i and np.abs((covariance - before) / scale[:, None] / scale).max() < SETTLED):
             break
-        mean, covariance = m.mean[0], covariance + 1e-6 * np.diag(np.diag(covariance))
-    return here
+        mean, covariance = groups.spread.mean[0], covariance + 1e-6 * np.diag(np.diag(covariance))
+    return Statistics([rows.units.outward_moments((), rows.reals, groups)], weight)
 
 
 class ExpectedMoments:
@@ -80,87 +232,119 @@ class ExpectedMoments:
 
     >>> from suffice.engines import scan
     >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.variables import Real
     >>> x, y = Real("x"), Real("y")
     >>> rows = NumberRows.of(scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]}), (), ("x", "y"))
     >>> cpds = {"x": Gaussian().bound(x, []), "y": Gaussian(0.0, {"x": 1.0}).bound(y, [x])}
-    >>> here = ExpectedMoments.under(cpds, Network.of((), ()), rows, 3.0, 0, lambda what: None)
+    >>> here = ExpectedMoments(cpds, rows, 3.0, 0, lambda what: None)
     >>> here.gather([Request((), ("x", "y"))]).moments((), ["x"]).mean
     array([[1.]])
     """
 
-    def __init__(
-        self,
-        rows: NumberRows,
-        normal: Normal,
-        nodes: Sequence[ConditionalGaussian],
-        network: Network,
-        weight: float,
-        seed: int,
-        watch: Watch,
-    ) -> None:
-        self.rows, self.weight, self._watch = rows, weight, watch
-        self.owner, self.codes, log_p = _Completing(nodes, network, rows, seed, watch).every()
-        with np.errstate(divide="ignore"):
-            for f in range(network.n_factors):
-                log_p += np.log(network.table(f))[tuple(self.codes[network.scope(f)])]
-        self.numbers = rows.numbers[self.owner]
-        self.group, left = np.zeros(len(self.owner), np.int64), [(NO_INTS, NO_INTS, NO_FLOATS)]
-        for i, (group, shown, at) in enumerate(self._groups(nodes)):
-            if i % 64 == 0:
-                watch(f"regressions of missing numbers, group {i + 1:,}")
-            mean, covariance = normal(at)
-            if not np.isfinite(covariance).all():  # no row has these states, so that there is no estimate
-                log_p[group] = -np.inf
-                continue
-            x = self.numbers[group]
-            rest, own = conditioned(x, (mean - rows.centre, covariance), shown, rows.reals)
-            self.numbers[group], self.group[group] = x, i
-            log_p[group] += own
-            cells = np.arange(len(mean) ** 2).reshape(covariance.shape)[np.ix_(~shown, ~shown)]
-            left.append((np.full(cells.size, i), cells.reshape(-1), rest.reshape(-1)))
-        self._left = _Left.of(left, int(self.group.max()) + 1)
-        self._weigh(log_p)
+    def __init__(self, cpds: Mapping[str, Cpd], rows: NumberRows, weight: float, seed: int, watch: Watch) -> None:
+        self.rows, self.weight, self._watch, self._seed = rows, weight, watch, seed
+        self._number = {v.name: i for i, v in enumerate(rows.variables)}
+        variables: Mapping[str, Variable] = {v.name: v for v in rows.variables} | {n: Real(n) for n in rows.reals}
+        nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, {})
+        tables = FlatTables.of(rows.variables, [node.finite for node in nodes.values() if node.by_table])
+        self._theta = Theta.of(nodes, tables, cpds, lambda _, cpd: rows.units.inward_cpd(cpd))
+        ways = np.where(rows.codes < 0, np.array(sizes(rows.variables))[:, None], 1).astype(float).prod(axis=0)
+        finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES)
+        self._step = ReduceMixed(finder, tables, rows.units.plain, True)
+        owner = self._complete_states(ways, network_of(cpds, rows.variables))
+        self.numbers = rows.numbers[:, owner]
+        self._left = self._complete_numbers()
         self._pairs: dict[tuple[str, ...], Counts] = {}
 
-    @staticmethod
-    def under(
-        cpds: Mapping[str, Cpd], network: Network, rows: NumberRows, weight: float, seed: int, watch: Watch
-    ) -> ExpectedMoments:
-        """Under the normal distributions among these, and the tables of a finite network."""
-        order = TopologicalSorter({n: cpds[n].parents for n in cpds}).static_order()
-        nodes = [c for n in order if isinstance(c := cpds[n], ConditionalGaussian)]
-        return ExpectedMoments(rows, cache(partial(joint_normal, nodes, rows.reals)), nodes, network, weight, seed, watch)
+    def _complete_states(self, ways: Floats, network: Network) -> Ints:
+        """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
+        rows, (times, drawn) = self.rows, self._times(ways)
+        owner, first = np.repeat(np.arange(len(times)), times), starts(times)
+        codes, share = _combined(rows, owner, first, ~drawn), np.where(drawn, 1.0 / times, 1.0)[owner]
+        for component, row, p in self._posteriors():
+            members = [self._number[v.name] for v in component.states]
+            some = np.flatnonzero(~drawn[row])
+            n = times[row[some]]
+            entries = np.repeat(first[row[some]] - starts(n)[:-1], n) + np.arange(n.sum())
+            state = np.ravel_multi_index(tuple(codes[members][:, entries]), component.shape)
+            share[entries] *= p[state, np.repeat(some, n)]
+            for c in np.flatnonzero(drawn[row]).tolist():
+                codes[members, first[row[c]] : first[row[c] + 1]] = self._drawn(
+                    component, p[:, c], [row[c], members[0]], draws=times[row[c]]
+                )
+        for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
+            self._draw_freely(network, i, codes[:, first[i] : first[i + 1]])
+        for f in range(network.n_factors):
+            lost = (network.table(f)[tuple(codes[network.scope(f)])] == 0) & (share > 0)
+            if lost.any():
+                raise rows.places.impossible(int(owner[np.argmax(lost)]))
+        kept = share > NEGLIGIBLE
+        self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
+        return owner[kept]
 
-    def _groups(self, nodes: Sequence[ConditionalGaussian]) -> Iterator[tuple[Ints, npt.NDArray[np.bool_], At]]:
-        """Completed rows that show the same numbers and have the same states above numbers."""
-        above = {p.name for node in nodes for p in node.finite_parents}
-        chosen = [(i, v) for i, v in enumerate(self.rows.variables) if v.name in above]
-        pattern = self.rows.pattern[self.owner]
-        order = np.lexsort([pattern, *(self.codes[i] for i, _ in chosen)])
-        new = np.zeros(max(len(order) - 1, 0), bool)
-        for column in (pattern, *(self.codes[i] for i, _ in chosen)):
-            new |= np.diff(column[order]) != 0
-        for group in np.split(order, np.flatnonzero(new) + 1):
-            at = tuple((v.name, int(self.codes[i, group[0]])) for i, v in chosen)
-            yield group, self.rows.patterns[pattern[group[0]]], at
+    def _drawn(self, component: Component, p: Floats, seeds: list[int], draws: int) -> Ints:
+        """States of a component by their probabilities, [variable, draw]."""
+        ends = np.cumsum(p)
+        at = np.searchsorted(ends, np.random.default_rng([self._seed, *seeds]).random(draws) * ends[-1], side="right")
+        return digits_of(component.shape)[:, np.minimum(at, len(p) - 1)]
 
-    def _weigh(self, log_p: Floats) -> None:
-        """Posterior probabilities times the weights of the rows; what is impossible goes."""
-        weights, n = self.rows.weights[self.owner], len(self.rows.weights)
-        top = np.full(n, -np.inf)
-        np.maximum.at(top, self.owner, log_p)
-        if not np.isfinite(top).all():
-            raise self.rows.places.impossible(int(np.argmin(np.isfinite(top))))
-        p = np.exp(log_p - top[self.owner])
-        self.p = p / np.bincount(self.owner, p, n)[self.owner] * weights
-        kept = self.p > NEGLIGIBLE * weights
-        if not kept.all():
-            self.codes, self.numbers = np.ascontiguousarray(self.codes[:, kept]), self.numbers[kept]
-            self.p, self.group = self.p[kept], self.group[kept]
+    def _draw_freely(self, network: Network, row: int, codes: Small) -> None:
+        """Draw, in place, the states of a row near which nothing is observed: there may be too many to be enumerated."""
+        members = np.flatnonzero(codes[:, 0] < 0).tolist()
+        rng, factors = np.random.default_rng([self._seed, row]), factors_at(network, set(members), self.rows.codes[:, row])
+        found = joint_draws(members, factors, codes.shape[1], rng, self.rows.variables)
+        assert found is not None
+        codes[members] = found.T
+
+    def _times(self, ways: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """How many completed rows stand for the combinations of states of each row, and whether they are drawn."""
+        if ways.sum() <= MOST:
+            return ways.astype(np.int64), np.zeros(len(ways), bool)
+        rows, draws = self.rows, int(np.clip(DRAWN // len(ways), FEWEST, DRAWS))
+        times = np.minimum(ways, draws).astype(np.int64)
+        if times.sum() > MOST:
+            gaps = np.average(rows.codes < 0, axis=1, weights=rows.weights)
+            worst = [f"{rows.variables[i].name!r} {gaps[i]:.0%}" for i in np.argsort(-gaps, kind="stable")[:5]]
+            raise TooLarge(
+                f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states, and may have {MOST:,} where "
+                f"there are numbers, too; leave out what is most often missing: {listed(worst, style='str')}"
+            )
+        note(
+            f"{int((ways > draws).sum()):,} rows have more than {draws:,} combinations of states of their missing finite cells: "
+            f"for each {draws:,} draws stand for them, and what is expected is approximate"
+        )
+        return times, ways > draws
+
+    def _posteriors(self) -> Iterator[tuple[Component, Ints, Floats]]:
+        """Components with missing states, the rows that have them, and p(states | row), [states, rows]."""
+        block = self.rows.block(self.rows.codes, self.rows.numbers)
+        for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
+            for batch in batches(component, observed) if component.states else ():
+                self._watch("completing missing states")
+                logs = log_weights(batch, self._theta, {})[0]
+                try:  # what has no estimate does not occur
+                    p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
+                except NoProbability as impossible:
+                    raise self.rows.places.impossible(impossible.row) from None
+                yield component, batch.rows.row, p
+
+    def _complete_numbers(self) -> dict[tuple[int, int], tuple[Ints, Floats]]:
+        """Put means into the missing numbers of completed rows; the covariance that is left of each pair, and in which rows."""
+        found = defaultdict(list)
+        block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
+        for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
+            unknown = [column[n] for n in component.unknown]
+            for batch in batches(component, observed):
+                self._watch("completing missing numbers")
+                here, row = unknown_numbers(batch, self._theta.lines), batch.rows.row
+                self.numbers[np.array(unknown)[:, None], row] = here.mean[:, 0]
+                left = np.repeat(here.given.covariance[:, 0], np.diff(batch.bounds), axis=0)
+                for i, a in enumerate(unknown):
+                    for j, b in enumerate(unknown[: i + 1]):
+                        found[min(a, b), max(a, b)].append((row, left[:, i, j]))
+        return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
-        """The expected tables and moments that are asked for."""
+        """The expected tables and moments that are asked for; without finite variables, the moments of all numbers."""
         entries: dict[tuple[Any, ...], Counts | Moments] = {}
         for i, r in enumerate(requests):
             if i % 16 == 15:
@@ -169,222 +353,55 @@ class ExpectedMoments:
             if names:
                 entries[names, r.real] = self._moments(names, r.real) if r.real else self._counts(names)
             else:
-                entries[()] = self.whole
+                entries[()] = self._whole
         return Statistics(entries.values(), self.weight)
 
-    def _keys(self, names: Iterable[str]) -> tuple[tuple[Any, ...], Ints]:
-        number = {v.name: i for i, v in enumerate(self.rows.variables)}
-        members = tuple(self.rows.variables[number[n]] for n in names)
+    def _keys(self, names: Iterable[str]) -> tuple[tuple[Finite, ...], Ints]:
+        members = tuple(self.rows.variables[self._number[n]] for n in names)
         if np.log2([float(v.n_states) for v in members]).sum() > 62:
             raise TooLarge(f"a table over {listed([v.name for v in members])} has too many cells to be numbered")
-        keys = np.zeros(len(self.p), np.int64)
-        for v in members:
-            keys = keys * v.n_states + self.codes[number[v.name]]
-        return members, keys
+        return members, flat_index({n: self.codes[self._number[n]] for n in names}, members, len(self.p))
 
     def _counts(self, names: tuple[str, ...]) -> Counts:
         """The table; those of pairs, which a search asks for again and again, are kept."""
         if names in self._pairs:
             return self._pairs[names]
         members, keys = self._keys(names)
-        cells = n_configurations(members)
-        if cells > DENSE:
-            found, inverse = np.unique(keys, return_inverse=True)
-            return Counts(members, _summed(inverse, self.p, len(found)), found)
-        table = Counts(members, _summed(keys, self.p, cells).reshape(sizes(members)))
+        if n_configurations(members) > DENSE:
+            cells, values = table_of(keys, self.p)
+            return Counts(members, values, cells)
+        values = np.bincount(keys, self.p, n_configurations(members)).astype(np.float64)
+        table = Counts(members, values.reshape(sizes(members)))
         if len(names) == 2:
             self._pairs[names] = table
         return table
 
     @cached_property
-    def whole(self) -> Moments:
+    def _whole(self) -> Moments:
         """The moments of all numbers, whatever the states."""
-        count, k = float(self.p.sum()), len(self.rows.reals)
-        mean = self.p @ self.numbers / count
-        scatter = self._left.total(_summed(self.group, self.p, self._left.n_groups), k)
-        for start in range(0, len(self.p), BLOCK):
-            self._watch("moments of numbers")
-            away = self.numbers[start : start + BLOCK] - mean
-            scatter += (away * self.p[start : start + BLOCK, None]).T @ away
-        total = mean + self.rows.centre
-        return Moments((), self.rows.reals, np.zeros(1, np.int64), np.array([self.weight]), total[None], scatter[None])
+        return self._moments((), self.rows.reals)
 
     def _moments(self, names: tuple[str, ...], reals: tuple[str, ...]) -> Moments:
         members, keys = self._keys(names)
         columns = [self.rows.reals.index(r) for r in reals]
-        groups, inverse = np.unique(keys, return_inverse=True)
-        n, k = len(groups), len(columns)
-        count = _summed(inverse, self.p, n)
-        some = count >= VANISHED * min(1.0, self.weight)
-        away = self.numbers[:, columns].T.copy()
-        mean = np.column_stack([_summed(inverse, self.p * x, n) for x in away]) / np.where(some, count, 1.0)[:, None]
-        away -= mean[inverse].T
-        scatter = np.empty((n, k, k))
-        for a in range(k):
-            for b in range(a + 1):
-                both = away[a] * away[b] + self._left.at(columns[a] * len(self.rows.reals) + columns[b])[self.group]
-                scatter[:, a, b] = scatter[:, b, a] = _summed(inverse, self.p * both, n)
-        mean += self.rows.centre[columns]
-        return Moments(members, reals, groups[some], count[some], mean[some], scatter[some])
+        index = keys[None] if names else keys[None, :1]
+        groups = weighted_moments(index, self.p[None], self.numbers[columns], n_configurations(members))
+        for (a, b), (row, left) in self._left.items():
+            if a in columns and b in columns:
+                i, j, at = columns.index(a), columns.index(b), np.searchsorted(groups.keys, keys[row])
+                more = np.bincount(at, self.p[row] * left, len(groups.keys))
+                groups.spread.scatter[:, i, j] += more
+                groups.spread.scatter[:, j, i] += more if i != j else 0.0
+        some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
+        spread = Spread(*(part[some] for part in groups.spread))
+        return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.log_base[some]))
 
 
-class _Left(NamedTuple):
-    """The covariance that is left of missing numbers in each group of rows: a list of the cells that are not 0, by cell."""
-
-    group: Ints
-    cell: Ints
-    value: Floats
-    n_groups: int
-
-    @staticmethod
-    def of(parts: Sequence[tuple[Any, Any, Any]], n_groups: int) -> _Left:
-        group, cell, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(cell, kind="stable")
-        return _Left(group[order], cell[order], value[order], n_groups)
-
-    def at(self, cell: int) -> Floats:
-        """One cell in every group."""
-        result = np.zeros(self.n_groups)
-        here = slice(*np.searchsorted(self.cell, [cell, cell + 1]))
-        result[self.group[here]] = self.value[here]
-        return result
-
-    def total(self, weight: Floats, k: int) -> Floats:
-        """All cells, the groups with their weights added up."""
-        return _summed(self.cell, self.value * weight[self.group], k * k).reshape(k, k)
-
-
-def _summed(place: Any, values: Floats, n: int) -> Floats:
-    """The sums of the values at each of n places."""
-    return np.bincount(place, values, n).astype(np.float64)
-
-
-class _Completing:
-    """Completes the finite cells of rows, in every way or by draws."""
-
-    def __init__(self, nodes: Sequence[ConditionalGaussian], network: Network, rows: NumberRows, seed: int, watch: Watch) -> None:
-        self.nodes, self.network, self.rows, self.seed, self.watch = nodes, network, rows, seed, watch
-
-    def every(self) -> tuple[Ints, Ints, Floats]:
-        """Completed rows: whose each is, its states, and ln of the weight by which its probability is multiplied.
-
-        Rows with too many combinations of states are drawn; the weight then takes back what the draws were made by.
-        """
-        rows = self.rows
-        n = rows.codes.shape[1]
-        ways = np.where(rows.codes < 0, np.array(sizes(rows.variables), np.int64)[:, None], 1).astype(float).prod(axis=0)
-        if ways.sum() <= MOST:
-            return self._combined(np.arange(n), ways)
-        draws = int(np.clip(DRAWN // n, FEWEST, DRAWS))
-        large = np.flatnonzero(ways > draws)
-        if np.minimum(ways, draws).sum() > MOST:
-            gaps = np.average(rows.codes < 0, axis=1, weights=rows.weights)
-            worst = [f"{rows.variables[i].name!r} {gaps[i]:.0%}" for i in np.argsort(-gaps, kind="stable")[:5]]
-            raise TooLarge(
-                f"the missing finite cells of all rows have {ways.sum():.3g} combinations of states, and may have {MOST:,} where "
-                f"there are numbers, too; leave out what is most often missing: {listed(worst, style='str')}"
-            )
-        note(
-            f"{len(large):,} rows have more than {draws:,} combinations of states of their missing finite cells: "
-            f"for each {draws:,} draws stand for them, and what is expected is approximate"
-        )
-        parts = [self._combined(small := np.flatnonzero(ways <= draws), ways[small])]
-        for done, i in enumerate(large.tolist()):
-            self.watch(f"drawing missing cells, {done:,} of {len(large):,} rows")
-            parts.append(self.drawn(i, draws))
-        owner, codes, log_weight = zip(*parts, strict=True)
-        return np.concatenate(owner), np.hstack(codes), np.concatenate(log_weight)
-
-    def _combined(self, which: Any, ways: Floats) -> tuple[Ints, Ints, Floats]:
-        """Each of these rows with every combination of states of its missing finite cells."""
-        times = ways.astype(np.int64)
-        owner = np.repeat(which, times)
-        turn = np.arange(len(owner)) - np.repeat(np.cumsum(times) - times, times)
-        codes = self.rows.codes[:, owner].astype(np.int64)
-        for row, v in zip(codes, self.rows.variables, strict=True):
-            missing = row < 0
-            row[missing] = turn[missing] % v.n_states
-            turn[missing] //= v.n_states
-        return owner, codes, np.zeros(len(owner))
-
-    def drawn(self, i: int, draws: int) -> tuple[Ints, Ints, Floats]:
-        """The distinct draws for a row; ln weight = ln times drawn − ln what they were drawn by."""
-        row = self.rows.codes[:, i]
-        members = np.flatnonzero(row < 0).tolist()
-        factors = [*factors_at(self.network, set(members), row), *self._normal_factors(i, set(members))]
-        drawn = joint_draws(members, factors, draws, np.random.default_rng([self.seed, i]), self.rows.variables)
-        if drawn is None:
-            raise self.rows.places.impossible(i)
-        states, times = np.unique(drawn, axis=0, return_counts=True)
-        column = {v: states[:, k] for k, v in enumerate(members)}
-        by = sum((table[tuple(column[v] for v in scope)] for scope, table in factors), np.zeros(len(states)))
-        codes = np.repeat(row[:, None].astype(np.int64), len(states), axis=1)
-        codes[members] = states.T
-        return np.full(len(states), i), codes, np.log(times) - by
-
-    def _normal_factors(self, i: int, members: set[int]) -> list[Factor]:
-        """What observed numbers whose real parents are observed say of missing states; states without an estimate are out."""
-        result: list[Factor] = []
-        number = {v.name: i for i, v in enumerate(self.rows.variables)}
-        numbers = dict(zip(self.rows.reals, self.rows.numbers[i] + self.rows.centre, strict=True))
-        for cpd in self.nodes:
-            above = [number[p.name] for p in cpd.finite_parents]
-            if not members & set(above):
-                continue
-            at = tuple(slice(None) if v in members else int(self.rows.codes[v, i]) for v in above)
-            a, b, variance = cpd.intercept[at], cpd.coefficients[at], cpd.variance[at]
-            x, y = np.array([numbers[p] for p in cpd.real_parents]), numbers[cpd.child.name]
-            log_p = np.zeros(variance.shape)
-            if not np.isnan(y) and not np.isnan(x).any():
-                log_p = -0.5 * (LOG_2PI + np.log(variance) + (y - a - b @ x) ** 2 / variance)
-            result.append(([v for v in above if v in members], np.where(np.isnan(variance), -np.inf, log_p)))
-        return result
-
-
-def joint_normal(nodes: Iterable[ConditionalGaussian], names: Sequence[str], at: At) -> tuple[Floats, Floats]:
-    """Mean and covariance of normal nodes, given the states `at` of their finite parents; parents come before their children.
-
-    Each node gets what its parents pass on, and its own variance.
-    """
-    number, states = {n: i for i, n in enumerate(names)}, dict(at)
-    mean, root = np.zeros(len(names)), np.zeros((len(names), len(names)))
-    for cpd in nodes:
-        u = tuple(states[p.name] for p in cpd.finite_parents)
-        i, parents = number[cpd.child.name], [number[p] for p in cpd.real_parents]
-        mean[i] = cpd.intercept[u] + cpd.coefficients[u] @ mean[parents]
-        root[i] = cpd.coefficients[u] @ root[parents]
-        root[i, i] += np.sqrt(cpd.variance[u])
-    return mean, root @ root.T
-
-
-def conditioned(
-    x: Floats, normal: tuple[Floats, Floats], shown: npt.NDArray[np.bool_], names: Sequence[str]
-) -> tuple[Floats, Floats]:
-    """Put the regression on what rows show into the rest of them; the covariance that is left of it, and ln p of what is shown.
-
-    All variables are scaled to variance 1 on the way. (The conditionals of `suffice.inference.gaussian` are of nodes, and there
-    are none before there is a network.)
-
-    >>> x = np.array([[2.0, np.nan]])
-    >>> left, _ = conditioned(x, (np.zeros(2), np.array([[4.0, 1.0], [1.0, 1.0]])), np.array([True, False]), ["x", "y"])
-    >>> x, left
-    (array([[2. , 0.5]]), array([[0.75]]))
-    """
-    from scipy.linalg.lapack import dtrtri
-
-    mean, covariance = normal
-    scale = np.sqrt(np.diag(covariance))
-    correlation = covariance / scale[:, None] / scale
-    try:
-        root = np.linalg.cholesky(correlation[np.ix_(shown, shown)])
-    except np.linalg.LinAlgError:
-        some = listed([n for n, s in zip(names, shown, strict=True) if s])
-        raise FitError(f"the covariance of {some} is singular under the current network: leave out what is determined") from None
-    with one_blas_thread:  # once more, as scipy's library may have come by the import above
-        inverse = dtrtri(root, lower=1)[0] if len(root) else root
-    white = (x[:, shown] - mean[shown]) / scale[shown] @ inverse.T
-    across = correlation[np.ix_(~shown, shown)] @ inverse.T
-    x[:, ~shown] = white @ across.T * scale[~shown] + mean[~shown]
-    left = (correlation[np.ix_(~shown, ~shown)] - across @ across.T) * scale[~shown, None] * scale[~shown]
-    log_scale = np.log(np.diag(inverse)).sum() - np.log(scale[shown]).sum()
-    return left, log_scale - 0.5 * (LOG_2PI * len(root) + (white * white).sum(axis=1))
+def _combined(rows: NumberRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
+    """The states of completed rows: combination after combination of the missing ones of each row that has `every` one."""
+    codes, turn = rows.codes[:, owner], np.arange(len(owner)) - first[owner]
+    for row, v in zip(codes, rows.variables, strict=True):
+        missing = (row < 0) & every[owner]
+        row[missing] = turn[missing] % v.n_states
+        turn[missing] //= v.n_states
+    return codes

@@ -17,17 +17,14 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added, summed
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
-from suffice.incomplete.components import Expectation, Shown, Theta
-from suffice.incomplete.moments import weighted_moments
-from suffice.incomplete.nodes import NodeFamily
-from suffice.incomplete.normal import Cases, expected_moments
+from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
+from suffice.incomplete.normal import Cases, expected_moments, weighted_moments
 from suffice.incomplete.patterns import Array, Component, Key, PatternFinder, distinct
-from suffice.incomplete.tables import FlatTables, log_likelihood
 from suffice.incomplete.units import Units
 from suffice.statistics import Moments
 from suffice.variables import Finite

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
-from suffice.incomplete.nodes import NodeFamily
+from suffice.incomplete.components import NodeFamily
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Count, Finite
 
@@ -111,19 +111,19 @@ class Component:
         return tuple(result)
 
     @staticmethod
-    def of(missing: Missing, nodes: Iterable[NodeFamily]) -> Component:
+    def of(missing: Missing, nodes: Iterable[NodeFamily], most: int = MAX_STATES) -> Component:
         """The component of these variables, given the nodes that touch it. A missing number that is nobody's parent and not
         normal is summed out: whatever it was, its probabilities sum to one."""
         touched = [n for n in nodes if not _barren(n, missing)]
         members = {v.name: v for n in touched for v in n.members}
         states = tuple(v for n, v in sorted(members.items()) if n in missing and isinstance(v, Finite))
-        if n_configurations(states) > MAX_STATES and all(n in missing for n in members):
+        if n_configurations(states) > most and all(n in missing for n in members):
             touched, states = [], ()  # nothing near it is observed: it says nothing, and nothing is expected of it
-        elif n_configurations(states) > MAX_STATES:
+        elif n_configurations(states) > most:
             names = listed([v.name for v in states])
             raise TooLarge(
                 f"where {names} are missing together they have {n_configurations(states):,} joint states, more than the "
-                f"{MAX_STATES:,} that are enumerated; leave some of them out, or cut their states"
+                f"{most:,} that are enumerated; leave some of them out, or cut their states"
             )
         unknown = tuple(n for n, v in sorted(members.items()) if n in missing and not isinstance(v, Finite))
         codes = tuple(n for n, v in sorted(members.items()) if n not in missing and isinstance(v, Finite))
@@ -175,10 +175,10 @@ def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
 
 
 class PatternFinder:
-    """Finds the components of rows; each is worked out once."""
+    """Finds the components of rows, of at most `most` joint states; each is worked out once."""
 
-    def __init__(self, nodes: Mapping[str, NodeFamily], columns: Sequence[str]) -> None:
-        self.nodes, self.columns = nodes, tuple(columns)
+    def __init__(self, nodes: Mapping[str, NodeFamily], columns: Sequence[str], most: int = MAX_STATES) -> None:
+        self.nodes, self.columns, self.most = nodes, tuple(columns), most
         self.hidden = frozenset(n for n in nodes if n not in self.columns)
         self._keys: dict[bytes, tuple[Missing, ...]] = {}
         self._components: dict[Key, Component] = {}
@@ -216,7 +216,7 @@ class PatternFinder:
     def _component(self, key: Key) -> Component:
         if isinstance(key, str):
             return Component.of(frozenset(), [self.nodes[key]])
-        return Component.of(key, [n for n in self.nodes.values() if any(v.name in key for v in n.members)])
+        return Component.of(key, [n for n in self.nodes.values() if any(v.name in key for v in n.members)], self.most)
 
     def _of(self, pattern: bytes, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
         if pattern not in self._keys:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, Sum
-from suffice.incomplete.tables import Array, FlatTables, Ints
+from suffice.incomplete.components import Array, FlatTables, Ints
 from suffice.kernels import together
 
 Places = npt.NDArray[np.int32]

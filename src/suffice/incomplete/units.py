@@ -16,16 +16,22 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.regression import too_large
-from suffice.incomplete.moments import no_groups
 from suffice.statistics import Moments
 from suffice.statistics.chan import Spread, shifted
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
 
 Array = npt.NDArray[np.float64]
+
+
+def no_groups(n_columns: int, n_counted: int = 0) -> Groups:
+    """No configuration at all."""
+    k = n_columns
+    spread = Spread(np.zeros(0), np.zeros((0, k)), np.zeros((0, k)), np.zeros((0, k, k)))
+    return Groups(np.zeros(0, np.int64), spread, np.zeros((0, n_counted)))
 
 
 @dataclass(frozen=True, eq=False)

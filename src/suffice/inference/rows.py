@@ -2,6 +2,8 @@
 
 Row by row the part of the network is found on which the answer depends: no barren variables, nothing that observed ones cut
 off. Each different part is arranged once, and so many rows with the same cells observed cost little more than their tables.
+
+The missing cells of rows may be filled in: each by its most probable state, or all of a row together.
 """
 
 from __future__ import annotations
@@ -12,11 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.inference.most_probable import most_probable
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
 from suffice.inference.posterior import answered, carefully, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
 from suffice.inference.support import support
 from suffice.inference.tree import Tree
+
+Flags = npt.NDArray[np.bool_]
+
+MAX_NUMBERS = 2**23
+"""Probabilities that are held at once: 64 MiB."""
 
 
 class RowEvidence(NamedTuple):
@@ -127,3 +135,57 @@ def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes
             trees = {key: tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
         out[r], log_prob[r] = answered(trees[key], targets, codes, tables[r if len(tables) > 1 else 0])
     return out, log_prob
+
+
+def fill_each(network: Network, codes: Codes, gaps: Flags) -> Flags:
+    """Fill every gap by its most probable state, in place; which rows are impossible, whose gaps stay."""
+    impossible, starts = np.zeros(len(codes), bool), network.starts
+    for rows in np.array_split(np.arange(len(codes)), -(-len(codes) * int(starts[-1]) // MAX_NUMBERS) or 1):
+        probs = marginals_in_rows(network, np.where(gaps[rows], np.int32(HINTED), codes[rows]))
+        for v in np.flatnonzero(gaps[rows].any(axis=0)).tolist():
+            own = np.flatnonzero(gaps[rows, v])
+            codes[rows[own], v] = found = best(probs[own, starts[v] : starts[v + 1]])
+            impossible[rows[own[found == NONE]]] = True
+    return impossible
+
+
+def fill_together(network: Network, codes: Codes, gaps: Flags) -> Flags:
+    """Fill all the gaps of a row by the states that are most probable together, in place; which rows are impossible.
+
+    What is neither observed nor a gap is summed out.
+    """
+    first, which = np.unique(keys_of(codes), return_index=True, return_inverse=True)[1:]
+    filled, impossible = codes[first].astype(np.int64), np.zeros(len(first), bool)
+    for i, row in enumerate(first):
+        targets = np.flatnonzero(gaps[row])
+        found = most_probable(network, targets.tolist(), filled[i])
+        impossible[i] = not np.isfinite(found.log_prob)
+        filled[i, targets] = NONE if impossible[i] else found.codes
+    codes[:] = filled[which]
+    return impossible[which]
+
+
+def best(probs: Array) -> Ints:
+    """The code of the most probable state of each row, the first of equals; −1 where the probabilities are NaN.
+
+    >>> best(np.array([[0.25, 0.75], [0.5, 0.5], [np.nan, np.nan]]))
+    array([ 1,  0, -1])
+    """
+    codes: Ints = probs.argmax(axis=1)
+    codes[np.isnan(probs[:, 0])] = NONE
+    return codes
+
+
+def picked(probs: Array, uniforms: Array) -> Ints:
+    """The code that a number in (0, 1) falls on, in each row of probabilities; −1 where these are NaN.
+
+    >>> picked(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
+    array([ 0,  1, -1])
+    """
+    if not len(probs):
+        return np.zeros(0, np.int64)
+    ends = np.cumsum(probs, axis=1)
+    ends /= ends[:, -1:]  # so that nothing falls on a last state of probability 0
+    codes: Ints = (uniforms[:, None] >= ends[:, :-1]).sum(axis=1)
+    codes[np.isnan(probs[:, 0])] = NONE
+    return codes

@@ -25,8 +25,7 @@ from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.incomplete import problem_of
 from suffice.learning.problem import ParameterProblem
-from suffice.learning.starts import beginnings
-from suffice.learning.symmetry import collapsed, relabelled
+from suffice.learning.starts import beginnings, collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import shared_in_words
 from suffice.statistics import Statistics

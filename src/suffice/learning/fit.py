@@ -15,7 +15,7 @@ from suffice.families.glm import needs_rows
 from suffice.families.priors import as_prior
 from suffice.graphs import Dag
 from suffice.learning.incomplete import Task, checked_families, task_of
-from suffice.learning.irls import Distinct, fitted, maximised
+from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
@@ -152,7 +152,7 @@ def _tabled_regressions(
             continue
         if not all(isinstance(v, Finite) for v in (node[0], *node[1])):
             raise needs_rows(node[0])
-        ready[name] = maximised(*node, Distinct(seen.counts([*graph.parents(name), name])), family)
+        ready[name] = maximised(*node, DistinctRows(seen.counts([*graph.parents(name), name])), family)
     return estimated(graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 

@@ -22,7 +22,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import Layout, are_numbers, expanded, predicted
-from suffice.families.family import Array
+from suffice.families.family import Array, Columns
 from suffice.families.glm import Regressors, Summary, Sums
 from suffice.families.regression import independent
 from suffice.families.responses import Linear
@@ -50,7 +50,19 @@ MANY = 2**17
 """From so many rows on a sample of them gives the start: it takes no time, and saves passes over all rows."""
 
 
-class Distinct:
+@dataclass(frozen=True, eq=False)
+class Pass(Step[Any]):
+    """What a function, such as a method of a family, says of the columns and weights of some rows."""
+
+    says: Callable[..., Any]
+    about: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, block: Block) -> Any:
+        return self.says(*self.about, block.columns, block.weight, **self.options)
+
+
+class DistinctRows:
     """The distinct rows of a contingency table, weighted by how often they occur: all that a fold needs to see of them."""
 
     def __init__(self, counts: Counts) -> None:
@@ -64,46 +76,6 @@ class Distinct:
         return step.of(self.block)
 
 
-@dataclass(frozen=True, eq=False)
-class Summing(Step[Summary]):
-    """The first pass over the rows."""
-
-    family: Any
-    child: Variable
-    parents: tuple[Variable, ...]
-
-    def of(self, block: Block) -> Summary:
-        summary: Summary = self.family.summary(self.child, self.parents, block.columns, block.weight)
-        return summary
-
-
-@dataclass(frozen=True, eq=False)
-class Measuring(Step[Sums]):
-    """A pass over the rows at some θ."""
-
-    family: Any
-    at: Regressors
-    theta: Array
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def of(self, block: Block) -> Sums:
-        sums: Sums = self.family.measure(self.at, self.theta, block.columns, block.weight, **self.options)
-        return sums
-
-
-@dataclass(frozen=True, eq=False)
-class Reaching(Step["_Largest"]):
-    """The largest change of a predictor in a row that has weight."""
-
-    at: Regressors
-    changes: Array
-
-    def of(self, block: Block) -> _Largest:
-        at = self.at
-        changed = np.abs(predicted(self.changes, at.parents, block.columns, at.centre, block.n_rows, at.child.name)).max(axis=0)
-        return _Largest(float(np.max(changed if block.weight is None else changed[block.weight > 0], initial=0.0)))
-
-
 @dataclass(frozen=True)
 class _Largest:
     """A number that adds to another as the larger of the two."""
@@ -114,21 +86,11 @@ class _Largest:
         return self if self.value >= other.value else other
 
 
-@dataclass(frozen=True, eq=False)
-class Shaping(Step[Any]):
-    """What `of_shape`, a method of a family with a shape, sums over rows at some θ."""
-
-    of_shape: Callable[..., Any]
-    family: Any
-    at: Regressors
-    theta: Array
-    shape: float
-
-    def of(self, block: Block) -> Any:
-        at, y = self.at, self.family.values(self.at.child, block.columns)
-        eta = predicted(self.theta[None], at.parents, block.columns, at.centre, len(y), at.child.name)[0]
-        offset = self.family.exposed(block.columns)[1]
-        return self.of_shape(y, eta + offset if offset.size else eta, block.weights, self.shape)
+def largest_change(at: Regressors, changes: Array, columns: Columns, weight: Array | None) -> _Largest:
+    """The largest change of a predictor in a row that has weight."""
+    n = len(columns[at.child.name])
+    changed = np.abs(predicted(changes, at.parents, columns, at.centre, n, at.child.name)).max(axis=0)
+    return _Largest(float(np.max(changed if weight is None else changed[weight > 0], initial=0.0)))
 
 
 class Nowhere(FitError):
@@ -174,13 +136,14 @@ class Ascent:
 
     def measure(self, theta: Array, **more: bool) -> Sums:
         """The sums of all rows at θ."""
-        step = Measuring(self.family, self.at, theta, {**self.options, **more})
+        step = Pass(self.family.measure, (self.at, theta), {**self.options, **more})
         sums: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
         return sums
 
     def reach(self, step: Array) -> float:
         """The largest change of a predictor that a step makes."""
-        return float(self.rows.fold(Reaching(self.at, self.layout.predictors(step)), threads=self.threads).value)
+        largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
+        return float(self.rows.fold(largest, threads=self.threads).value)
 
     @property
     def eager(self) -> bool:
@@ -218,13 +181,12 @@ class Ascent:
             if not done and error > 0.0 and errors <= VANISHED * error:
                 furthest = self.reach(step) / unit
                 far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
-                if len(far) > LASTING and not self.family.dispersed and not self.family.ridge:
+                if len(far) > LASTING and self._endless:
                     raise self._separated(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
             if done or self._idle(gains, errors, error):
-                if not self.family.dispersed and not self.family.ridge and collinear(s.hessian, self.at.child.name) is not None:
-                    raise self._separated(self._flat(s.hessian, size))
+                self._refuse_flat(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
                 return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
             here = _objective(theta, s, penalty)
@@ -241,10 +203,17 @@ class Ascent:
         """Whether the last steps changed nothing but digits that are rounding."""
         return len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error
 
-    def _flat(self, H: Array, size: Array) -> Array:
-        """The direction in which the log-likelihood is flat, in changes of the predictor."""
-        scale = np.sqrt(np.maximum(np.diag(H), 1e-300))
-        return np.asarray(np.abs(np.linalg.eigh(H / scale[:, None] / scale)[1][:, 0] / scale * size))
+    @property
+    def _endless(self) -> bool:
+        """Whether the likelihood may have no maximum."""
+        return not self.family.dispersed and not self.family.ridge
+
+    def _refuse_flat(self, s: Sums) -> None:
+        """Refuse a log-likelihood that is flat in some direction: what parts the values of the child has gone far that way."""
+        if self._endless and collinear(s.hessian, self.at.child.name) is not None:
+            scale = np.sqrt(np.maximum(np.diag(s.hessian), 1e-300))
+            flat = np.linalg.eigh(s.hessian / scale[:, None] / scale)[1][:, 0]
+            raise self._separated(np.abs(flat / scale * self._sizes(s)))
 
     def look(self, theta: Array, s: Sums) -> None:
         """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
@@ -269,8 +238,7 @@ class Ascent:
             if _objective(ahead, there, penalty) >= here - 1e-12 * (1.0 + abs(here)):
                 return ahead, there
             fraction *= 0.5
-        if not self.family.dispersed and not self.family.ridge and collinear(s.hessian, self.at.child.name) is not None:
-            raise self._separated(self._flat(s.hessian, self._sizes(s)))
+        self._refuse_flat(s)
         raise FitError(
             f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
             f"collinear or of very different size; rescale them, or give a ridge: {self._ridged()}"
@@ -325,16 +293,16 @@ def fitted(
     rows.require_complete(names)
     if all(isinstance(v, Finite) for v in (child, *parents)):
         table = rows.gather([Request(tuple(names))], threads=threads).counts(names)
-        return maximised(child, parents, Distinct(table), family, max_iter=max_iter)
+        return maximised(child, parents, DistinctRows(table), family, max_iter=max_iter)
     return maximised(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
 
 
 def maximised(
     child: Variable, parents: Sequence[Variable], chosen: Any, family: Any, *, max_iter: int = 100, threads: int | None = None
 ) -> Any:
-    """The same from rows that are known to be complete, or from `Distinct` rows."""
+    """The same from rows that are known to be complete, or from `DistinctRows`."""
     what = f"the regression of {child.name!r}"
-    summary = chosen.fold(Summing(family, child, tuple(parents)), threads=threads, what=what)
+    summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)
     own = family.regressors(parents)
     numbers = are_numbers(own)
@@ -378,7 +346,7 @@ def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, the
         if abs(np.log(shape / before)) < 1e-10:
             break
     climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)
-    total = ascent.rows.fold(Shaping(family.log_likelihood_of, family, ascent.at, theta, shape))
+    total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
     found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
     cpd = family.finished(ascent.at, parents, theta, climb.sums, summary, **found)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
@@ -386,7 +354,7 @@ def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, the
 
 def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
     """The shape after a Newton step in its logarithm, given θ."""
-    slope, curve = ascent.rows.fold(Shaping(ascent.family.spread, ascent.family, ascent.at, theta, shape))
+    slope, curve = ascent.rows.fold(Pass(ascent.family.of_shape, (ascent.family.spread, ascent.at, theta, shape)))
     step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
     if shape * np.exp(step) > 1e7:
         raise FitError(
@@ -399,9 +367,9 @@ def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
 def _sampled(ascent: Ascent, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     rows = ascent.rows
-    if isinstance(rows, Distinct) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
+    if isinstance(rows, DistinctRows) or rows.n_rows < MANY or 50 * theta.size > SAMPLE:
         return theta
-    some = rows.sample(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
+    some = rows.stretches(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
     if not some.weights.sum() > 0:
         return theta
     try:

@@ -27,7 +27,7 @@ from suffice.families.logistic import Logistic
 from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
-from suffice.learning.irls import Measuring, Summing, solved
+from suffice.learning.irls import Pass, solved
 from suffice.variables import Variable
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
@@ -220,8 +220,8 @@ def _with_one(scale: Array) -> Array:
 def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
     """The regression at the average, its distance in standard errors from the best of these rows, and its log-likelihood."""
     theta = (state.average / _with_one(state.scale).T).reshape(-1)
-    summary = rows.fold(Summing(family, at.child, tuple(parents)))
-    s = rows.fold(Measuring(family, at, theta))
+    summary = rows.fold(Pass(family.summary, (at.child, tuple(parents))))
+    s = rows.fold(Pass(family.measure, (at, theta)))
     spread = s.pearson / s.weight if family.dispersed else 1.0
     away = np.inf
     if np.isfinite(s.log_likelihood) and spread > 0:

@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate, Mean
 from suffice.families.gaussian import LinearGaussian
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
-from suffice.incomplete.components import Line
+from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.mixed import scaled_moments
-from suffice.incomplete.moments import no_groups
-from suffice.incomplete.nodes import NodeFamily
+from suffice.incomplete.units import no_groups
 from suffice.statistics import Moments
 from suffice.statistics.configurations import described, sizes
 

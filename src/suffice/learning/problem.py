@@ -20,20 +20,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.engines.engine import added
-from suffice.engines.grouping import Groups
+from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
-from suffice.incomplete.components import Components, Line, Theta
+from suffice.incomplete.components import (
+    Array,
+    Components,
+    FlatTables,
+    Line,
+    NodeFamily,
+    Theta,
+    log_likelihood,
+    nodes_of,
+    refuse_unanswerable,
+)
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.moments import no_groups
-from suffice.incomplete.nodes import NodeFamily, nodes_of, refuse_unanswerable
-from suffice.incomplete.tables import Array, FlatTables, log_likelihood
-from suffice.incomplete.units import Units, moments_by_column, observed_cells
+from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.objective import kept, log_prior_of_line, log_prior_of_rates, normal_of
 from suffice.learning.vectors import free_parts, like, with_parts
 from suffice.models.bayes_net import BayesNet
@@ -248,14 +255,11 @@ class ParameterProblem:
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
-        cells, others = np.empty(self.tables.n_cells), {}
-        for name, node in self.nodes.items():
-            cpd = node.arranged(cpds.get(name))
-            if node.by_table:
-                cells[self.tables.cells(name)] = cpd.probs.reshape(-1)
-            else:
-                others[name] = self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
-        theta = Theta(self.tables, cells, others)
+
+        def scaled(node: NodeFamily, cpd: Any) -> Cpd:
+            return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
+
+        theta = Theta.of(self.nodes, self.tables, cpds, scaled)
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:

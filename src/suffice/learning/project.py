@@ -8,24 +8,19 @@ likelihood itself, and the log-likelihood of N rows is −N [H(P̂) + KL(P̂‖q
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
-from suffice.engines.distinct import entropy_of_rows, entropy_of_weights
 from suffice.engines.scan import scan
 from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listed, nearest
 from suffice.families import family_of
-from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian, split
 from suffice.families.family import Cpd, Mean
 from suffice.families.gathering import gather
-from suffice.families.poisson import PoissonRates
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
+from suffice.models.divergence import entropy_of_rows, entropy_of_weights
 from suffice.models.estimated import estimated
 from suffice.models.expected import Expected, closed_form
 from suffice.models.marginal_entropy import NoEntropy, entropy_terms
@@ -111,7 +106,7 @@ def _of_network(p: BayesNet, graph: Dag) -> Projection:
     for name in graph.nodes:
         child, parents = p.variables[name], [p.variables[q] for q in graph.parents(name)]
         if set(graph.parents(name)) == set(p.dag.parents(name)):
-            cpds[name] = arranged(closed_form(p[name]), parents)
+            cpds[name] = closed_form(p[name]).arranged(graph.parents(name))
             continue
         family = _family_of(child, parents)
         seen = expected.answer(family.needs(child, parents))
@@ -159,36 +154,6 @@ def _estimated(family: Any, child: Variable, parents: list[Variable], seen: Any)
             "it, or one another, up to rounding; leave one out"
         ) from None
     return cpd
-
-
-def arranged(cpd: Table | ConditionalGaussian | PoissonRates, parents: list[Variable]) -> Cpd:
-    """The same distribution with its parents in another order, and without the data it was learned from.
-
-    >>> x, y, z = (Finite(n, ["no", "yes"]) for n in "xyz")
-    >>> table = Table(z, (x, y), [[[1, 0], [0.9, 0.1]], [[0.2, 0.8], [0, 1]]])
-    >>> arranged(table, [y, x]).probs[0]
-    array([[1. , 0. ],
-           [0.2, 0.8]])
-    """
-    order = [p.name for p in parents]
-    if isinstance(cpd, Table):
-        axes = [cpd.parents.index(n) for n in order]
-        return Table(cpd.child, split(parents)[0], np.transpose(cpd.probs, [*axes, len(axes)]))
-    finite, reals = split(parents)
-    names = [v.name for v in cpd.finite_parents]
-    axes = [names.index(v.name) for v in finite]
-    if isinstance(cpd, PoissonRates):
-        return PoissonRates(cpd.child, finite, np.transpose(cpd.rates, axes))
-    columns = [cpd.real_parents.index(v.name) for v in reals]
-    return replace(
-        cpd,
-        parent_variables=tuple(parents),
-        intercept=np.transpose(cpd.intercept, axes),
-        coefficients=np.transpose(cpd.coefficients, [*axes, len(axes)])[..., columns],
-        variance=np.transpose(cpd.variance, axes),
-        seen=None,
-        imagined=None,
-    )
 
 
 def _of_data(data: Any, graph: Dag) -> Projection:

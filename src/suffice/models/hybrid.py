@@ -17,9 +17,7 @@ from suffice.inference import hybrid
 from suffice.inference.blocks import ManyConfigurations, Trouble
 from suffice.inference.counts import HiddenCount
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW
-from suffice.inference.hybrid import Mixed
-from suffice.inference.hybrid_modes import MixtureMode
-from suffice.inference.hybrid_modes import most_probable as mode_of
+from suffice.inference.hybrid import Mixed, MixtureMode
 from suffice.inference.weighed import NEVER
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
@@ -109,7 +107,7 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
     with named(bn):
         numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
-        mode = mode_of(compiled.hybrid, *numbers, evidence)
+        mode = hybrid.most_probable(compiled.hybrid, *numbers, evidence)
     _check_possible(mode.log_prob, evidence)
     found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
     values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}

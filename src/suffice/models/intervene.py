@@ -19,9 +19,7 @@ import numpy as np
 
 from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
-from suffice.families.regression_cpd import GlmCpd
 from suffice.graphs import Dag
 from suffice.models.evidence import (
     as_mapping,
@@ -89,28 +87,10 @@ def _distribution(variable: Finite, value: Any) -> Any:
 
 
 def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
-    """The CPD with those of its real parents that have values moved into the intercept.
-
-    It has no posterior: its moments speak of the parents that it no longer has.
-    """
-    if isinstance(cpd, GlmCpd):
-        return _regression_without(cpd, {p: values[p] for p in cpd.real_parents if p in values})
-    if not isinstance(cpd, ConditionalGaussian) or not any(p in values for p in cpd.real_parents):
-        return cpd
-    at = np.array([values.get(p, 0.0) for p in cpd.real_parents])
-    left = [i for i, p in enumerate(cpd.real_parents) if p not in values]
-    return ConditionalGaussian(
-        cpd.child,
-        tuple(p for p in cpd.parent_variables if p.name not in values),
-        cpd.intercept + cpd.coefficients @ at,
-        cpd.coefficients[..., left],
-        cpd.variance,
-    )
-
-
-def _regression_without(cpd: GlmCpd, values: Mapping[str, float]) -> Cpd:
-    """A regression with some of its numbers set; of states, with all of them, it is a table."""
-    trials = cpd.family.trials
+    """The CPD with those of its real parents that have values moved into the intercept; a regression of states, with all of its
+    numbers set, is a table."""
+    values = {p: values[p] for p in cpd.real_parents if p in values}
+    trials = getattr(cpd.family, "trials", None)
     if trials in values:
         raise ModelError(
             f"{trials!r} holds the trials of {cpd.child.name!r} and cannot be set: observe it instead, given={{{trials!r}: "
@@ -119,4 +99,4 @@ def _regression_without(cpd: GlmCpd, values: Mapping[str, float]) -> Cpd:
     if not values:
         return cpd
     rest = cpd.without(values)
-    return rest.table() if isinstance(rest.child, Finite) and not rest.real_parents else rest
+    return rest.closed() if isinstance(rest.child, Finite) and not rest.is_open else rest

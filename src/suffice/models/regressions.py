@@ -23,7 +23,7 @@ import numpy as np
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
-from suffice.families.family import Array
+from suffice.families.family import Array, Cpd
 from suffice.families.poisson import PoissonRates
 from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import Linear, PoissonLog
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 
-@dataclass(frozen=True, eq=False)
-class Density:
+@dataclass(frozen=True, eq=False, repr=False)
+class Density(Cpd):
     """ln p(child = what is observed | finite parents): the place of a regression in one question.
 
     >>> from suffice.variables import Real
@@ -49,25 +49,13 @@ class Density:
     parent_variables: tuple[Finite, ...]
     logs: Array
 
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.parent_variables)
-
-    @property
-    def finite_parents(self) -> tuple[Finite, ...]:
-        return self.parent_variables
-
-    @property
-    def real_parents(self) -> tuple[str, ...]:
-        return ()
-
 
 Closed = Table | ConditionalGaussian | PoissonRates | Density
 
 
-def is_open(cpd: Any) -> bool:
+def is_open(cpd: Cpd) -> bool:
     """Whether a distribution is a regression that is neither a table nor Gaussian, whatever is observed."""
-    return isinstance(cpd, GlmCpd) and bool(cpd.family.is_open(cpd))
+    return cpd.is_open
 
 
 def is_linear(cpd: Any) -> bool:
@@ -83,9 +71,9 @@ def closed(cpd: Any) -> Closed:
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
-    if is_open(cpd):
+    if cpd.is_open:
         raise no_formula(cpd)
-    found: Closed = cpd.family.closed(cpd) if isinstance(cpd, GlmCpd) else cpd
+    found: Closed = cpd.closed()
     return found
 
 

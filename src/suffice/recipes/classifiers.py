@@ -21,7 +21,7 @@ from suffice.errors import MissingCells
 from suffice.families import family_of
 from suffice.families.family import Estimate
 from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
-from suffice.incomplete.moments import weighted_moments
+from suffice.incomplete.normal import weighted_moments
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated

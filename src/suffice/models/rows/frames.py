@@ -1,14 +1,20 @@
-"""Answers in the kind of frame that the rows came in: pandas, polars, a dict of arrays; Arrow for all else."""
+"""Answers in the kind of frame that the rows came in: pandas, polars, a dict of arrays; Arrow for all else.
+
+New values go into the missing cells of its columns, which keep their types where they can.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import TooLarge, bytes_in_words
+from suffice.engines import texts
+from suffice.errors import DataError, TooLarge, bytes_in_words, listed
+from suffice.variables import state_text
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,3 +88,205 @@ def checked_size(n_rows: int | None, n_columns: int) -> None:
             f"the answers for {n_rows:,} rows need {bytes_in_words(size)}; take the rows in parts, or predict from file to file "
             "with suffice predict"
         )
+
+
+@dataclass(frozen=True)
+class Fill:
+    """The missing cells of a column by their rows, and what they become: codes of states (−1: still missing) or numbers."""
+
+    name: str
+    rows: Ints
+    values: npt.NDArray[Any]
+    states: tuple[str, ...] | None = None
+
+    def cells(self, arrow_type: Any, n_rows: int) -> Any:
+        """The new cells as an Arrow array: of the column's type if it can hold them. A column without a value may change it."""
+        import pyarrow as pa
+
+        if self.states is None:
+            return _numbers(self.values, arrow_type)
+        used, index = np.unique(self.values, return_inverse=True)
+        words = [None if code < 0 else self.states[code] for code in used]
+        if len(self.rows) == n_rows:
+            try:
+                return self.typed(words, arrow_type).take(pa.array(index))
+            except DataError:
+                arrow_type = pa.string()
+        return self.typed(words, arrow_type).take(pa.array(index))
+
+    def typed(self, words: Sequence[str | None], arrow_type: Any) -> Any:
+        """States as an Arrow array of a type; refused if it cannot hold them."""
+        import pyarrow as pa
+
+        try:
+            return pa.array(words, pa.string()).cast(pa.string() if pa.types.is_null(arrow_type) else arrow_type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise DataError(
+                f"the column {self.name!r} has the type {arrow_type}, which cannot hold {listed(words)}: states of the network"
+            ) from None
+
+    def positions(self, words: Sequence[str | None]) -> tuple[Ints, list[str]]:
+        """Where the new cells stand among some words (−1: still missing), and the states that must be added to them."""
+        states = self.states or ()
+        known = {word: i for i, word in enumerate(words)}
+        more = [states[code] for code in np.unique(self.values) if code >= 0 and states[code] not in known]
+        known |= {word: len(words) + i for i, word in enumerate(more)}
+        return np.array([*(known.get(s, -1) for s in states), -1])[self.values], more
+
+
+def _numbers(values: npt.NDArray[Any], arrow_type: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import types as t
+
+    if t.is_string(arrow_type) or t.is_large_string(arrow_type):
+        return pa.array([None if np.isnan(x) else repr(float(x)) for x in values], arrow_type)
+    return pa.array(values, arrow_type if t.is_floating(arrow_type) else pa.float64(), from_pandas=True)
+
+
+def filled(rows: Any, fills: Mapping[str, Fill]) -> Any:
+    """The same frame with its gaps filled; the frame that was given stays as it is.
+
+    >>> filled({"x": ["a", None]}, {"x": Fill("x", np.array([1]), np.array([0]), ("a", "b"))})
+    {'x': ['a', 'a']}
+    """
+    import pyarrow as pa
+
+    if isinstance(rows, Mapping):
+        return {name: _filled(values, fills[str(name)]) if str(name) in fills else values for name, values in rows.items()}
+    if isinstance(rows, np.ndarray):
+        columns = filled({n: rows[n] for n in rows.dtype.names or ()}, fills)
+        result = np.empty(len(rows), [(n, c.dtype) for n, c in columns.items()])
+        for name, column in columns.items():
+            result[name] = column
+        return result
+    if isinstance(rows, pa.Table):
+        for name, fill in fills.items():
+            rows = rows.set_column(rows.column_names.index(name), name, _filled(rows.column(name), fill))
+        return rows
+    if hasattr(rows, "with_columns"):
+        return rows.with_columns(*(_filled(rows[name], fill) for name, fill in fills.items()))
+    result = rows.copy()
+    for label in [c for c in rows.columns if str(c) in fills]:
+        result[label] = _filled(rows[label], fills[str(label)])
+    return result
+
+
+def _filled(column: Any, fill: Fill) -> Any:
+    """A column with its gaps filled, by what it is."""
+    import pyarrow as pa
+
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _in_arrow(column, fill)
+    if type(column).__module__.startswith("polars"):
+        return _in_polars(column, fill)
+    if hasattr(column, "iloc"):
+        return _in_pandas(column, fill)
+    return _in_array(column, fill)
+
+
+def _in_arrow(column: Any, fill: Fill) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        return _in_dictionary(column, fill)
+    cells = fill.cells(column.type, len(column))
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    where = np.zeros(len(column), bool)
+    where[fill.rows] = True
+    return pc.replace_with_mask(column.cast(cells.type), pa.array(where), cells)
+
+
+def _in_dictionary(column: Any, fill: Fill) -> Any:
+    import pyarrow as pa
+
+    whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if fill.states is None:
+        return _in_arrow(whole.dictionary_decode(), fill)
+    words = texts(whole.dictionary)
+    positions, more = fill.positions(words)
+    dictionary = pa.concat_arrays([whole.dictionary, fill.typed(more, whole.dictionary.type)])
+    indices = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy().copy()
+    indices[fill.rows] = positions
+    old = column.type.index_type
+    fits = np.iinfo(old.to_pandas_dtype()).max >= len(dictionary)
+    kept = pa.array(indices, old if fits else pa.int32(), mask=indices < 0)
+    return pa.DictionaryArray.from_arrays(kept, dictionary, ordered=column.type.ordered)
+
+
+def _in_pandas(column: Any, fill: Fill) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _in_categories(column, fill)
+    arrow_type = _type_of(column if column.dtype == object else column.iloc[:0])
+    cells = fill.cells(arrow_type, len(column))
+    if cells.type != arrow_type and len(cells) == len(column):
+        return pd.Series(cells.to_pylist(), index=column.index, name=column.name)
+    result = column.astype("float64") if pa.types.is_integer(arrow_type) and fill.states is None else column.copy()
+    result.iloc[fill.rows] = pd.Series(cells.to_pylist(), dtype=result.dtype).array
+    return result
+
+
+def _in_categories(column: Any, fill: Fill) -> Any:
+    """A categorical column of pandas."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if fill.states is None:
+        return _in_pandas(column.astype("float64"), fill)
+    old = column.cat.categories
+    positions, more = fill.positions([state_text(c) for c in old])
+    new = fill.typed(more, pa.string() if old.dtype == object else _type_of(old)).to_pylist()
+    codes = column.cat.codes.to_numpy().astype(np.int64)
+    codes[fill.rows] = positions
+    dtype = pd.CategoricalDtype([*old, *new], ordered=column.cat.ordered) if new else column.dtype
+    return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype), index=column.index, name=column.name)
+
+
+def _in_polars(column: Any, fill: Fill) -> Any:
+    import polars as pl
+    import pyarrow as pa
+
+    if fill.states is not None and isinstance(column.dtype, pl.Enum):
+        words = column.dtype.categories.to_list()
+        more = fill.positions(words)[1]
+        column = column.cast(pl.Enum([*words, *more])) if more else column
+    named = isinstance(column.dtype, (pl.Enum, pl.Categorical))
+    arrow_type = pa.string() if named else column.slice(0, 0).to_arrow().type
+    cells = fill.cells(arrow_type, len(column))
+    index = np.full(len(column), -1)
+    index[fill.rows] = np.arange(len(fill.rows))
+    new = pl.Series(column.name, cells.take(pa.array(index, mask=index < 0)))
+    dtype = column.dtype if cells.type == arrow_type else new.dtype
+    return new.cast(dtype).zip_with(pl.Series(index >= 0), column.cast(dtype))
+
+
+def _in_array(column: Any, fill: Fill) -> Any:
+    """Lists, tuples and arrays."""
+    cells = fill.cells(_type_of(column), len(column))
+    if not isinstance(column, np.ndarray):
+        result: Any = list(column)
+        for row, cell in zip(fill.rows.tolist(), cells.to_pylist(), strict=True):
+            result[row] = cell
+        return tuple(result) if isinstance(column, tuple) else result
+    new = cells.to_numpy(zero_copy_only=False)
+    if column.dtype.kind == "U":
+        new = np.array([cell or "" for cell in cells.to_pylist()])
+    result = column.astype(object if new.dtype == object else np.promote_types(column.dtype, new.dtype))
+    result[fill.rows] = new
+    if isinstance(result, np.ma.MaskedArray):
+        result[fill.rows[cells.is_null().to_numpy(zero_copy_only=False)]] = np.ma.masked
+    return result
+
+
+def _type_of(values: Any) -> Any:
+    """The Arrow type of a column; text where its cells are of several kinds."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values.compressed() if isinstance(values, np.ma.MaskedArray) else values, from_pandas=True).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.string()
