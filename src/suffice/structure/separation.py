@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -174,7 +175,7 @@ def _in_parts(task: Callable[[int, int], T], n: int, judge: Judge) -> Iterator[T
     """The task over the pairs in parts: several for each thread, since some pairs take longer than others."""
     workers = n_threads(judge.threads)
     size = n if workers == 1 and judge.threads == 1 else max(1, min(2**13, -(-n // (8 * workers))))
-    return in_order(((lambda a=a: task(a, min(a + size, n))) for a in range(0, n, max(1, size))), judge.threads)
+    return in_order((partial(task, a, min(a + size, n)) for a in range(0, n, max(1, size))), judge.threads)
 
 
 @dataclass(frozen=True, eq=False)
