@@ -20,8 +20,9 @@ from suffice.errors import DataError, SufficeNote
 from suffice.recipes import mcar as mcar_module
 from suffice.recipes import missing_cells as cells_module
 from suffice.recipes.mcar import normal_by_em
-from suffice.recipes.missing_cells import Normal, Ranks
+from suffice.recipes.missing_cells import Ranks
 from suffice.recipes.missingness import Missingness, missingness
+from suffice.statistics.chan import Spread
 
 SMALL: dict[str, list[Any]] = {
     "x": ["a", None, "b", None, "a", None],
@@ -196,10 +197,9 @@ def test_em_of_a_normal_with_one_gappy_column_has_a_closed_form() -> None:
     gap = rng.random(300) < stats.norm.cdf(x)
     seen = np.array([[True, True], [True, False]])
     both, alone = np.stack([x[~gap], y[~gap]]), x[gap]
-    normals = [
-        Normal(float((~gap).sum()), both.mean(axis=1), np.cov(both) * ((~gap).sum() - 1)),
-        Normal(float(gap.sum()), np.array([alone.mean(), 0.0]), np.diag([alone.var() * len(alone), 0.0])),
-    ]
+    scatter = [np.cov(both) * ((~gap).sum() - 1), np.diag([alone.var() * len(alone), 0.0])]
+    means = np.array([both.mean(axis=1), [alone.mean(), 0.0]])
+    normals = Spread(np.array([(~gap).sum(), gap.sum()], float), means, np.zeros((2, 2)), np.array(scatter))
     fitted = normal_by_em(seen, normals)
     assert fitted is not None
     slope, intercept = np.polyfit(both[0], both[1], 1)

@@ -380,31 +380,18 @@ def subsets(
 
 @kernel(
     nb.void(
-        *(_codes, _ints, _blocks, _ints, _ints, _ints, _floats, nb.int32[:, ::1], _members, nb.int32[:, ::1]),
+        *(nb.types.Tuple((_codes, _ints, _blocks, _ints, _ints, _ints, _floats)), nb.int32[:, ::1], _members, nb.int32[:, ::1]),
         *(nb.int64, nb.boolean, nb.boolean, nb.float64, _floats),
     )
 )
 def table_tests(
-    codes: Any,
-    weight: Any,
-    bits: Any,
-    times: Any,
-    at: Any,
-    sizes: Any,
-    logs: Any,
-    pairs: Any,
-    owner: Any,
-    sets: Any,
-    k: int,
-    pearson: bool,
-    adjusted: bool,
-    enough: float,
-    log_p: Any,
+    rows: Any, pairs: Any, owner: Any, sets: Any, k: int, pearson: bool, adjusted: bool, enough: float, log_p: Any
 ) -> None:
     """log p of pairs[owner[i]] given the first k of sets[i]; NaN once a set before has brought the same pair above `enough`.
 
     Where `table` has no room for all configurations of a set, those that occur are numbered, and tabulated one after the other.
     """
+    codes, weight, bits, times, at, sizes, logs = rows
     n_rows, widest = codes.shape[1], sizes.max()
     whole = weight.sum() if len(weight) > 0 else n_rows
     table = np.empty(max(2**12, widest * widest, min(8 * whole, 2**22)), np.int32)

@@ -2,7 +2,9 @@
 
 The parent sets of child i are rows first[i]:first[i+1] of `score` and `masks`, best first; a set counts when all its members
 come before the child. The rows of those sets of child i that hold parent j are having[have[i n + j]:have[i n + j + 1]], best
-first. An order's score is Σᵢ ln Σ exp(score) over the sets that count; a sum ends when all that is left cannot change it.
+first. The members of the set in row r are members[member_first[r]:member_first[r+1]]. All seven arrays together are a `table`.
+
+An order's score is Σᵢ ln Σ exp(score) over the sets that count; a sum ends when all that is left cannot change it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ NEGLIGIBLE = 25.0
 """What all further sets together add to a sum is left out when it is below exp(−25) of it, 1e-11."""
 
 _sets = (nb.int64[::1], nb.float64[::1], nb.uint64[:, ::1])
-_table = (*_sets, nb.int64[::1], nb.int32[::1])
+_lists = (nb.int64[::1], nb.int32[::1])
+_table = nb.types.Tuple((*_sets, *_lists, *_lists))
 _order, _floats, _words = nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 
 
@@ -49,7 +52,7 @@ def local(first: Any, score: Any, masks: Any, before: Any, child: int) -> Any:
     return top + np.log(total)
 
 
-@kernel(nb.float64(*_table, _words, nb.int64, nb.int64, nb.float64))
+@kernel(nb.float64(*_sets, *_lists, _words, nb.int64, nb.int64, nb.float64))
 def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float) -> Any:
     """ln Σ exp(score) over the sets of a child among `before` that hold a parent; it is to be added to `level`."""
     cell = child * (len(first) - 1) + parent
@@ -68,7 +71,7 @@ def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any
     return top + np.log(total)
 
 
-@kernel(nb.float64(*_table, _words, nb.int64, nb.int64, nb.float64, nb.int64))
+@kernel(nb.float64(*_sets, *_lists, _words, nb.int64, nb.int64, nb.float64, nb.int64))
 def changed(
     first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float, joins: int
 ) -> Any:
@@ -107,7 +110,7 @@ def rescore(first: Any, score: Any, masks: Any, order: Any, own: Any) -> None:
         own[k] = local(first, score, masks, before, np.int64(order[k]))
 
 
-@kernel(nb.boolean(*_table, _order, _floats, nb.int64, nb.float64))
+@kernel(nb.boolean(*_sets, *_lists, _order, _floats, nb.int64, nb.float64))
 def swap(first: Any, score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, place: int, uniform: float) -> Any:
     """Swap two neighbours by the rule of Metropolis; whether it was done."""
     u, v = np.int64(order[place]), np.int64(order[place + 1])
@@ -123,12 +126,13 @@ def swap(first: Any, score: Any, masks: Any, have: Any, having: Any, order: Any,
     return True
 
 
-@kernel(nb.void(*_sets, nb.int64[::1], nb.int32[::1], _order, nb.int64, nb.float64[:, ::1]))
-def by_place(first: Any, score: Any, masks: Any, member_first: Any, members: Any, order: Any, v: int, work: Any) -> None:
+@kernel(nb.void(_table, _order, nb.int64, nb.float64[:, ::1]))
+def by_place(table: Any, order: Any, v: int, work: Any) -> None:
     """work[0, k]: the local score of v with the first k variables of an order, of which it is none, before it.
 
     One pass: each set goes to the place from which on it counts, and the places are then added up.
     """
+    first, score, _, _, _, member_first, members = table
     n = len(order)
     result, place = work[0], work[1]
     for k in range(n - 1):
@@ -149,30 +153,18 @@ def by_place(first: Any, score: Any, masks: Any, member_first: Any, members: Any
         result[k] = high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
 
 
-@kernel(nb.int64(*_table, nb.int64[::1], nb.int32[::1], _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))
-def relocate(
-    first: Any,
-    score: Any,
-    masks: Any,
-    have: Any,
-    having: Any,
-    member_first: Any,
-    members: Any,
-    order: Any,
-    own: Any,
-    work: Any,
-    start: int,
-    uniform: float,
-) -> Any:
+@kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))
+def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: float) -> Any:
     """Take the variable at `start` out and put it back where the posterior of its place, given the rest, says. Its new place.
 
     With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
     """
+    first, score, masks, have, having = table[:5]
     n = len(order)
     v = np.int64(order[start])
     for k in range(start, n - 1):
         order[k] = order[k + 1]
-    by_place(first, score, masks, member_first, members, order, v, work)
+    by_place(table, order, v, work)
     of_v, without, with_v, total = work[0], work[1], work[2], work[3]
     before = np.zeros(masks.shape[1], np.uint64)
     ahead = 0.0
@@ -210,40 +202,13 @@ def relocate(
     return new
 
 
-@kernel(
-    nb.int64(
-        *_table,
-        nb.int64[::1],
-        nb.int32[::1],
-        _order,
-        _floats,
-        nb.float64[:, ::1],
-        nb.float64,
-        nb.int64,
-        nb.int32[:, ::1],
-        _floats,
-    )
-)
-def walk(
-    first: Any,
-    score: Any,
-    masks: Any,
-    have: Any,
-    having: Any,
-    member_first: Any,
-    members: Any,
-    order: Any,
-    own: Any,
-    uniforms: Any,
-    swaps: float,
-    thin: int,
-    orders: Any,
-    totals: Any,
-) -> Any:
+@kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.float64, nb.int64, nb.int32[:, ::1], _floats))
+def walk(table: Any, order: Any, own: Any, uniforms: Any, swaps: float, thin: int, orders: Any, totals: Any) -> Any:
     """One move for each row of `uniforms`; every `thin`-th order is kept with its score. How many moves changed the order.
 
     A share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place.
     """
+    first, score, masks, have, having = table[:5]
     n, moved = len(order), 0
     work = np.empty((4, n))
     for t in range(len(uniforms)):
@@ -252,9 +217,7 @@ def walk(
             moved += swap(first, score, masks, have, having, order, own, place, uniforms[t, 2])
         else:
             place = min(int(uniforms[t, 1] * n), n - 1)
-            moved += place != relocate(
-                first, score, masks, have, having, member_first, members, order, own, work, place, uniforms[t, 2]
-            )
+            moved += place != relocate(table, order, own, work, place, uniforms[t, 2])
         if (t + 1) % thin == 0:
             rescore(first, score, masks, order, own)  # so that rounding does not add up
             total = 0.0
@@ -265,35 +228,13 @@ def walk(
     return moved
 
 
-@kernel(
-    nb.void(
-        *_sets,
-        nb.int64[::1],
-        nb.int32[::1],
-        nb.int32[:, ::1],
-        nb.float64[:, ::1],
-        nb.float64[:, ::1],
-        nb.int64[:, ::1],
-        nb.int64[:, ::1],
-    )
-)
-def edges(
-    first: Any,
-    score: Any,
-    masks: Any,
-    member_first: Any,
-    members: Any,
-    orders: Any,
-    uniforms: Any,
-    out: Any,
-    best: Any,
-    drawn: Any,
-) -> None:
+@kernel(nb.void(_table, nb.int32[:, ::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.int64[:, ::1], nb.int64[:, ::1]))
+def edges(table: Any, orders: Any, uniforms: Any, out: Any, best: Any, drawn: Any) -> None:
     """Add to out[parent, child] the probability of each edge given each order, and find two sets of each child in each order.
 
-    The members of the set in row r are members[member_first[r]:member_first[r+1]]. For each order `best` holds the row of each
-    child's best set, `drawn` that of a set drawn by its probability.
+    For each order `best` holds the row of each child's best set, `drawn` that of a set drawn by its probability.
     """
+    first, score, masks, _, _, member_first, members = table
     n = orders.shape[1]
     before = np.empty(masks.shape[1], np.uint64)
     for s in range(len(orders)):

@@ -72,9 +72,9 @@ def bootstrap(
         raise FitError(f"the number of replicates is a whole number of at least 1, not {n!r}")
     if isinstance(data, Statistics):
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
-    problem = problem_of(data, score, constraints, seed=seed, time_limit=time_limit, memory_limit=memory_limit, threads=threads)
+    options: dict[str, Any] = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
+    problem = problem_of(data, score, constraints, time_limit=time_limit, **options)
     rows = scan(data).take(problem.names)
-    options = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
     watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
     counts, n_done = np.zeros((problem.n, problem.n)), 0
     for found in _replicates(rows, (score, method, constraints), int(n), options, watch):

@@ -74,6 +74,7 @@ def cross_validate(
     rows = scan(data).take(names)
     _check_folds(folds, rows)
     how = suitable(prior, rows.schema.values())
+    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     watch: Progress[Any] = Progress("cross-validation", None, progress)
     done: list[Fold] = []
     stopped = 0
@@ -83,17 +84,7 @@ def cross_validate(
             graph = dag
             if graph is None:
                 train = train.hold()  # a search passes over its rows more than once
-                found = search(
-                    train,
-                    score,
-                    method,
-                    constraints,
-                    seed=seed,
-                    time_limit=time_limit,
-                    memory_limit=memory_limit,
-                    threads=threads,
-                    progress=False,
-                )
+                found = search(train, score, method, constraints, progress=False, **budget)
                 if not found.finished and (time_limit is None or found.seconds < time_limit):
                     raise KeyboardInterrupt
                 stopped += not found.finished

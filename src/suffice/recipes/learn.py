@@ -54,24 +54,14 @@ def learn(
     (Dag('moon; rain -> wet'), array([[0.99, 0.01],
            [0.06, 0.94]]))
     """
+    asked: dict[str, Any] = {"constraints": constraints, "seed": seed, "time_limit": time_limit}
+    asked |= {"threads": threads, "progress": progress}
     rows = data if isinstance(data, Statistics) else scan(data)
     if not isinstance(rows, Statistics) and (hidden or any(rows.missing.values())):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows; leave it out")
-        asked: dict[str, Any] = {"constraints": constraints, "starts": starts, "seed": seed, "time_limit": time_limit}
-        asked |= {"threads": threads, "progress": progress}
-        return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, **asked)
-    found = search(
-        rows,
-        score,
-        method,
-        constraints,
-        seed=seed,
-        time_limit=time_limit,
-        memory_limit=memory_limit,
-        threads=threads,
-        progress=progress,
-    )
+        return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, starts=starts, **asked)
+    found = search(rows, score, method, memory_limit=memory_limit, **asked)
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
     return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables), estimate=estimate), found)

@@ -21,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.parallel import watched
-from suffice.recipes.missing_cells import Columns, MissingCells, Normal, PatternMoments
+from suffice.recipes.missing_cells import Columns, MissingCells, PatternMoments
+from suffice.statistics.chan import Spread
 
 Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 LEVEL = 0.01
 """Pairs whose p-value, corrected for all of them, is at most this are reported as dependent."""
@@ -141,12 +143,12 @@ def little(moments: PatternMoments, width: int) -> McarTest | str:
 
     if moments.parts is None:
         return "there are too many patterns for Little's test of the numbers"
-    seen, normals = _observed(moments.parts, width)
-    if len(normals) < 2 or seen.shape[1] < 2:
+    seen, normals = _observed(moments.keys, moments.parts, width)
+    if len(seen) < 2 or seen.shape[1] < 2:
         return ""
     max_iter = affordable(*seen.shape)
     if max_iter < FEWEST_ITERATIONS:
-        return f"Little's test of {seen.shape[1]} columns of numbers in {len(normals)} patterns would take too long"
+        return f"Little's test of {seen.shape[1]} columns of numbers in {len(seen)} patterns would take too long"
     fitted = normal_by_em(seen, normals, max_iter)
     if fitted is None:
         return "columns of numbers are collinear, or their rows too few, so Little's test of them was not made"
@@ -154,7 +156,7 @@ def little(moments: PatternMoments, width: int) -> McarTest | str:
         return f"EM for Little's test of {seen.shape[1]} columns of numbers would take too long"
     statistic, df = _distance(seen, normals, fitted.mean, fitted.covariance), int(seen.sum()) - seen.shape[1]
     what = (
-        f"Little's test of {seen.shape[1]} columns of numbers in {len(normals)} patterns: the mean of each pattern against a "
+        f"Little's test of {seen.shape[1]} columns of numbers in {len(seen)} patterns: the mean of each pattern against a "
         "joint normal distribution fitted by EM; assumes normal columns, or patterns of many rows"
     )
     return McarTest(statistic, df, float(chdtrc(df, statistic)), what)
@@ -169,40 +171,32 @@ def affordable(patterns: int, columns: int) -> int:
     return BUDGET // (patterns * (columns**3 + 10_000) + 100_000)
 
 
-def _distance(seen: npt.NDArray[np.bool_], normals: Sequence[Normal], mean: Array, covariance: Array) -> float:
+def _distance(seen: Flags, normals: Spread, mean: Array, covariance: Array) -> float:
     """d² of all patterns."""
     total = 0.0
-    for flags, part in zip(seen, normals, strict=True):
-        off = part.mean[flags] - mean[flags]
-        total += part.weight * float(off @ np.linalg.solve(covariance[np.ix_(flags, flags)], off))
+    for flags, weight, own in zip(seen, normals.weight, normals.mean, strict=True):
+        off = own[flags] - mean[flags]
+        total += float(weight * (off @ np.linalg.solve(covariance[np.ix_(flags, flags)], off)))
     return total
 
 
-def _observed(parts: Mapping[bytes, Normal], width: int) -> tuple[npt.NDArray[np.bool_], list[Normal]]:
+def _observed(keys: Sequence[bytes], parts: Spread, width: int) -> tuple[Flags, Spread]:
     """The patterns that observe something, in a fixed order: what they observe, and their moments, in units of each column's
     standard deviation from its mean. Constant columns are left out.
     """
-    used = [key for key in sorted(parts) if parts[key].weight > 0]
-    packed = np.frombuffer(b"".join(used), np.uint8).reshape(len(used), -1)
+    used = sorted((i for i in range(len(keys)) if parts.weight[i] > 0), key=keys.__getitem__)
+    packed = np.frombuffer(b"".join(keys[i] for i in used), np.uint8).reshape(len(used), -1)
     seen = ~np.unpackbits(packed, axis=1).astype(bool)[:, :width]
-    weight = np.array([parts[key].weight for key in used])
-    means = np.array([parts[key].mean for key in used]).reshape(len(used), width)
+    weight, means, rests, scatter = (part[used] for part in parts)
     total = np.maximum(weight @ seen, 1e-300)
     centre = (weight @ (means * seen)) / total
-    scatter = np.array([np.diag(parts[key].scatter) for key in used]).reshape(len(used), width)
-    spread = np.sqrt((scatter.sum(axis=0) + weight @ (seen * (means - centre) ** 2)) / total)
+    off = (means - centre + rests) * seen
+    spread = np.sqrt((np.einsum("jpp->p", scatter) + weight @ off**2) / total)
     varies = np.flatnonzero(spread > 1e-12 * np.abs(centre))
     kept = np.flatnonzero(seen[:, varies].any(axis=1))
-    unit = spread[varies]
-    normals = [
-        Normal(
-            float(weight[i]),
-            seen[i, varies] * (means[i, varies] - centre[varies]) / unit,
-            parts[used[i]].scatter[np.ix_(varies, varies)] / np.outer(unit, unit),
-        )
-        for i in kept
-    ]
-    return seen[np.ix_(kept, varies)], normals
+    unit, some = spread[varies], np.ix_(kept, varies)
+    scatter = scatter[np.ix_(kept, varies, varies)] / np.outer(unit, unit)
+    return seen[some], Spread(weight[kept], off[some] / unit, np.zeros((len(kept), len(varies))), scatter)
 
 
 class Joint(NamedTuple):
@@ -213,7 +207,7 @@ class Joint(NamedTuple):
     settled: bool
 
 
-def normal_by_em(seen: npt.NDArray[np.bool_], normals: Sequence[Normal], max_iter: int = 2000) -> Joint | None:
+def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> Joint | None:
     """The joint normal that makes the observed cells most probable, by EM; None where it is singular."""
     step = _em_step(seen, normals)
     mean, covariance = np.zeros(seen.shape[1]), np.eye(seen.shape[1])
@@ -235,15 +229,14 @@ def normal_by_em(seen: npt.NDArray[np.bool_], normals: Sequence[Normal], max_ite
     return Joint(mean, covariance, bool(settled))
 
 
-def _em_step(seen: npt.NDArray[np.bool_], normals: Sequence[Normal]) -> Callable[[Array, Array], tuple[Array, Array]]:
+def _em_step(seen: Flags, normals: Spread) -> Callable[[Array, Array], tuple[Array, Array]]:
     """One iteration of EM, from a mean and a covariance to the next.
 
     All patterns at once: with A the inverse of the covariance of what pattern j observes, zero elsewhere, K = ΣA is the
     regression of all columns on the observed ones, which it leaves as they are. Little & Rubin 2002, Statistical Analysis with
     Missing Data, 2nd ed., p. 223.
     """
-    weight = np.array([n.weight for n in normals])
-    means, scatters = np.array([n.mean for n in normals]), np.array([n.scatter for n in normals])
+    weight, means, _, scatters = normals
     both, hidden = seen[:, :, None] & seen[:, None, :], ~seen[:, :, None] & ~seen[:, None, :]
     rest = np.einsum("jp,pq->jpq", ~seen, np.eye(seen.shape[1]))
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
+from suffice.statistics.chan import Spread, pooled
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -57,55 +58,37 @@ class Patterns:
         return Patterns(weights, others)
 
 
-class Normal(NamedTuple):
-    """Weight, mean and centred scatter of rows that have the same columns; zeros stand where others are missing."""
-
-    weight: float
-    mean: Array
-    scatter: Array
-
-    def joined(self, more: Normal) -> Normal:
-        """Of both together (Chan's update)."""
-        weight = self.weight + more.weight
-        if not weight > 0:
-            return self
-        step = more.mean - self.mean
-        scatter = self.scatter + more.scatter + np.outer(step, step) * (self.weight * more.weight / weight)
-        return Normal(weight, self.mean + step * (more.weight / weight), scatter)
-
-
 @dataclass(frozen=True)
 class PatternMoments:
-    """The moments of columns of numbers by their pattern; None where there are too many patterns."""
+    """The moments of columns of numbers by pattern, zeros where a column is missing; None where there are too many patterns."""
 
-    parts: Mapping[bytes, Normal] | None
+    keys: Sequence[bytes]
+    parts: Spread | None
 
     @classmethod
     def of(cls, numbers: Array, weight: Array) -> PatternMoments:
         """`numbers` has a line per column, NaN where a cell is missing."""
         keys, inverse = grouped(np.isnan(numbers))
         if _too_many(len(keys), len(numbers)):
-            return cls(None)
-        filled, order = np.nan_to_num(numbers.T, nan=0.0), np.argsort(inverse, kind="stable")
-        same = np.split(order, np.cumsum(np.bincount(inverse))[:-1])
-        return cls({key: _normal(filled[rows], weight[rows]) for key, rows in zip(keys, same, strict=True)})
+            return cls(keys, None)
+        filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, len(keys)).astype(np.float64)
+        mean, scatter = np.zeros((len(keys), len(numbers))), np.zeros((len(keys), len(numbers), len(numbers)))
+        for i, rows in enumerate(np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])):
+            if total[i] > 0:
+                mean[i] = weight[rows] @ filled[rows] / total[i]
+                off = filled[rows] - mean[i]
+                scatter[i] = (off * weight[rows, None]).T @ off
+        return cls(keys, Spread(total, mean, np.zeros_like(mean), scatter))
 
     def __add__(self, more: PatternMoments) -> PatternMoments:
         if self.parts is None or more.parts is None:
-            return PatternMoments(None)
-        parts = dict(self.parts)
-        for key, part in more.parts.items():
-            parts[key] = parts[key].joined(part) if key in parts else part
-        return PatternMoments(None if parts and _too_many(len(parts), len(part.mean)) else parts)
-
-
-def _normal(rows: Array, weight: Array) -> Normal:
-    total = float(weight.sum())
-    if not total > 0:
-        return Normal(0.0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1])))
-    mean = weight @ rows / total
-    off = rows - mean
-    return Normal(total, mean, (off * weight[:, None]).T @ off)
+            return PatternMoments((), None)
+        place = {key: i for i, key in enumerate(dict.fromkeys([*self.keys, *more.keys]))}
+        if _too_many(len(place), self.parts.mean.shape[1]):
+            return PatternMoments((), None)
+        both = Spread(*(np.concatenate(two) for two in zip(self.parts, more.parts, strict=True)))
+        group = np.array([place[key] for key in (*self.keys, *more.keys)], np.intp)
+        return PatternMoments(tuple(place), pooled(both, group, len(place)))
 
 
 def _too_many(patterns: int, width: int) -> bool:

@@ -16,7 +16,6 @@ import numpy as np
 from suffice.errors import FitError
 from suffice.graphs.paths import shortest_path
 from suffice.iteration import OutOfTime, Progress
-from suffice.structure.found import effective_rules
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 
@@ -67,7 +66,7 @@ class _Branching:
         return max([self.score, self._left, *(-part.worst for part in self._open)])
 
     def run(self) -> None:
-        self._search(effective_rules(self.problem, self.method), np.inf)
+        self._search(self.problem.rules_of(self.method), np.inf)
         while self._open and (self.best is None or -self._open[0].worst > self.score + self.problem.scores.tie(self.score) / 4):
             part = heappop(self._open)
             if (

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import GraphError
-from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.input import unknown
 from suffice.graphs.paths import chain, links, shortest_path
@@ -114,8 +113,7 @@ def explain(found: Found, what: str | Sequence[str]) -> Explanation:
     if found.score is None:
         return _tested(found, a, b)
     around = found.neighbourhood
-    number = {name: i for i, name in enumerate(found.names)}
-    parent, child = number[a], number[b]
+    parent, child = found.names.index(a), found.names.index(b)
     if child in around.parents[parent]:
         parent, child = child, parent
     return _present(found, parent, child) if parent in around.parents[child] else _absent(found, parent, child)
@@ -182,10 +180,9 @@ def _equivalent(found: Found, a: str, b: str) -> Change | None:
         member = Cpdag([*found.cpdag.directed, (b, a)], lines, nodes=found.names).completed().to_dag()
     except GraphError:
         return None
-    number = {name: i for i, name in enumerate(found.names)}
-    new = {number[x]: tuple(sorted(number[p] for p in member.parents(x))) for x in found.names}
     around = found.neighbourhood
-    return _change(around, {x: ps for x, ps in new.items() if ps != around.parents[x]})
+    new = enumerate(around.problem.parents(member))
+    return _change(around, {x: ps for x, ps in new if ps != around.parents[x]})
 
 
 def _absent(found: Found, parent: int, child: int) -> EdgeAbsent:
@@ -212,7 +209,7 @@ def _full(around: Neighbourhood, child: int) -> str:
 def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
     """Why an edge that is not there may not be put there; None if it may."""
     rules, names = around.rules, around.problem.names
-    if not _has_family(around, child, (parent,)):
+    if not around.problem.has_family(child, (parent,)):
         return "a finite variable cannot have a real parent"
     if not rules.allowed[child, parent]:
         return _constraint(around, parent, child)
@@ -260,7 +257,7 @@ def _change(around: Neighbourhood, new: dict[int, Parents], refused: str | None 
     """Other parents for some nodes, with their scores where they have any."""
     names = around.problem.names
     parents = {names[x]: tuple(names[p] for p in ps) for x, ps in new.items()}
-    if not all(_has_family(around, x, ps) for x, ps in new.items()):
+    if not all(around.problem.has_family(x, ps) for x, ps in new.items()):
         return Change(parents, {}, None, refused)
     scores = {names[x]: around.scores.family(x, ps) for x, ps in new.items()}
     gain = sum(around.gain(x, ps) for x, ps in new.items())
@@ -273,19 +270,9 @@ def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
     price = getattr(around.problem.score, "price", None)
     if price is None:
         return None
-    more = sum(_n_parameters(around, x, ps) - _n_parameters(around, x, around.parents[x]) for x, ps in new.items())
+    count = around.problem.n_parameters
+    more = sum(count(x, ps) - count(x, around.parents[x]) for x, ps in new.items())
     return float(price(around.scores.weight)) * more
-
-
-def _n_parameters(around: Neighbourhood, child: int, parents: Parents) -> int:
-    variables = around.problem.variables
-    mothers = [variables[p] for p in parents]
-    return family_of(variables[child], mothers).n_parameters(variables[child], mothers)
-
-
-def _has_family(around: Neighbourhood, child: int, parents: Parents) -> bool:
-    variables = around.problem.variables
-    return has_family(variables[child], [variables[p] for p in parents])
 
 
 def _node_tested(found: Found, name: str) -> NodeTested:

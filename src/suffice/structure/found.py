@@ -12,7 +12,6 @@ import numpy as np
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
-from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import Edge, written
 from suffice.iteration import Step
@@ -21,7 +20,6 @@ from suffice.structure.explanations import Explanation
 from suffice.structure.plan import Plan, in_words
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Variable
 
 N_SHOWN = 60
 """Edges that a printed result lists."""
@@ -81,8 +79,10 @@ class Found:
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
             roots = {getattr(method, option, None) for option in ("root", "target")}
-            parents, score = canonical(problem, effective_rules(problem, method), outcome.parents, roots)
-            cpdag = problem.dag(list(parents)).cpdag(_impossible(problem.variables, parents, problem.names))
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots)
+            edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
+            one_way = [(problem.names[c], problem.names[p]) for p, c in edges if not problem.has_family(p, (c,))]
+            cpdag = problem.dag(list(parents)).cpdag(one_way)
         return Found(
             names=problem.names,
             cpdag=cpdag,
@@ -141,7 +141,7 @@ class Found:
         """The graph among those that one change makes of it."""
         if self._parents is None:
             raise FitError(f"{in_words(self.method)} uses no score, so that graphs cannot be compared by it")
-        return Neighbourhood(self.problem, effective_rules(self.problem, self.method), self._parents)
+        return Neighbourhood(self.problem, self.problem.rules_of(self.method), self._parents)
 
     @cached_property
     def _scores(self) -> dict[str, float]:
@@ -166,9 +166,7 @@ class Found:
     @cached_property
     def n_parameters(self) -> int:
         """How many parameters a network of this graph has."""
-        known = {v.name: v for v in self.problem.variables}
-        families = [(known[x], [known[p] for p in self.dag.parents(x)]) for x in self.names]
-        return sum(family_of(child, parents).n_parameters(child, parents) for child, parents in families)
+        return sum(self.problem.n_parameters(*family) for family in enumerate(self.problem.parents(self.dag)))
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
@@ -277,12 +275,6 @@ class Found:
         return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
 
 
-def effective_rules(problem: Problem, method: Any) -> Rules:
-    """The rules of the problem with the method's own maximum of parents."""
-    most = method.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
-    return problem.rules.capped(most if isinstance(most, int) else None)
-
-
 def canonical(
     problem: Problem, rules: Rules, parents: Sequence[Parents], roots: Collection[object] = ()
 ) -> tuple[tuple[Parents, ...], float]:
@@ -293,7 +285,6 @@ def canonical(
     somewhere than the rules allow.
     """
     score, names = problem.scores.total(parents), problem.names
-    number = {name: i for i, name in enumerate(names)}
     edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
     one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
     fixed = [(names[c], names[p]) for p, c in edges if one_way[c, p]]
@@ -301,19 +292,13 @@ def canonical(
         member = problem.dag(list(parents)).cpdag(forbidden=fixed).to_dag()
     except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension
         return tuple(parents), score
-    other = tuple(tuple(sorted(number[p] for p in member.parents(x))) for x in names)
+    other = tuple(problem.parents(member))
     other_score = problem.scores.total(other)
     constraints = getattr(problem, "constraints", None)
     kept = rules.permits(other) and (constraints is None or not constraints.check(member))
     if other_score < score - problem.scores.tie(score) or not kept:
         return tuple(parents), score
     return other, other_score
-
-
-def _impossible(variables: Sequence[Variable], parents: Sequence[Parents], names: Sequence[str]) -> list[Edge]:
-    """The reversed edges that no family has: from a number to a finite variable or a count."""
-    edges = ((p, c) for c, ps in enumerate(parents) for p in ps)
-    return [(names[c], names[p]) for p, c in edges if not has_family(variables[p], [variables[c]])]
 
 
 def _many(n: int, what: str) -> str:

@@ -251,9 +251,7 @@ def begun(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:
     rules = problem.rules.capped(max_parents)
     parents = rules.start()
     if start is not None:
-        dag = Dag(start, nodes=problem.names)
-        number = {name: i for i, name in enumerate(problem.names)}
-        parents = [tuple(sorted(number[p] for p in dag.parents(name))) for name in problem.names]
+        parents = problem.parents(Dag(start, nodes=problem.names))
         _check(problem, rules, parents)
     walk = Walk(problem, rules, parents)
     problem.progress.better("start", walk.total, list(walk.parents))

@@ -26,6 +26,7 @@ from suffice.errors import FitError, TooLarge, bytes_in_words, note
 from suffice.iteration import OutOfTime
 from suffice.scores import AIC, LogLikelihood
 from suffice.structure.constraints import Constraints
+from suffice.structure.hill_climb import check_number
 from suffice.structure.order_posterior import OrderPosterior
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Problem
@@ -87,18 +88,14 @@ def order_mcmc(
     >>> round(posterior.adjacent("x", "y"), 2), posterior.adjacent("x", "z") < 0.5, posterior.agreed
     (1.0, True, True)
     """
-    _check(max_parents, samples, burn_in, thin, chains, seed, score)
-    problem = problem_of(
-        data,
-        score,
-        constraints,
-        seed=seed,
-        time_limit=time_limit,
-        memory_limit=memory_limit,
-        threads=threads,
-        progress=progress,
-        what="order MCMC",
-    )
+    numbers = [("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1), ("seed", seed, 0)]
+    for name, value, least in [*numbers, ("burn_in", burn_in, 0), ("thin", thin, 1)]:
+        if value is not None or name not in ("burn_in", "thin"):
+            check_number(name, value, least)
+    if isinstance(score, (AIC, LogLikelihood)):
+        raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
+    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    problem = problem_of(data, score, constraints, progress=progress, what="order MCMC", **budget)
     if constraints is not None and (constraints.adjacent or constraints.not_ancestor):
         raise FitError("orders are sampled under constraints on single edges only, not under Adjacent or NotAncestor")
     if correct and problem.n > COUNTABLE:
@@ -120,7 +117,11 @@ def order_mcmc(
     walks = [_Chain(table, rules, thin, np.random.default_rng([seed, c])) for c in range(chains)]
     finished = _walked(walks, problem, samples, burn_in)
     posterior = _posterior(problem, table, walks, correct, finished)
-    _warn(posterior)
+    if not posterior.agreed:
+        note(
+            f"the chains disagree (R-hat {posterior.r_hat:.2f}, edges differ by up to {posterior.largest_difference:.2f}): "
+            "take more samples, a longer burn-in or a larger thin before you believe the posterior"
+        )
     return posterior
 
 
@@ -131,17 +132,13 @@ class _Table:
         self.sets = sets
         parts = [_members(sets.masks[k : k + 2**18]) for k in range(0, len(sets), 2**18)]
         sizes = np.concatenate([size for size, _ in parts])
-        self.members = np.concatenate([members for _, members in parts])
-        self.member_first = np.concatenate([[0], np.cumsum(sizes)])
+        members, member_first = np.concatenate([m for _, m in parts]), np.concatenate([[0], np.cumsum(sizes)])
         rows = np.repeat(np.arange(len(sets), dtype=np.int32), sizes)
-        cells = np.repeat(np.repeat(np.arange(sets.n), np.diff(sets.first)) * sets.n, sizes) + self.members
+        cells = np.repeat(np.repeat(np.arange(sets.n), np.diff(sets.first)) * sets.n, sizes) + members
         having = rows[np.argsort(cells, kind="stable")]
         have = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=sets.n**2))])
-        self.arrays = sets.first, sets.score, np.ascontiguousarray(sets.masks)
-        self.by_parent = have, having
-
-    def parents(self, row: int) -> tuple[int, ...]:
-        return tuple(map(int, self.members[self.member_first[row] : self.member_first[row + 1]]))
+        rows_of = sets.first, sets.score, np.ascontiguousarray(sets.masks)
+        self.arrays = *rows_of, have, having, member_first, members
 
 
 def _members(masks: npt.NDArray[np.uint64]) -> tuple[Integers, npt.NDArray[np.int32]]:
@@ -171,7 +168,7 @@ class _Chain:
 
         self.order = self.rules.some_order(self.rng)
         self.own = np.empty(len(self.order))
-        rescore(*self.table.arrays, self.order, self.own)
+        rescore(*self.table.arrays[:3], self.order, self.own)
         if not np.isfinite(self.own).all():
             raise FitError("the required edges leave a variable only parent sets that cannot be estimated")
 
@@ -181,14 +178,12 @@ class _Chain:
 
         n, moves = len(self.order), samples * self.thin
         orders, totals = np.empty((samples, n), np.int32), np.empty(samples)
-        members = self.table.member_first, self.table.members
-        state = self.order, self.own, self.rng.random((moves, 3))
-        moved = walk(*self.table.arrays, *self.table.by_parent, *members, *state, SWAPS, self.thin, orders, totals)
+        moved = walk(self.table.arrays, self.order, self.own, self.rng.random((moves, 3)), SWAPS, self.thin, orders, totals)
         if not keep:
             return
         out = np.zeros((n, n))
         best, drawn = np.empty((samples, n), np.int64), np.empty((samples, n), np.int64)
-        edges(*self.table.arrays, *members, orders, self.rng.random((samples, n)), out, best, drawn)
+        edges(self.table.arrays, orders, self.rng.random((samples, n)), out, best, drawn)
         self.n_moves += moves
         self.n_moved += moved
         self.orders.append(orders)
@@ -252,7 +247,7 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_Chain], correct
         by_chain=by_chain,
         log_scores=np.array([np.concatenate(w.totals) for w in walks]),
         acceptance=np.array([w.n_moved / w.n_moves for w in walks]),
-        best=problem.dag([table.parents(int(r)) for r in rows]),
+        best=problem.dag([table.sets.members(int(r)) for r in rows]),
         best_score=float(table.sets.score[rows].sum()),
         corrected=correct,
         weight_ess=float(every.sum() ** 2 / (every**2).sum()),
@@ -278,7 +273,7 @@ def _weights(table: _Table, walks: Sequence[_Chain]) -> list[list[Floats]]:
     def orders(rows: Integers) -> float:
         key = rows.tobytes()
         if key not in known:
-            parents = np.array([sum(1 << p for p in table.parents(int(r))) for r in rows], np.int64)
+            parents = np.array([sum(1 << p for p in table.sets.members(int(r))) for r in rows], np.int64)
             known[key] = float(linear_extensions(parents))
         return known[key]
 
@@ -293,7 +288,7 @@ def _weighted(table: _Table, drawn: Integers, weights: Floats) -> Floats:
     out = np.zeros((n, n))
     for rows, weight in zip(drawn, weights, strict=True):
         for child, row in enumerate(rows):
-            out[list(table.parents(int(row))), child] += weight
+            out[list(table.sets.members(int(row))), child] += weight
     return out
 
 
@@ -308,25 +303,4 @@ def _refuse_too_large(rules: Rules, limit: int) -> None:
         raise TooLarge(
             f"the table of {n_sets:,} parent sets takes {bytes_in_words(size)}, and the limit is {bytes_in_words(limit)}; "
             "lower max_parents, restrict the candidate parents by constraints, or raise memory_limit"
-        )
-
-
-def _check(max_parents: int, samples: int, burn_in: int | None, thin: int | None, chains: int, seed: int, score: Any) -> None:
-    named = ("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1), ("seed", seed, 0)
-    for name, value, least in (
-        *named,
-        ("burn_in", 0 if burn_in is None else burn_in, 0),
-        ("thin", 1 if thin is None else thin, 1),
-    ):
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-            raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if isinstance(score, (AIC, LogLikelihood)):
-        raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
-
-
-def _warn(posterior: OrderPosterior) -> None:
-    if not posterior.agreed:
-        note(
-            f"the chains disagree (R-hat {posterior.r_hat:.2f}, edges differ by up to {posterior.largest_difference:.2f}): "
-            "take more samples, a longer burn-in or a larger thin before you believe the posterior"
         )

@@ -211,9 +211,7 @@ def _one_too_many(problem: Problem, rules: Rules, cpdag: Cpdag, log_p: Floats) -
         dag = cpdag.to_dag()
     except GraphError:
         dag = Dag(nodes=problem.names)
-    place = {name: i for i, name in enumerate(problem.names)}
-    for child, name in enumerate(problem.names):
-        parents = [place[p] for p in dag.parents(name)]
+    for child, parents in enumerate(problem.parents(dag)):
         if len(parents) > rules.max_parents[child]:
             return child, max((p for p in parents if not rules.required[child, p]), key=lambda p: (log_p[child, p], p))
     return None

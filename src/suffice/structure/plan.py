@@ -90,9 +90,7 @@ class Plan:
     def of(problem: Problem, method: Any) -> Plan:
         """The cost of a method on a problem, without looking at any rows but to count them."""
         kind = next((KINDS[c.__name__] for c in type(method).__mro__ if c.__name__ in KINDS), _climbing)
-        most = method.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
-        rules = problem.rules.capped(most if isinstance(most, int) else None)
-        work = kind(problem, rules, method)
+        work = kind(problem, problem.rules_of(method), method)
         data = problem.data
         rows = float(data.weight if isinstance(data, Statistics) else data.n_rows)
         sizes = np.array([v.n_states if isinstance(v, Finite) else 1 for v in problem.variables], float)

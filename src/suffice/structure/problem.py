@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from suffice.engines.data import Data
+from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.statistics import Statistics
@@ -69,9 +70,27 @@ class Problem:
         """The graph of these parents, by name."""
         return Dag({self.names[i]: [self.names[p] for p in chosen] for i, chosen in enumerate(parents)})
 
-    def named(self, child: int, parents: Parents) -> str:
-        """A family in words."""
-        return f"{self.names[child]} | {', '.join(self.names[p] for p in parents)}" if parents else self.names[child]
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each name."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    def parents(self, dag: Dag) -> list[Parents]:
+        """The parents of each node in a graph, by number."""
+        return [tuple(sorted(self.number[p] for p in dag.parents(name))) for name in self.names]
+
+    def rules_of(self, method: Any) -> Rules:
+        """The rules with the method's own maximum of parents."""
+        most = method.most_parents(self.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
+        return self.rules.capped(most if isinstance(most, int) else None)
+
+    def has_family(self, child: int, parents: Parents) -> bool:
+        return has_family(self.variables[child], [self.variables[p] for p in parents])
+
+    def n_parameters(self, child: int, parents: Parents) -> int:
+        """How many parameters a family has."""
+        variable, above = self.variables[child], [self.variables[p] for p in parents]
+        return family_of(variable, above).n_parameters(variable, above)
 
 
 class Method(Protocol):

@@ -80,17 +80,8 @@ def search(
     (Dag('moon; rain -> wet'), -62.38, True)
     """
     chosen: Method = _checked_method(method)
-    problem = problem_of(
-        data,
-        score,
-        constraints,
-        seed=seed,
-        time_limit=time_limit,
-        memory_limit=memory_limit,
-        threads=threads,
-        progress=progress,
-        what=type(chosen).__name__,
-    )
+    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    problem = problem_of(data, score, constraints, progress=progress, what=type(chosen).__name__, **budget)
     plan = Plan.of(problem, chosen)
     if dry_run:
         return plan
@@ -147,10 +138,9 @@ def problem_of(
 
 def outcome_of(method: Method, problem: Problem) -> Outcome:
     """What a method finds, within constraints that are about more than single edges, too."""
-    constraints, number = problem.constraints, {name: i for i, name in enumerate(problem.names)}
+    constraints = problem.constraints or Constraints()
     pairs = [
-        [(number[a], number[b]) for a, b in kind]
-        for kind in ((constraints.adjacent, constraints.not_ancestor) if constraints is not None else ((), ()))
+        [(problem.number[a], problem.number[b]) for a, b in kind] for kind in (constraints.adjacent, constraints.not_ancestor)
     ]
     if not any(pairs):
         return method.run(problem)

@@ -7,10 +7,11 @@ three ways: tables counted from rows in memory, a matrix of correlations, or sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,12 @@ from suffice.statistics import Request, Statistics
 from suffice.structure.independence import FisherZ, IndependenceTest, correlations
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
+from suffice.structure.sources import CELLS, in_memory
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
+T = TypeVar("T")
 
 IN_MEMORY = 2**31
 """Bytes of codes that are held in memory, where no other limit is given."""
@@ -36,9 +39,6 @@ KNOWN = 2**17
 
 STATES = 16
 """States up to which a column has bitmaps: they take no more than twice the memory of its codes."""
-
-CELLS = 2**24
-"""Cells of tables that are asked for in one scan."""
 
 
 class Answers(NamedTuple):
@@ -121,30 +121,27 @@ class Judge(Protocol):
 
 def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress: Any) -> Answers:
     """Look for a set of k members that separates each pair at level alpha."""
-    enough = np.log(alpha)
+    enough, n_tests = np.log(alpha), 0
     given: list[Parents | None] = [None] * len(questions)
-    largest, n_tests = np.full(len(questions), -np.inf), 0
+    largest = np.full(len(questions), -np.inf)
 
-    def task(start: int, stop: int) -> tuple[int, dict[int, tuple[Parents, float]], Array, int]:
+    def task(start: int, stop: int) -> int:
         part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
-        found: dict[int, tuple[Parents, float]] = {}
-        top, n = np.full(stop - start, -np.inf), 0
+        top, n = largest[start:stop], 0
         for owner, sets in part.tests(k, done, judge.batch):
             log_p = judge.log_p(part.pairs, owner, sets, enough)
             np.fmax.at(top, owner, log_p)
             n += len(log_p) - int(np.isnan(log_p).sum())
             hits = np.flatnonzero(log_p > enough)
             pairs, at = np.unique(owner[hits], return_index=True)
-            done[pairs] = True
-            found |= {int(e): (tuple(sets[i].tolist()), float(log_p[i])) for e, i in zip(pairs, hits[at], strict=True)}
-        return start, found, top, n
+            done[pairs], top[pairs] = True, log_p[hits[at]]
+            for e, i in zip(pairs.tolist(), hits[at], strict=True):
+                given[start + e] = tuple(sets[i].tolist())
+        return n
 
-    for start, found, top, n in in_order(_tasks(task, len(questions), judge), judge.threads):
+    for n in _in_parts(task, len(questions), judge):
         progress.check(f"tests given {k} others")
-        largest[start : start + len(top)] = top
         n_tests += n
-        for e, (members, log_p) in found.items():
-            given[start + e], largest[start + e] = members, log_p
     return Answers(given, largest, n_tests)
 
 
@@ -167,18 +164,18 @@ def census(judge: Judge, questions: Questions, most: int, alpha: float, n: int, 
                 tested += len(log_p)
         return seen, tested
 
-    for seen, tested in in_order(_tasks(task, len(questions), judge), judge.threads):
+    for seen, tested in _in_parts(task, len(questions), judge):
         progress.check("tests that direct edges")
         n_with.update(seen)
         n_tests += tested
     return Census(n_sets, n_with, n_tests)
 
 
-def _tasks(task: Any, n: int, judge: Judge) -> Iterator[Any]:
-    """The pairs in parts: several for each thread, since some pairs take longer than others."""
+def _in_parts(task: Callable[[int, int], T], n: int, judge: Judge) -> Iterator[T]:
+    """The task over the pairs in parts: several for each thread, since some pairs take longer than others."""
     workers = n_threads(judge.threads)
     size = n if workers == 1 and judge.threads == 1 else max(1, min(2**13, -(-n // (8 * workers))))
-    return ((lambda a=a: task(a, min(a + size, n))) for a in range(0, n, max(1, size)))
+    return in_order((partial(task, a, min(a + size, n)) for a in range(0, n, max(1, size))), judge.threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +198,7 @@ class TableTests:
         at = np.where(self.layout.narrow, self.layout.first[:-1], -1)
         rows = block.codes, block.weight, block.bits, block.times, at, self.layout.sizes, self.logs
         asked = self.pairs, self.owner, self.sets, self.sets.shape[1]
-        table_tests(*rows, *asked, bool(self.test.pearson), bool(self.test.adjusted), self.enough, result)
+        table_tests(rows, *asked, bool(self.test.pearson), bool(self.test.adjusted), self.enough, result)
         return result
 
 
@@ -255,11 +252,10 @@ class GatheringJudge:
             (names[x], names[y], tuple(names[z] for z in given))
             for (x, y), given in zip(pairs[owner].tolist(), sets.tolist(), strict=True)
         ]
-        result = np.empty(len(asked))
-        for start, stop in self._scans(asked):
-            statistics = self._gathered([self.test.needs(*a) for a in asked[start:stop]])
-            for i in range(start, stop):
-                result[i] = self.test.test(statistics, *asked[i]).p_value
+        sizes, result = {v.name: v.n_states for v in self.problem.variables if isinstance(v, Finite)}, list[float]()
+        for some in in_memory(asked, lambda a: prod(sizes[v] for v in (a[0], a[1], *a[2])), CELLS):
+            statistics = self._gathered([self.test.needs(*a) for a in some])
+            result += [self.test.test(statistics, *a).p_value for a in some]
             self.problem.progress.check()
         with np.errstate(divide="ignore"):
             return np.log(result)
@@ -267,19 +263,6 @@ class GatheringJudge:
     def _gathered(self, requests: Sequence[Request]) -> Statistics:
         data = self.problem.data
         return data if isinstance(data, Statistics) else data.gather(requests, threads=self.problem.threads)
-
-    def _scans(self, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> Iterator[tuple[int, int]]:
-        """The tests whose tables fit into memory together, from one to the next."""
-        sizes = {v.name: v.n_states for v in self.problem.variables if isinstance(v, Finite)}
-        start, cells = 0, 0
-        for i, (x, y, given) in enumerate(asked):
-            size = prod(sizes[v] for v in (x, y, *given))
-            if i > start and cells + min(size, CELLS) > CELLS:
-                yield start, i
-                start, cells = i, 0
-            cells += size
-        if start < len(asked):
-            yield start, len(asked)
 
 
 def judge_of(problem: Problem, test: IndependenceTest) -> Judge:

@@ -7,9 +7,9 @@ every family from one matrix of moments; `ExpectedSource` from tables of any num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Family = tuple[int, Parents]
+T = TypeVar("T")
 
 CELLS = 2**24
 """Cells of tables that are asked for in one scan,"""
@@ -42,6 +43,25 @@ DENSE = 2**20
 
 SLOW = 30_000
 """Families that are scored within some seconds where each has statistics of its own."""
+
+
+def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_items: float = math.inf) -> Iterator[list[T]]:
+    """The items in parts that are not larger than `most` together, unless one is by itself.
+
+    >>> list(in_memory([3, 1, 2, 9], float, 5))
+    [[3, 1], [2], [9]]
+    """
+    part: list[T] = []
+    total = 0.0
+    for item in items:
+        here = size(item)
+        if part and (total + here > most or len(part) == most_items):
+            yield part
+            part, total = [], 0.0
+        part.append(item)
+        total += here
+    if part:
+        yield part
 
 
 class Source:
@@ -180,19 +200,12 @@ class FamiliesSource(Source):
 
     def _batches(self, families: Sequence[Family]) -> Iterator[list[Family]]:
         """The families in parts whose tables fit into memory together."""
-        batch: list[Family] = []
-        cells = 0.0
-        for family in families:
-            members = [self.variables[v] for v in (family[0], *family[1])]
-            size = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
-            size *= sum(not isinstance(v, Finite) for v in members) ** 2 + 1
-            if batch and (cells + size > CELLS or len(batch) == FAMILIES):
-                yield batch
-                batch, cells = [], 0.0
-            batch.append(family)
-            cells += size
-        if batch:
-            yield batch
+        return in_memory(families, self._size, CELLS, FAMILIES)
+
+    def _size(self, family: Family) -> float:
+        members = [self.variables[v] for v in (family[0], *family[1])]
+        cells = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
+        return cells * (sum(not isinstance(v, Finite) for v in members) ** 2 + 1)
 
 
 class ExpectedSource(FamiliesSource):
