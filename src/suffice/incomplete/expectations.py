@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, network_of, starts
+from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, starts, theta_of
 from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Real, Variable
@@ -71,7 +71,7 @@ class IncompleteRows:
         """What is expected under the network of these distributions."""
         if isinstance(self.rows, NumberRows):
             return ExpectedMoments(cpds, self.rows, self.weight, self._seed, self.watch)
-        completions = FiniteCompletions.of(network_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
+        completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
         return ExpectedTables(self.rows, completions, self.weight, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
@@ -168,14 +168,13 @@ def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -
     steps = np.array([math.prod(shape[k + 1 :]) for k in range(len(members))], np.int64)
     whole = (codes >= 0).all(axis=0)
     keys, weights = [steps @ codes[:, whole]], [c.weights[whole]]
-    for i in np.flatnonzero(~whole) if len(c.component) else ():
+    for i in np.flatnonzero(~whole) if len(c.start) else ():
         places, shares = np.array([steps @ np.maximum(codes[:, i], 0)]), np.array([c.weights[i]])
-        cells = ~codes[codes[:, i] < 0, i]
-        step = steps[codes[:, i] < 0]
-        for d in np.unique(c.component[cells]):
-            mine = c.component[cells] == d
-            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, c.size[d])[:, c.position[cells[mine]]]
-            moves, inverse = np.unique(states.astype(np.int64) @ step[mine], return_inverse=True)
+        missing = np.flatnonzero(codes[:, i] < 0)
+        for d in np.unique(~codes[missing, i]):
+            mine, own = missing[~codes[missing, i] == d], c.variables[c.start[d] : c.start[d + 1]].tolist()
+            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, len(own))[:, [own.index(members[k]) for k in mine]]
+            moves, inverse = np.unique(states.astype(np.int64) @ steps[mine], return_inverse=True)
             share = np.bincount(inverse, c.p[c.at[d] : c.at[d + 1]], len(moves))
             places, shares = np.add.outer(places, moves).reshape(-1), np.multiply.outer(shares, share).reshape(-1)
         keys.append(places)

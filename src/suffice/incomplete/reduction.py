@@ -134,15 +134,20 @@ class ComponentTable:
 
     def add(self, block: Block) -> ComponentTable:
         """Take some rows. Columns that the block does not have are hidden."""
+        return self.add_codes(
+            coded(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
+        )
+
+    def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
+        """Take some rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
         from suffice.kernels.components import reduce_rows
 
         t, done = self.tables, 0
-        codes, weight = coded(block.columns, [v.name for v in t.variables], block.n_rows), np.array(block.weights)
         where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching)
         own = (self.counts, t.state_start, self.states, self.work)
         while (done := reduce_rows(done, codes, weight, where, *own, *self._arrays)) < len(codes):
             self._grow()
-        return self._counted(float(weight.sum()), block.n_rows, int((codes.max(axis=1) < 0).sum()))
+        return self._counted(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
 
     def take(self, other: ComponentTable | Reduction) -> ComponentTable:
         """Take what other rows were reduced to."""
