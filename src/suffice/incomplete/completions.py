@@ -143,13 +143,14 @@ class FiniteCompletions(NamedTuple):
         count, p, digits = _listed(every, seed, watch)
         begin = starts(theta.tables.sizes[every.variables])
         lists = (starts(count), starts(count * np.diff(every.start)), p, digits)
-        marginal, *pairs = _marginals(every.start, begin, lists, watch)
-        return FiniteCompletions(every.codes, rows.weights, every.start, every.variables, begin, marginal, *lists, *pairs)
+        marginal, pair_at, pair = _marginals(every.start, begin, lists, watch)
+        cells = (every.start, every.variables, begin, marginal)
+        return FiniteCompletions(every.codes, rows.weights, *cells, *lists, pair_at, pair)
 
 
 class _Components(NamedTuple):
-    """The components of missing cells that rows have under a network, which are the records of a `ComponentTable`, as EM has them:
-    of component d the variables start[d]:start[d+1], and the first row that has it."""
+    """The components of missing cells that rows have under a network, the records of a `ComponentTable`, as EM has them: of
+    component d the variables start[d]:start[d+1], and the first row that has it."""
 
     theta: Theta
     rows: FiniteRows

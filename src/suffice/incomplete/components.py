@@ -85,7 +85,7 @@ class FlatTables:
 
     def scope(self, family: int) -> list[int]:
         """The variables of a family."""
-        return self.scopes[self.scope_start[family] : self.scope_start[family + 1]].tolist()
+        return list(self.scopes[self.scope_start[family] : self.scope_start[family + 1]].tolist())
 
     @cached_property
     def state_start(self) -> Ints:

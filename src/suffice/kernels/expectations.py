@@ -1,8 +1,8 @@
 """Expected tables of incomplete rows under a finite network, for any sets of variables, and scores of such tables.
 
-The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, of the
-variables from variables[start[d]] on, and a list of completions, the t-th with the probability p[at[d] + t] and the states from
-digits[digit_at[d] + t * k] on.
+The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, of
+the variables from variables[start[d]] on, and a list of completions, the t-th with the probability p[at[d] + t] and the states
+from digits[digit_at[d] + t * k] on.
 
 In `codes` [variable, row] a state is its number, and a missing cell is ~d, where d is its component.
 """
@@ -63,7 +63,7 @@ def completed(
     used, digit = 0, 0
     for d in range(first, last):
         low = shape_at[1 + record_shape[d]] + 2
-        k = np.int64(shapes[low - 2])
+        k: Any = np.int64(shapes[low - 2])
         for j in range(k):
             depth[shapes[low + j]] = j
         factors, links = 0, 0
