@@ -20,7 +20,7 @@ from suffice.incomplete.completions import FiniteCompletions, FiniteRows, theta_
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.incomplete.expected_moments import condensed
 from suffice.iteration import Progress
-from suffice.learning.incomplete import problem_of
+from suffice.learning.problem import problem_of
 from suffice.recipes.structural_em import structural_em
 from suffice.recipes.structural_run import StructuralRun
 from suffice.statistics import Request

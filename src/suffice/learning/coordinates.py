@@ -250,7 +250,7 @@ Chart = TableChart | GaussianChart
 class Atlas:
     """The parameters of a problem as one vector, around some parameters and what is expected there: a chart for each node.
 
-    >>> from suffice.learning.incomplete import problem_of
+    >>> from suffice.learning.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
     >>> begin = problem.first()
     >>> atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
@@ -266,7 +266,7 @@ class Atlas:
     def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
         """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
         cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
-        mode = isinstance(problem.task.estimate, Mode)
+        mode = isinstance(problem.estimate, Mode)
         charts = {}
         for name, cpd in cpds.items():
             if name not in fixed:
@@ -303,7 +303,7 @@ class Atlas:
     def gradient(self, parameters: Any, statistic: Any) -> Array:
         """The gradient of the objective, ln L and what the prior adds, from the statistic expected under these parameters.
 
-        >>> from suffice.learning.incomplete import problem_of
+        >>> from suffice.learning.problem import problem_of
         >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
         >>> half = problem.parameters({"x": Table(problem.variables["x"], (), [0.5, 0.5])})
         >>> statistic = problem.expected(half).statistic  # 1.5 and 3.5 rows; the reference state is the first

@@ -59,7 +59,7 @@ class Information:
     lost            the directions that the data does not identify
     posterior       whether a prior is part of it: then it is the curvature of the posterior
 
-    >>> from suffice.learning.incomplete import problem_of
+    >>> from suffice.learning.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80})
     >>> information = observed_information(problem, problem.maximised(problem.expected(problem.first()).statistic))
     >>> information.standard_errors["x"]
@@ -220,7 +220,7 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
 
     What the data does not identify, and an estimate that is no maximum, are noted.
 
-    >>> from suffice.learning.incomplete import problem_of
+    >>> from suffice.learning.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100})
     >>> theta = problem.first()
     >>> for _ in range(60):

@@ -15,9 +15,9 @@ from suffice.families.priors import BDs
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, OutOfTime, Progress
-from suffice.learning.incomplete import Task, problem_of
+from suffice.learning.incomplete import Task
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem
+from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun
