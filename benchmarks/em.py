@@ -120,14 +120,14 @@ def large(bn: sf.BayesNet, share: float, target: float, n: int = 1_000_000) -> N
 
     def set_up() -> Any:
         problem: Any = problem_of(bn.dag, data)
-        return problem, problem.components.buckets
+        return problem, problem.components.programs
 
     problem = set_up()[0]
     line(f"{n:,} rows, {share:.0%} missing, setup (reading took {read:.2f} s more)", seconds(set_up, repeats=3), 2.0)
     run = sf.em(bn.dag, data)
     line(f"{n:,} rows, {share:.0%} missing, one iteration", per_iteration(run), target)
     r = problem.components.reduction
-    kept = (r.n_bytes + problem.components.buckets.n_bytes) / 2**20
+    kept = (r.n_bytes + problem.components.programs.pool.nbytes) / 2**20
     print(f"  {run.n_iterations} iterations; {r.n_records:,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
 
 

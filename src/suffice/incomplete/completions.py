@@ -1,7 +1,7 @@
 """What incomplete rows may have been, under a finite network: the completions of each component of missing cells.
 
 Given the observed cells of a row, its missing ones fall into components that are independent of each other, the same as those of
-EM (`suffice.incomplete.reduction`): equal ones are computed once. The posterior of one is a list of completions with their
+EM (`suffice.incomplete.finite`): equal ones are computed once. The posterior of one is a list of completions with their
 probabilities: all that are possible, up to `MOST` combinations of states; of larger components `DRAWS` exact draws, which weigh
 the same.
 """
@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
-from suffice.incomplete.reduction import ComponentTable, coded
+from suffice.incomplete.finite import ComponentTable, coded
 from suffice.variables import Finite
 
 Floats = npt.NDArray[np.float64]
