@@ -212,7 +212,8 @@ def _enumerated(some: _Components, low: int, high: int, ways: Ints) -> tuple[Int
     size = np.diff(some.start[low : high + 1])
     count, p, digits = np.zeros(len(ways), np.int64), np.empty(ways.sum()), np.empty(ways @ size, np.int32)
     records = (found.shapes, found.shape_at, found.records, found.record_at, found.record_shape)
-    bad = completed(low, high, *records, t.sizes, t.scope_start, t.scopes, t.strides, some.theta.logs, count, digits, p)
+    tables = (t.sizes, t.scope_start, t.scopes, t.strides, some.theta.logs)
+    bad = completed(low, high, records, tables, count, digits, p)
     if bad >= 0:
         raise some.impossible(bad)
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
@@ -230,7 +231,7 @@ def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Floa
     cuts = np.searchsorted(digit_at, np.arange(0, int(digit_at[-1]) + ROOM, ROOM))  # looks at the clock in between
     for low, high in pairwise(np.unique(np.minimum([0, *cuts, len(span)], len(span))).tolist()):
         watch(f"marginals of missing cells, {low:,} of {len(span):,} groups")
-        marginals(low, high, start, begin, *lists, pair_at, marginal, pair)
+        marginals(low, high, start, begin, lists, pair_at, marginal, pair)
     return marginal, pair_at, pair
 
 

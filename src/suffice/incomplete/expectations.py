@@ -123,7 +123,7 @@ class ExpectedTables:
         def job(low: int, high: int) -> None:
             members = np.array([self._number[n] for s in sets[low:high] for n in s], np.int32)
             which = (starts([len(s) for s in sets[low:high]]), members, sizes, at[low : high + 1] - at[low])
-            expected_tables(*self.completions, *which, self._complete_only, flat[at[low] : at[high]])
+            expected_tables(tuple(self.completions), *which, self._complete_only, flat[at[low] : at[high]])
 
         parts = max(4 * n_threads(threads), len(sets) * self.completions.codes.shape[1] // VISITS)
         ends = np.unique(np.linspace(0, len(sets), parts + 1).astype(int)).tolist()

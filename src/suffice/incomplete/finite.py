@@ -373,11 +373,12 @@ class FiniteComponents:
         from suffice.kernels.bucket_trees import expect
 
         r = self.reduction
-        records = (r.records, r.record_at, r.record_shape, r.multiplicity, programs.at, programs.pool)
+        records = (r.records, r.record_at, r.record_shape, r.multiplicity)
+        solve = (programs.at, programs.pool, int(programs.at[programs.first]))
 
         def run(part: tuple[int, int]) -> tuple[Array, float, int]:
             counts, logs = np.zeros(len(tables)), np.zeros(1)
-            impossible = expect(*part, *records, int(programs.at[programs.first]), tables, np.empty(programs.room), counts, logs)
+            impossible = expect(*part, records, solve, tables, np.empty(programs.room), counts, logs)
             return counts, float(logs[0]), int(impossible)
 
         return in_order((partial(run, part) for part in programs.parts), self.threads if len(programs.parts) > 1 else 1)
@@ -402,11 +403,11 @@ class FiniteComponents:
         at = np.zeros(n_shapes + 1, np.int64)
         most, families = (int(r.shapes[starts + i].max(initial=1)) for i in (0, 1))
         scratch = 4 * (families + most + 1) + 4 * most + 2 * (len(la.scopes) + most * most) + 16
-        work, weight, linked = np.empty(scratch, np.int64), np.empty(most), np.empty(most * most, np.uint8)
-        number, need, done = np.full(len(la.sizes), -1, np.int64), np.zeros(1), first
-        shapes = (r.shapes, r.shape_at, la.sizes, la.scope_start, la.scopes, la.strides)
+        work, number = np.empty(scratch, np.int64), np.full(len(la.sizes), -1, np.int64)
+        room, need, done = (number, work, np.empty(most), np.empty(most * most, np.uint8)), np.zeros(1), first
+        tables = (la.sizes, la.scope_start, la.scopes, la.strides)
         while True:
-            done = compile_shapes(done, n_shapes, *shapes, number, pool, at, work, weight, linked, need)
+            done = compile_shapes(done, n_shapes, (r.shapes, r.shape_at), tables, room, pool, at, need)
             if done == n_shapes:
                 break
             wanted = int(at[done]) + need[0] + 2.0  # products by their logs may come out a little short
@@ -418,8 +419,8 @@ class FiniteComponents:
             longer[: at[done]] = pool[: at[done]]
             pool = longer
         header = pool[at[first:done][:, None] + np.arange(3)] if done > first else np.zeros((1, 3), np.int32)
-        room = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
-        return Programs(first, done, at, pool[: at[done]], room, self._split(first, done, at))
+        most = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
+        return Programs(first, done, at, pool[: at[done]], most, self._split(first, done, at))
 
     def _too_large(self, shape: int, need: float) -> TooLarge:
         variables = self.reduction.shape(shape)[0].tolist()

@@ -19,41 +19,24 @@ from suffice.kernels import kernel
 from suffice.kernels.local_scores import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
-_codes = nb.int32[:, ::1]
+_records, _tables = nb.types.Tuple((_small, _ints, _small, _ints, _ints)), nb.types.Tuple((*4 * (_ints,), _floats))
+_lists = nb.types.Tuple((_ints, _ints, _floats, _small))
+_rows = nb.types.Tuple((nb.int32[:, ::1], _floats, _ints, _small, _ints, _floats, *_lists, _ints, _floats))
 
 
 ROWS = 4096
 """Rows whose cells are found at once: short enough for the first-level cache, long enough to vectorise."""
 
 
-@kernel(
-    nb.int64(
-        *(nb.int64, nb.int64, _small, _ints, _small, _ints, _ints),
-        *(_ints, _ints, _ints, _ints, _floats, _ints, _small, _floats),
-    )
-)
-def completed(
-    first: int,
-    last: int,
-    shapes: Any,
-    shape_at: Any,
-    records: Any,
-    record_at: Any,
-    record_shape: Any,
-    sizes: Any,
-    scope_start: Any,
-    scopes: Any,
-    strides: Any,
-    logs: Any,
-    count: Any,
-    digits: Any,
-    p: Any,
-) -> int:
+@kernel(nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats))
+def completed(first: int, last: int, components: Any, tables: Any, count: Any, digits: Any, p: Any) -> int:
     """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
 
     Components are the records of `kernels.components`; `logs` has ln of all tables.
     Depth first: a family is multiplied in where its last missing member is set, and what has become 0 is not followed.
     """
+    shapes, shape_at, records, record_at, record_shape = components
+    sizes, scope_start, scopes, strides, logs = tables
     n = len(sizes)
     depth = np.full(n, -1, np.int64)
     state, prefix = np.empty(n, np.int64), np.zeros(n + 1)
@@ -125,24 +108,13 @@ def completed(
     return -1
 
 
-@kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _ints, _ints, _floats, _small, _ints, _floats, _floats))
-def marginals(
-    low: int,
-    high: int,
-    start: Any,
-    begin: Any,
-    at: Any,
-    digit_at: Any,
-    p: Any,
-    digits: Any,
-    pair_at: Any,
-    one: Any,
-    two: Any,
-) -> None:
+@kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _lists, _ints, _floats, _floats))
+def marginals(low: int, high: int, start: Any, begin: Any, lists: Any, pair_at: Any, one: Any, two: Any) -> None:
     """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells.
 
     The states of cell c lie at begin[c] in `one`. The marginals of pairs are a matrix over all states of all cells.
     """
+    at, digit_at, p, digits = lists
     for d in range(low, high):
         k, origin = start[d + 1] - start[d], begin[start[d]]
         span = begin[start[d + 1]] - origin
@@ -158,35 +130,14 @@ def marginals(
                     two[row + begin[start[d] + b] - origin + digits[first + b]] += p[t]
 
 
-_lists = (_ints, _small, _ints, _floats, _ints, _ints, _floats, _small, _ints, _floats)
-
-
-@kernel(nb.void(_codes, _floats, *_lists, _ints, _small, _ints, _ints, nb.boolean, _floats))
-def expected_tables(
-    codes: Any,
-    weight: Any,
-    start: Any,
-    variables: Any,
-    begin: Any,
-    marginal: Any,
-    at: Any,
-    digit_at: Any,
-    p: Any,
-    digits: Any,
-    pair_at: Any,
-    pair: Any,
-    first: Any,
-    members: Any,
-    sizes: Any,
-    offsets: Any,
-    complete_only: bool,
-    out: Any,
-) -> None:
+@kernel(nb.void(_rows, _ints, _small, _ints, _ints, nb.boolean, _floats))
+def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: Any, complete_only: bool, out: Any) -> None:
     """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g].
 
     A row of which a set shows some cells only is spread over the table: the product over the components that the set touches of
     their marginals. With `complete_only` it is left out.
     """
+    codes, weight, start, variables, begin, marginal, at, digit_at, p, digits, pair_at, pair = rows
     most = 1
     for g in range(len(first) - 1):
         most = max(most, offsets[g + 1] - offsets[g])
