@@ -117,12 +117,12 @@ class FiniteCompletions(NamedTuple):
     """The components of some rows, as `suffice.kernels.expectations` takes them; none, where none are given."""
 
     codes: Small
-    """[variable, row]: states, and ~d for a missing cell of component d."""
+    """[variable, row]: states, and ~c for the missing cell c of a component."""
     weights: Floats
     start: Ints = NO_INTS
     """Of each component: where its cells begin;"""
-    variables: Small = NO_SMALL
-    """of each cell: its variable,"""
+    component: Small = NO_SMALL
+    """of each cell: its component,"""
     begin: Ints = NO_INTS
     """and where its marginal begins."""
     marginal: Floats = NO_FLOATS
@@ -144,7 +144,7 @@ class FiniteCompletions(NamedTuple):
         begin = starts(theta.tables.sizes[every.variables])
         lists = (starts(count), starts(count * np.diff(every.start)), p, digits)
         marginal, pair_at, pair = _marginals(every.start, begin, lists, watch)
-        cells = (every.start, every.variables, begin, marginal)
+        cells = (every.start, every.component, begin, marginal)
         return FiniteCompletions(every.codes, rows.weights, *cells, *lists, pair_at, pair)
 
 
@@ -154,10 +154,11 @@ class _Components(NamedTuple):
 
     theta: Theta
     rows: FiniteRows
-    codes: Small
     table: ComponentTable
     start: Ints
     variables: Small
+    component: Small
+    codes: Small
     first: Ints
 
     @staticmethod
@@ -168,9 +169,14 @@ class _Components(NamedTuple):
         at = table.shape_at[1:][table.record_shape[:n]]
         start = starts(size := table.shapes[at])
         variables = table.shapes[np.repeat(at + 2 - start[:-1], size) + np.arange(start[-1])]
-        owner, first = np.nonzero(codes < 0)[0], np.empty(n, np.int64)
-        first[~codes[codes < 0][::-1]] = owner[::-1]
-        return _Components(theta, rows, np.ascontiguousarray(codes.T), table, start, variables, first)
+        component = np.repeat(np.arange(n, dtype=np.int32), size)
+        owner, variable = np.nonzero(codes < 0)
+        record, first = ~codes[owner, variable], np.empty(n, np.int64)
+        first[record[::-1]] = owner[::-1]
+        keys = component.astype(np.int64) * len(rows.variables) + variables
+        order = np.argsort(keys, kind="stable")
+        codes[owner, variable] = ~order[np.searchsorted(keys[order], record.astype(np.int64) * len(rows.variables) + variable)]
+        return _Components(theta, rows, table, start, variables, component, np.ascontiguousarray(codes.T), first)
 
     def impossible(self, d: int) -> FitError:
         return self.rows.places.impossible(int(self.first[d]))

@@ -170,11 +170,11 @@ def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -
     keys, weights = [steps @ codes[:, whole]], [c.weights[whole]]
     for i in np.flatnonzero(~whole) if len(c.start) else ():
         places, shares = np.array([steps @ np.maximum(codes[:, i], 0)]), np.array([c.weights[i]])
-        missing = np.flatnonzero(codes[:, i] < 0)
-        for d in np.unique(~codes[missing, i]):
-            mine, own = missing[~codes[missing, i] == d], c.variables[c.start[d] : c.start[d + 1]].tolist()
-            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, len(own))[:, [own.index(members[k]) for k in mine]]
-            moves, inverse = np.unique(states.astype(np.int64) @ steps[mine], return_inverse=True)
+        cells, step = ~codes[codes[:, i] < 0, i], steps[codes[:, i] < 0]
+        for d in np.unique(c.component[cells]):
+            mine, size = c.component[cells] == d, c.start[d + 1] - c.start[d]
+            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, size)[:, cells[mine] - c.start[d]]
+            moves, inverse = np.unique(states.astype(np.int64) @ step[mine], return_inverse=True)
             share = np.bincount(inverse, c.p[c.at[d] : c.at[d + 1]], len(moves))
             places, shares = np.add.outer(places, moves).reshape(-1), np.multiply.outer(shares, share).reshape(-1)
         keys.append(places)

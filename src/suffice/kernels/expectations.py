@@ -1,10 +1,9 @@
 """Expected tables of incomplete rows under a finite network, for any sets of variables, and scores of such tables.
 
-The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, of
-the variables from variables[start[d]] on, and a list of completions, the t-th with the probability p[at[d] + t] and the states
-from digits[digit_at[d] + t * k] on.
+The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, and
+a list of completions, the t-th with the probability p[at[d] + t] and the states from digits[digit_at[d] + t * k] on.
 
-In `codes` [variable, row] a state is its number, and a missing cell is ~d, where d is its component.
+In `codes` [variable, row] a state is its number, and a missing cell is ~c, where c is its number among those of all components.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
     A row of which a set shows some cells only is spread over the table: the product over the components that the set touches of
     their marginals. With `complete_only` it is left out.
     """
-    codes, weight, start, variables, begin, marginal, at, digit_at, p, digits, pair_at, pair = rows
+    codes, weight, start, component, begin, marginal, at, digit_at, p, digits, pair_at, pair = rows
     most = 1
     for g in range(len(first) - 1):
         most = max(most, offsets[g + 1] - offsets[g])
@@ -177,24 +176,19 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
                     missing += 1
             if missing == 1:
                 j = open_[0]
-                v = members[low + j]
-                c = start[~codes[v, i]]
-                while variables[c] != v:
-                    c += 1
-                for s in range(sizes[v]):
-                    table[here + s * step[j]] += weight[i] * marginal[begin[c] + s]
+                begun = begin[~codes[members[low + j], i]]
+                for s in range(sizes[members[low + j]]):
+                    table[here + s * step[j]] += weight[i] * marginal[begun + s]
                 continue
             place[0], share[0], held = here, weight[i], 1
             while missing:
                 # The missing members that share a component with the first of them, which are then done.
-                d = ~codes[members[low + open_[0]], i]
+                d = component[~codes[members[low + open_[0]], i]]
                 k, left = 0, 0
                 for j in range(missing):
-                    v = members[low + open_[j]]
-                    if ~codes[v, i] == d:
-                        inner[k], cell[k] = open_[j], start[d]
-                        while variables[cell[k]] != v:
-                            cell[k] += 1
+                    c = ~codes[members[low + open_[j]], i]
+                    if component[c] == d:
+                        inner[k], cell[k] = open_[j], c
                         k += 1
                     else:
                         open_[left] = open_[j]
