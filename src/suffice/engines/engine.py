@@ -286,7 +286,7 @@ class Engine:
         """
         if complete:
             self.require_complete(names)
-        total = self.total(step, names, threads, what)
+        total = self.total(step, names or self.names[:1], threads, what)  # without a column a block would not know its rows
         if total is None:
             raise DataError("there are no rows")
         return total

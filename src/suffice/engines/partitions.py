@@ -225,9 +225,7 @@ class Partitions(Engine):
         return self.again(replace(options, declared={**options.declared, **checked}))
 
     def _reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
-        """A block without columns would not know its rows: then one is kept as it is."""
-        kept = tuple(keep) if names or keep else self.names[:1]
-        return Reader(tuple(names), replace(self.options, declared=self.variables(names)), kept)
+        return Reader(tuple(names), replace(self.options, declared=self.variables(names)), tuple(keep))
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         return self._total(self._reader(names), step)
