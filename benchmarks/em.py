@@ -127,7 +127,8 @@ def large(bn: sf.BayesNet, share: float, target: float, n: int = 1_000_000) -> N
     run = sf.em(bn.dag, data)
     line(f"{n:,} rows, {share:.0%} missing, one iteration", per_iteration(run), target)
     r = problem.components.reduction
-    kept = (r.n_bytes + problem.components.programs.pool.nbytes) / 2**20
+    arrays = [problem.components.programs.pool, *(part for part in vars(r).values() if isinstance(part, np.ndarray))]
+    kept = sum(part.nbytes for part in arrays) / 2**20
     print(f"  {run.n_iterations} iterations; {r.n_records:,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
 
 

@@ -104,9 +104,9 @@ def test_reductions_add() -> None:
     block = problem.rows.sample(300).block
 
     def part(rows: slice):
-        return Reduce(problem.tables, exact=True).of(block.take(rows)).reduction()
+        return Reduce(problem.tables, exact=True).of(block.take(rows))
 
-    both = part(slice(0, 120)) + part(slice(120, 300))
+    both = (part(slice(0, 120)) + part(slice(120, 300))).reduction()
     assert both.n_rows == 300
     assert both.n_records == problem.components.reduction.n_records
     parameters = problem.parameters({n: bn[n] for n in bn})

@@ -58,7 +58,7 @@ class Read(Seen):
 class Local(Engine):
     """Rows of a source on this machine, encoded once when they are first needed."""
 
-    ordered = True
+    ordered = near = True
 
     def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
         self.source, self.options = source, options

@@ -66,11 +66,6 @@ class Reduction:
     def n_records(self) -> int:
         return len(self.multiplicity)
 
-    @property
-    def n_bytes(self) -> int:
-        """The memory that it takes."""
-        return sum(part.nbytes for part in vars(self).values() if isinstance(part, np.ndarray))
-
     def shape(self, number: int) -> tuple[Places, Places]:
         """The variables of a shape, and the families that touch them."""
         at = int(self.shape_at[1 + number])
@@ -80,10 +75,6 @@ class Reduction:
     def places(self, record: int) -> Places:
         """For each family of its shape where in its table the observed states of a record lead."""
         return self.records[self.record_at[1 + record] : self.record_at[2 + record]]
-
-    def __add__(self, other: Reduction) -> Reduction:
-        """What the rows of both say."""
-        return (ComponentTable(self.tables).take(self) + ComponentTable(self.tables).take(other)).reduction()
 
     def only(self, some: npt.NDArray[Any]) -> Reduction:
         """The same with only some of the records, in this order."""
@@ -136,12 +127,20 @@ class ComponentTable:
         self.tables, self.least = tables, 4 * n + 2 * f + 8
         self.counts, self.states = np.zeros(tables.n_cells), np.zeros(int(tables.sizes.sum()))
         self.weight, self.n_rows, self.n_empty = 0.0, 0, 0
-        self.shapes, self.shape_at = np.empty(2**14 + 4 * self.least, np.int32), np.zeros(2**10 + n + 8, np.int64)
+        self.shapes, self.shape_at = np.zeros(2**14 + 4 * self.least, np.int32), np.zeros(2**10 + n + 8, np.int64)
         self.shape_slots = np.full(2**11 + 4 * n, -1, np.int64)
-        self.records, self.record_at = np.empty(2**16 + f, np.int32), np.zeros(2**13 + n + 8, np.int64)
-        self.record_shape, self.multiplicity = np.empty(2**13 + n + 8, np.int64), np.empty(2**13 + n + 8)
-        self.record_key, self.record_slots = np.empty(2**13 + n + 8, np.uint64), np.full(2**15 + 4 * n, -1, np.int64)
-        self.work = np.empty(2 * n + 3 * f, np.int64)
+        self.records, self.record_at = np.zeros(2**16 + f, np.int32), np.zeros(2**13 + n + 8, np.int64)
+        self.record_shape, self.multiplicity = np.zeros(2**13 + n + 8, np.int64), np.zeros(2**13 + n + 8)
+        self.record_key, self.record_slots = np.zeros(2**13 + n + 8, np.uint64), np.full(2**15 + 4 * n, -1, np.int64)
+        self.work = np.zeros(2 * n + 3 * f, np.int64)
+
+    @classmethod
+    def of(cls, reduction: Reduction) -> ComponentTable:
+        return cls(reduction.tables).take(reduction)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """What travels is the reduction, without the room for more."""
+        return ComponentTable.of, (self.reduction(),)
 
     @property
     def _arrays(self) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]:
