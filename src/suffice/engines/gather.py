@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -218,6 +219,7 @@ class Gather(Step[Partial]):
 
     plan: Plan
     weighted: bool
+    complete: ClassVar[bool] = True
 
     @property
     def runs(self) -> int:
