@@ -181,9 +181,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
     def _checked(self, name: str, value: Any) -> Array:
-        if name == "mean":
-            return finite(value, "the mean of Normal")
-        return bounded(value, "the variance of Normal", 0.0, open=True)
+        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
 
     @property
     def mode(self) -> Any:

@@ -40,8 +40,7 @@ class PartlyKnown(Family):
             keep(self, **{name: broadcast(self._title, **both)[0]})
 
     def _checked(self, name: str, value: Any) -> Array:
-        what = f"the {name} of {self._title}"
-        return finite(value, what) if name == "mean" else bounded(value, what, 0.0, open=True)
+        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
 
     @property
     def normal(self) -> Normal:

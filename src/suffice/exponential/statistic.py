@@ -58,22 +58,30 @@ class Totals:
         return np.asarray(np.divide(self.total, count, out=np.full(count.shape, np.nan), where=count != 0.0))
 
     def __add__(self, other: Totals) -> Totals:
-        if not isinstance(other, Totals):
-            return NotImplemented
-        return self._plus(other, 1.0)
+        return self._plus(other) if isinstance(other, Totals) else NotImplemented
 
     def __radd__(self, other: Any) -> Totals:
         """So that `sum` adds statistics: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Totals) -> Totals:
-        if not isinstance(other, Totals):
-            return NotImplemented
+        return self._minus(other) if isinstance(other, Totals) else NotImplemented
+
+    def __mul__(self, weight: Any) -> Totals:
+        return self._times(weight_of_statistic(weight, self.count.shape))
+
+    __rmul__ = __mul__
+
+    def _plus(self, other: Totals) -> Totals:
+        self._require_alike(other)
+        return self._combined(np.add, other)
+
+    def _minus(self, other: Totals) -> Totals:
         self._require_alike(other)
         # Fractional weights leave rounding behind: taking all rows away must not fail for it.
         if np.any(other.count > self.count * (1.0 + 1e-12)):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        left = self._plus(other, -1.0)
+        left = self._combined(np.subtract, other)
         taken, after = self.family._slack(other), self.family._slack(left)
         # Of some rows nothing below zero may be left, of none nothing at all.
         off = np.where((left.count <= 0.0)[..., None], np.abs(after), -after)
@@ -84,18 +92,14 @@ class Totals:
             )
         return left
 
-    def __mul__(self, weight: Any) -> Totals:
-        w = weight_of_statistic(weight, self.count.shape)
-        with np.errstate(over="ignore"):
-            return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
+    @np.errstate(over="ignore")
+    def _times(self, w: Array) -> Totals:
+        return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
-    __rmul__ = __mul__
-
-    def _plus(self, other: Totals, sign: float) -> Totals:
-        self._require_alike(other)
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in ("count", "total", "log_base")}
-        with np.errstate(over="ignore"):
-            return replace(self, **{name: a + sign * b for name, (a, b) in pairs.items()})
+    @np.errstate(over="ignore")
+    def _combined(self, operation: Any, other: Totals) -> Totals:
+        names = ("count", "total", "log_base")
+        return replace(self, **{name: operation(getattr(self, name), getattr(other, name)) for name in names})
 
     def _require_alike(self, other: Totals) -> None:
         if self.family != other.family:
@@ -230,15 +234,11 @@ class Centred(Totals):
     def _parts(self) -> tuple[Array, Array, Array, Array]:
         return self.count, self.centre, self.rest, self.scatter
 
-    def __add__(self, other: Totals) -> Centred:
-        if not isinstance(other, Totals):
-            return NotImplemented
+    def _plus(self, other: Totals) -> Centred:
         other = self._alike(other)
         return self.of(self.family, merged(self.spread, other.spread), self.count.shape)
 
-    def __sub__(self, other: Totals) -> Centred:
-        if not isinstance(other, Totals):
-            return NotImplemented
+    def _minus(self, other: Totals) -> Centred:
         other = self._alike(other)
         # Fractional weights leave rounding behind: taking all rows away must not fail for it, nor leave a trace of a row.
         remains = self.count - other.count
@@ -251,14 +251,11 @@ class Centred(Totals):
         kept = now > 0.0
         return self.of(self.family, left._replace(scatter=left.scatter * (kept[:, :, None] & kept[:, None, :])), self.count.shape)
 
-    def __mul__(self, weight: Any) -> Centred:
-        w = weight_of_statistic(weight, self.count.shape)
-        count, total, log_base = self.count * w, self.total * w[..., None], self.log_base * w
-        scatter, shape = self.scatter * w[..., None, None], (*count.shape, self.centre.shape[-1])
+    def _times(self, w: Array) -> Centred:
+        many = cast(Centred, super()._times(w))
+        shape = (*many.count.shape, self.centre.shape[-1])
         centre, rest = np.broadcast_to(self.centre, shape), np.broadcast_to(self.rest, shape)
-        return replace(self, count=count, total=total, log_base=log_base, centre=centre, scatter=scatter, rest=rest)
-
-    __rmul__ = __mul__
+        return replace(many, centre=centre, scatter=self.scatter * w[..., None, None], rest=rest)
 
     def _alike(self, other: Totals) -> Centred:
         """The other, if the two add."""
