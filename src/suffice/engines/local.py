@@ -22,7 +22,7 @@ from suffice.engines.columns import Column, Held, Memory, Nothing, Sink, Spill
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.frames import Encoded
-from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by, guess
+from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by
 from suffice.engines.parallel import in_order, n_threads, watched
 from suffice.engines.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
 from suffice.engines.views import Viewed, as_declared
@@ -114,7 +114,7 @@ class Local(Engine):
         if encoders:
             fresh, again = self._scan(encoders)
             if again:
-                fresh |= self._scan({n: guess(self.options, how) for n, how in again.items()})[0]
+                fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
             self._keep(fresh)
             undeclared = {n: self.seen[n].variable for n in wanted if n not in self.options.declared}
             self._noted.look(undeclared, self._found, self.source, self.options, self.n_rows or 0)
@@ -136,9 +136,7 @@ class Local(Engine):
 
     def _unread(self, names: Sequence[str]) -> list[str]:
         self.check(names)
-        bins = [d for n in names if isinstance(d := self.options.declared.get(n), Bins)]
-        targets = [b.target for b in bins if b.target is not None]
-        unread = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        unread = [n for n in self.options.with_targets(names) if n not in self.seen]
         if unread and self.seen and not self.source.stable:
             # The rows of one reading cannot be joined to those of another.
             unread = [*self.seen, *unread]

@@ -16,7 +16,7 @@ from suffice.engines.bins import binned_variable
 from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
 from suffice.engines.frames import Frame
-from suffice.engines.infer import Found, Weights, encoder_for, found_by, guess
+from suffice.engines.infer import Found, Guess, Weights, encoder_for, found_by
 from suffice.engines.sources import Categories, Options, checked_variables
 from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
@@ -124,7 +124,7 @@ class LookAt(Step[Look]):
         found, categories = {}, {}
         for name, cells in block.kept.items():
             how, source = self.readings.get(name), frame(name, cells)
-            encoder = encoder_for(name, source, self.options) if how is None else guess(self.options, how)
+            encoder = encoder_for(name, source, self.options) if how is None else Guess(self.options, how)
             encoded(name, encoder, cells, block.number)
             found[name] = found_by(encoder, len(cells))
             if (states := source.categories(name)) is not None:
@@ -150,8 +150,7 @@ class Partitions(Engine):
         raise NotImplementedError
 
     def require(self, names: Sequence[str]) -> None:
-        targets = [b.target for n in names if isinstance(b := self.options.declared.get(n), Bins) and b.target]
-        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        names = [n for n in self.options.with_targets(names) if n not in self.seen]
         if not names and self.n_rows is not None:
             return
         look = self._looked(names, {})

@@ -27,8 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, whole
-from suffice.exponential.columns import complete, gathered, scanned
-from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.statistic import Totals, aligned, complete, gathered, scanned
 from suffice.exponential.tables import summary, table
 from suffice.exponential.values import Array, Outside, bounded, checked_weights, keep, observed, plain, same, shown
 from suffice.variables import Finite, Variable
