@@ -60,7 +60,7 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
     tree = arranged(net, part, greedy_order(net, part).order)
     assert tree.widest == n_parents + 1
     assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
-    assert all((np.diff(tree.dims(t)) > 0).all() for t in range(tree.n_tables))
+    assert all((np.diff(tree.dim_place[tree.dim_start[t] : tree.dim_start[t + 1]]) > 0).all() for t in range(tree.n_tables))
 
 
 def clique(n: int, n_states: int) -> Network:

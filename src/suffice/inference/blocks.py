@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.gaussian import FINE, Conditioned, Configurations, Gaussians
-from suffice.inference.log_domain import LogFactor, likelihood_factors
+from suffice.inference.logs import LogFactor, likelihood_factors
 from suffice.inference.network import Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.posterior import conditional
 

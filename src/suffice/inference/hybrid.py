@@ -38,7 +38,7 @@ from suffice.inference.blocks import (
 )
 from suffice.inference.gaussian import FINE, LOG_2PI
 from suffice.inference.junction_tree import JunctionTree, Marginals, marginals_of
-from suffice.inference.log_domain import NEVER, LogFactor, likelihood_factors
+from suffice.inference.logs import NEVER, LogFactor, likelihood_factors
 from suffice.inference.network import NONE, Array, Ints
 from suffice.inference.posterior import best_codes, log_prob_of, posterior
 

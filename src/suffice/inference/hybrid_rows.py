@@ -18,7 +18,7 @@ from suffice.errors import ModelError, TooLarge
 from suffice.inference import rows as finite
 from suffice.inference.blocks import Block, Hybrid, ManyConfigurations, block_of, density, grid, refuse
 from suffice.inference.gaussian import FINE
-from suffice.inference.log_domain import LogFactor, log_factors, log_joint
+from suffice.inference.logs import LogFactor, log_factors, log_joint
 from suffice.inference.network import NONE, Array, GaussianNode, Ints
 from suffice.inference.rows import RowEvidence, alike
 

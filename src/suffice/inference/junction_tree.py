@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.log_domain import NEVER, LogFactor, Weighed, weighed
-from suffice.inference.logs import Logs
+from suffice.inference.logs import NEVER, LogFactor, Weighed, weighed
 from suffice.inference.network import Array, Ints, Network
+from suffice.inference.posterior import in_logs
 from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
 from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, whole
 from suffice.kernels import together
@@ -109,12 +109,17 @@ class JunctionTree:
         run(self.network, MARGINALS, program, tree.program, seen, w.tables[None], room, *answer, self.start)
         if compiled:
             self._rooms.append(room)
-        if status[0] == UNCERTAIN or not w.is_sure(float(log_prob[0])):
-            return Logs(tree, codes, w.log_tables).marginals(self.start, probs)
-        if not compiled:  # what is observed is no variable of a tree made for it
-            observed = np.flatnonzero(codes >= 0)
-            probs[self.start[observed] + codes[observed]] = 1.0
-        return float(log_prob[0])
+        if compiled and status[0] != UNCERTAIN and w.is_sure(float(log_prob[0])):
+            return float(log_prob[0])
+        observed = np.flatnonzero(codes >= 0)  # which is no variable of a tree made for it
+        probs[self.start[observed] + codes[observed]] = 1.0
+        if status[0] != UNCERTAIN and w.is_sure(float(log_prob[0])):
+            return float(log_prob[0])
+        found = in_logs(self.network, tree.factor, tree.unobserved(codes), w._replace(codes=codes))
+        total = float(found.joint(())[0])
+        for v, own in found.marginals().items() if total > NEVER else ():
+            probs[self.start[v] : self.start[v + 1]] = own
+        return total
 
     def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""

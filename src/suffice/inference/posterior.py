@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.log_domain import NEVER, LogFactor, Weighed, weighed
-from suffice.inference.logs import Logs
+from suffice.inference.logs import NEVER, Elimination, LogFactor, Weighed, factors_at, steps, weighed
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.questions import ALONE, DONE, IMPOSSIBLE, ROOT, UNCERTAIN, in_rows, relevant_part, room_for, run
 from suffice.inference.tree import MAX_BYTES, MAX_CELLS, Tree, arranged, completed, greedy_order, interruptible, part_of
@@ -118,21 +117,19 @@ def answered(tree: Tree, targets: Sequence[int], w: Weighed) -> tuple[Array, flo
     run(network, want, np.zeros(1, np.int64), tree.program, seen, w.tables[None], room, out, log_prob, status)
     if status[0] != UNCERTAIN and w.is_sure(float(log_prob[0])):
         return out[0], float(log_prob[0])
-    return in_logs(tree, w.codes, w.log_tables)
-
-
-def in_logs(tree: Tree, codes: Ints, log_tables: Array) -> tuple[Array, float]:
-    """The same, slow and sure."""
-    logs = Logs(tree, codes, log_tables)
-    rest = sum(float(logs.up[t]) for t in tree.lone)
-    if tree.root < 0:
-        return np.ones(1), rest
-    table = logs.up[tree.root].reshape(-1)
-    high = float(table.max()) + rest
-    if high == -np.inf:
-        return np.full(table.size, np.nan), high
-    shares = np.exp(table - table.max())
+    kept = set(targets)
+    logs = in_logs(network, tree.factor, [v for v in tree.unobserved(w.codes) if v not in kept], w).joint(targets).reshape(-1)
+    high = float(logs.max())
+    if high == NEVER:
+        return np.full(cells, np.nan), high
+    shares = np.exp(logs - high)
     return shares / shares.sum(), high + float(np.log(shares.sum()))
+
+
+def in_logs(network: Network, factors: Ints, order: Sequence[int], w: Weighed, n_maximised: int = 0) -> Elimination:
+    """The same by logs, slow and sure: variables of some factors taken out in an order, the last of them by maxima."""
+    some = factors_at(network, factors, w.codes[None], w.log_tables)
+    return Elimination(some, steps((f.scope for f in some), order), network.sizes, n_maximised)
 
 
 class Explanation(NamedTuple):
@@ -169,10 +166,9 @@ def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: S
     asked = np.asarray(targets, np.int64)
     part = part_of(network, relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
     n_summed = len(part.variables) - part.n_kept
-    free = replace(part, n_kept=0)
-    order = greedy_order(network, free if n_summed == 0 else part).order
+    order = greedy_order(network, part if n_summed else replace(part, n_kept=0)).order
     if n_summed:  # the greedy order says nothing of what comes after the sums
         order = completed(network, part, order[:n_summed]).order
-    logs = Logs(arranged(network, free, order), codes, w.log_tables, maximised=n_summed)
-    chosen = logs.best()[np.argsort(order)]
-    return chosen[: len(targets)], logs.log_prob + w.log_scale
+    found = in_logs(network, part.factors, part.variables[order].tolist(), w._replace(codes=codes), part.n_kept)
+    chosen = found.best()
+    return np.array([chosen[t] for t in asked.tolist()], np.int64), float(found.joint(())[0]) + w.log_scale

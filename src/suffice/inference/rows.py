@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.log_domain import Weighed
+from suffice.inference.logs import Weighed
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
 from suffice.inference.posterior import answered, carefully, most_probable, tree_for
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows

@@ -78,14 +78,9 @@ class Tree:
         """How many states the variable at each place has."""
         return self.network.sizes[self.variables]
 
-    def dims(self, t: int) -> list[int]:
-        """The places of the variables of a table before anything is summed."""
-        return [int(p) for p in self.dim_place[self.dim_start[t] : self.dim_start[t + 1]]]
-
-    def kept(self, t: int) -> list[int]:
-        """The places of the variables that a table has in the end."""
-        span = slice(self.dim_start[t], self.dim_start[t + 1])
-        return [int(p) for p in self.dim_place[span][(self.dim_flag[span] & 4) > 0]]
+    def unobserved(self, codes: Ints) -> list[int]:
+        """The variables that are not observed, in the order of their elimination; what was asked for is among the last."""
+        return [v for v in self.variables.tolist() if codes[v] < 0]
 
     def cells(self, codes: Ints) -> float:
         """Cells of all products, given what is observed: what time is proportional to."""
@@ -112,11 +107,6 @@ class Tree:
             logs = np.where(self.dim_flag & 4, logs, 0.0)
         sums = np.concatenate([[0.0], np.cumsum(logs)])
         return np.asarray(sums[self.dim_start[1:]] - sums[self.dim_start[:-1]])
-
-    @cached_property
-    def lone(self) -> list[int]:
-        """The tables of which only a number is left, but the root: where nothing was asked for their product is p(observed)."""
-        return [t for t in range(self.n_tables) if not self.kept(t) and t != self.root]
 
 
 def _exp(logs: Array) -> Array:

@@ -18,7 +18,7 @@ from suffice.inference import hybrid
 from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, evidence_factors
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.hybrid import Mixed, MixtureMode
-from suffice.inference.log_domain import NEVER
+from suffice.inference.logs import NEVER
 from suffice.inference.posterior import conditional
 from suffice.inference.posterior import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
