@@ -17,7 +17,7 @@ from suffice.inference.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.logs import LogFactor, absorbed, log_factors, log_joint
 from suffice.inference.network import GaussianNode, Network
-from suffice.inference.posterior import best_codes, posterior
+from suffice.inference.questions import best_codes, posterior
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -14,7 +14,7 @@ from suffice.errors import ModelError, TooLarge
 from suffice.inference.gaussian import FINE, Conditioned, Configurations, Gaussians
 from suffice.inference.logs import LogFactor, likelihood_factors
 from suffice.inference.network import Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.posterior import conditional
+from suffice.inference.questions import conditional
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""

@@ -40,7 +40,7 @@ from suffice.inference.gaussian import FINE, LOG_2PI
 from suffice.inference.junction_tree import JunctionTree, Marginals, marginals_of
 from suffice.inference.logs import NEVER, LogFactor, likelihood_factors
 from suffice.inference.network import NONE, Array, Ints
-from suffice.inference.posterior import best_codes, log_prob_of, posterior
+from suffice.inference.questions import best_codes, log_prob_of, posterior
 
 
 class Mixed(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.inference.questions import relevant_part
+from suffice.inference.tree import relevant_part
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""
@@ -253,15 +253,6 @@ class Weighed(NamedTuple):
     log_scale: float
     logs: Array | None = None
 
-    def is_sure(self, log_prob: float) -> bool:
-        """Whether what underflowed cannot matter to an answer with this ln p(evidence)."""
-        return self.logs is None or log_prob > SAFE
-
-    @property
-    def log_tables(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(self.tables) if self.logs is None else self.logs
-
 
 def likelihood_factors(soft: Soft) -> list[LogFactor]:
     """Likelihood evidence, p(what was seen | state) up to a factor, as factors."""
@@ -304,7 +295,8 @@ def weighed(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Weig
     whole = Weighed(wider, np.concatenate([tables, wider.tables[len(tables) :]]), seen, scale)
     if all(np.exp(logs.min(where=logs > NEVER, initial=0.0)) > SMALLEST for _, logs in more):
         return whole
-    kept = whole.log_tables[: len(tables)]
+    with np.errstate(divide="ignore"):
+        kept = np.log(tables)
     return whole._replace(logs=np.concatenate([kept, *(logs.reshape(-1) for _, logs in more)]))
 
 

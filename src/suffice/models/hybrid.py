@@ -19,8 +19,8 @@ from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, eviden
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.hybrid import Mixed, MixtureMode
 from suffice.inference.logs import NEVER
-from suffice.inference.posterior import conditional
-from suffice.inference.posterior import log_prob_of as finite_log_prob
+from suffice.inference.questions import conditional
+from suffice.inference.questions import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
