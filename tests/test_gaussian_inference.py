@@ -12,8 +12,8 @@ from scipy.stats import multivariate_normal
 
 from suffice.errors import TooLarge
 from suffice.inference import gaussian, logs
-from suffice.inference.blocks import blocks, packed
 from suffice.inference.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
+from suffice.inference.hybrid import blocks, packed
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.logs import LogFactor, absorbed, log_factors, log_joint
 from suffice.inference.network import GaussianNode, Network

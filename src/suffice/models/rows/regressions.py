@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge
-from suffice.inference.blocks import checked_shape
+from suffice.inference.hybrid import checked_shape
 from suffice.inference.hybrid_rows import CELLS, Factor, Moments
 from suffice.inference.network import NONE
 from suffice.inference.rows import RowEvidence, alike
