@@ -17,11 +17,11 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Interval
 from suffice.inference import hybrid as inference_hybrid
 from suffice.inference import hybrid_rows
+from suffice.inference.rows import RowEvidence
 from suffice.models import hybrid
 from suffice.models.answers import Distribution
 from suffice.models.evidence import observed
 from suffice.models.mixture import Mixture
-from suffice.models.rows.evidence import RowEvidence
 from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import (
     finite_posterior,

@@ -27,7 +27,7 @@ class RowEvidence(NamedTuple):
     """What some rows observe: a line per row and a column per finite variable (−1: not observed) or real one (NaN)."""
 
     codes: npt.NDArray[Any]
-    reals: Array
+    reals: npt.NDArray[Any]
 
     @property
     def n_rows(self) -> int:
