@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.families.categorical import Table
 from suffice.families.poisson import PoissonRates
-from suffice.inference.blocks import Hybrid
+from suffice.inference.hybrid import Hybrid
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import Array, CountNode, DensityNode, GaussianNode, Network
 from suffice.models.regressions import Density, closed, is_open
