@@ -34,7 +34,7 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError, whole
 from suffice.families import family_of
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.design import terms
 from suffice.families.family import Cpd, Mean, Mode, split
 from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
@@ -45,7 +45,6 @@ from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.families.regression_cpd import Fitted, GlmCpd
 from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
-from suffice.families.shared_gaussian import SharedGaussian
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
