@@ -94,7 +94,7 @@ class LogisticNormal(Prior):
                 "hidden: give them Dirichlet(1) or BDeu(1)"
             )
 
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> LogisticBelief | None:
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> LogisticBelief | None:
         """What it holds of the rows of a node, all alike."""
         if not all_finite(child, parents):
             return None
@@ -105,9 +105,6 @@ class LogisticNormal(Prior):
                 "first, by_evidence(dag, complete_rows, LogisticNormal(variance=None))"
             )
         return LogisticBelief(self._mean(child), variance)
-
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> LogisticBelief | None:
-        return self.believe(child, parents)
 
     def _variance(self, child: Variable) -> float | None:
         return self.variance.get(child.name) if isinstance(self.variance, Mapping) else self.variance
