@@ -63,6 +63,7 @@ class Cpd:
     imagined: Any = None
 
     arrays: ClassVar[tuple[str, ...]] = ()
+    is_regression: ClassVar[bool] = False
     kind: ClassVar[str] = ""
     lines: ClassVar[int] = 16
 

@@ -34,7 +34,7 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.regression_cpd import Fitted, GlmCpd, RegressionCpd
+from suffice.families.regression_cpd import Fitted, RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
@@ -93,6 +93,9 @@ class Glm:
     profiled: ClassVar[bool] = False
     single: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    closes: ClassVar[bool] = False
+    """Whether it has a closed form, `closed`, once its numbers are known."""
     offset: Any = None
     trials: Any = None
 
@@ -314,12 +317,8 @@ class Glm:
         """A draw of each row."""
         raise NotImplementedError
 
-    def is_open(self, cpd: GlmCpd) -> bool:
-        """Whether there is no formula for sums or integrals over its values: `closed` has one where there is."""
-        return True
-
     def closed(self, cpd: Any) -> Any:
-        """The same distribution as a table, a conditional Gaussian or Poisson rates."""
+        """The same distribution as a table, a conditional Gaussian or Poisson rates, if it `closes`."""
         raise NotImplementedError
 
 
@@ -327,6 +326,7 @@ class OfStates(Glm):
     """What the regressions of finite children have in common; without numbers as parents they are tables."""
 
     kind: ClassVar[type] = Finite
+    closes: ClassVar[bool] = True
     lost: ClassVar[str]
 
     def check_child(self, child: Variable) -> None:
@@ -350,9 +350,6 @@ class OfStates(Glm):
         if np.any(s.child <= 0):
             state = child.states[int(np.argmin(s.child))]
             raise FitError(f"no row has {child.name}={state}, and {self.lost}")
-
-    def is_open(self, cpd: GlmCpd) -> bool:
-        return bool(cpd.real_parents)
 
     def closed(self, cpd: Any) -> Any:
         return cpd.table()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed, nearest
 from suffice.families.categorical import Table
-from suffice.families.design import Layout, codes_of, columns_of, configurations, predicted, terms
+from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
 from suffice.families.family import Array, Columns, Cpd, Interval, checked_level
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Real, Variable
@@ -84,6 +84,7 @@ class GlmCpd(Cpd):
     fitted: Fitted | None
     dispersion: float = 1.0
 
+    is_regression: ClassVar[bool] = True
     lines: ClassVar[int] = 32
 
     @property
@@ -114,7 +115,7 @@ class GlmCpd(Cpd):
 
     @property
     def is_open(self) -> bool:
-        return bool(self.family.is_open(self))
+        return not self.family.linear and (bool(self.real_parents) or not self.family.closes)
 
     def closed(self) -> Any:
         return self.family.closed(self)
@@ -145,6 +146,10 @@ class GlmCpd(Cpd):
         eta = predicted(rows, self.regressors, columns, self.centre, n, self.child.name)
         eta = eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
         return np.asarray(eta[0]) if self.family.single else eta
+
+    def design(self, columns: Columns, n: int) -> Array:
+        """What makes η of the intercept and the coefficients, of each of n rows: 1, and a number for each term."""
+        return filled(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
 
     def log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state of a finite child (the first axis) in each of n rows."""

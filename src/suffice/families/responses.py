@@ -27,7 +27,7 @@ from suffice.families.design import codes_of, predicted
 from suffice.families.family import Array, Columns
 from suffice.families.glm import OfStates, OnePredictor, Regressors, Summary, Sums, weighed
 from suffice.families.poisson import LARGEST, PoissonRates
-from suffice.families.regression_cpd import GlmCpd, RegressionCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.variables import Count, Finite, Real, Variable
 
 
@@ -44,6 +44,8 @@ class Linear(OnePredictor):
     """
 
     response: ClassVar[int] = 0
+    linear: ClassVar[bool] = True
+    closes: ClassVar[bool] = True
     dispersed: ClassVar[bool] = True
     words: ClassVar[str] = "linear regression"
 
@@ -77,9 +79,6 @@ class Linear(OnePredictor):
 
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.norm(eta, np.sqrt(dispersion))
-
-    def is_open(self, cpd: GlmCpd) -> bool:
-        return False
 
     def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
         """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
@@ -246,6 +245,7 @@ class PoissonLog(_Counts):
     """
 
     response: ClassVar[int] = 3
+    closes: ClassVar[bool] = True
     words: ClassVar[str] = "Poisson regression, log link"
 
     def base(self, y: Array, n: Array) -> Array:
@@ -264,9 +264,6 @@ class PoissonLog(_Counts):
 
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.poisson(self.mean(eta))
-
-    def is_open(self, cpd: GlmCpd) -> bool:
-        return bool(cpd.real_parents)
 
     def closed(self, cpd: RegressionCpd) -> PoissonRates:
         return PoissonRates(cpd.child, cpd.finite_parents, self.mean(cpd.predictor_by_states()))

@@ -25,7 +25,6 @@ from suffice.families.design import Layout, are_numbers, expanded, predicted
 from suffice.families.family import Array, Columns
 from suffice.families.glm import Regressors, Summary, Sums
 from suffice.families.regression import independent
-from suffice.families.responses import Linear
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -310,7 +309,7 @@ def maximised(
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
     first = ascent.layout.of_levels(family.first_levels(summary))
-    theta = first if isinstance(family, Linear) else _sampled(ascent, first)  # a parabola needs no start
+    theta = first if family.linear else _sampled(ascent, first)  # a parabola needs no start
     ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
         return _profiled(ascent, parents, summary, climb.theta)

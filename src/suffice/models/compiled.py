@@ -12,7 +12,7 @@ from suffice.families.poisson import PoissonRates
 from suffice.inference.blocks import Hybrid
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import Array, CountNode, DensityNode, GaussianNode, Network
-from suffice.models.regressions import Density, closed, is_open
+from suffice.models.regressions import Density, closed
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Compiled:
         self.real_index = {n: i for i, n in enumerate(self.reals)}
         self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, Count))
         self._cpds = {n: bn[n] for n in bn}
-        self.open = tuple(n for n in bn.dag.topological_order if is_open(bn[n]))
+        self.open = tuple(n for n in bn.dag.topological_order if bn[n].is_open)
 
     @cached_property
     def network(self) -> Network:

@@ -26,7 +26,6 @@ from suffice.families.design import configurations
 from suffice.families.family import Array, Cpd
 from suffice.families.poisson import PoissonRates
 from suffice.families.regression_cpd import GlmCpd
-from suffice.families.responses import Linear, PoissonLog
 from suffice.graphs import Dag
 from suffice.models.no_formula import no_formula
 from suffice.statistics.configurations import checked_cells, sizes
@@ -53,21 +52,12 @@ class Density(Cpd):
 Closed = Table | ConditionalGaussian | PoissonRates | Density
 
 
-def is_open(cpd: Cpd) -> bool:
-    """Whether a distribution is a regression that is neither a table nor Gaussian, whatever is observed."""
-    return cpd.is_open
-
-
-def is_linear(cpd: Any) -> bool:
-    """Whether a distribution is a linear regression, which is Gaussian."""
-    return isinstance(cpd, GlmCpd) and isinstance(cpd.family, Linear)
-
-
 def closed(cpd: Any) -> Closed:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
     >>> from suffice.variables import Real
     >>> from suffice.families.regression_cpd import RegressionCpd
+    >>> from suffice.families.responses import Linear
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
@@ -79,7 +69,7 @@ def closed(cpd: Any) -> Closed:
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
-    own = {n: bn[n].family for n in bn if isinstance(bn[n], GlmCpd)} if hasattr(bn, "compiled") else {}
+    own = {n: bn[n].family for n in bn if bn[n].is_regression} if hasattr(bn, "compiled") else {}
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
 
 
@@ -141,9 +131,7 @@ def above(dag: Dag, names: Iterable[str]) -> set[str]:
 def without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> bool:
     """Whether an open regression stays open, these numbers being observed."""
     cpd = bn[name]
-    if any(p not in values for p in cpd.real_parents):
-        return True
-    return not isinstance(cpd.child, Finite) and name not in values and not isinstance(cpd.family, PoissonLog)
+    return any(p not in values for p in cpd.real_parents) or (name not in values and not cpd.family.closes)
 
 
 def _reduced(cpd: GlmCpd, values: Mapping[str, float]) -> Closed:

@@ -22,7 +22,7 @@ from suffice.errors import ModelError, listed, note
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.models.no_formula import NoFormula, advising
-from suffice.models.regressions import is_open, reduced
+from suffice.models.regressions import reduced
 from suffice.models.rows.evidence import column, is_seen, present, row_evidence
 from suffice.models.rows.frames import Fill, checked_size, filled
 from suffice.models.rows.posteriors import Places, row_posterior, tell_impossible
@@ -372,7 +372,7 @@ def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniform
     from scipy.stats import poisson
 
     cpd, (mean, variance) = bn[name], moments.T
-    if is_open(cpd):
+    if cpd.is_open:
         return _regressed(bn, name, rows, ~np.isnan(mean), uniforms)
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)

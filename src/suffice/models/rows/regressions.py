@@ -24,7 +24,6 @@ from suffice.inference.network import NONE
 from suffice.inference.rows import RowEvidence, alike
 from suffice.models.no_formula import no_formula
 from suffice.models.question import requisite
-from suffice.models.regressions import is_open
 from suffice.models.rows.evidence import is_seen
 from suffice.variables import Finite
 
@@ -49,7 +48,7 @@ def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Itera
     array([[1., 1.]])
     """
     for name, needed in _needed(bn, rows, target).items() if bn.compiled.open else ():
-        if not is_open(bn[name]):
+        if not bn[name].is_open:
             continue
         some = np.flatnonzero(needed)
         numbers = [n for n in (name, *bn[name].parents) if n in bn.compiled.real_index and n != target]
