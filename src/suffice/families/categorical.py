@@ -32,7 +32,6 @@ from suffice.families.family import (
     Mode,
     checked_level,
     flat_index,
-    frame,
 )
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
@@ -127,6 +126,7 @@ class Table(Cpd):
     imagined: Counts | Belief | None = None
 
     arrays: ClassVar[tuple[str, ...]] = ("probs",)
+    marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         probs = np.array(self.probs, dtype=np.float64, order="C")
@@ -204,22 +204,14 @@ class Table(Cpd):
         """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""
         variables = (*self.parent_variables, self.child)
         digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
-        columns: dict[str, Any] = {v.name: [v.states[i] for i in d] for v, d in zip(variables, digits, strict=True)}
-        columns["probability"] = self.probs.reshape(-1)
-        if self.seen is not None:
-            columns["unsupported"] = np.repeat(self.unsupported.reshape(-1), self.child.n_states)
-        if self.imagined is not None:
-            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
-        return frame(columns)
+        columns = {v.name: [v.states[i] for i in d] for v, d in zip(variables, digits, strict=True)}
+        return self._frame(columns, "probability", self.probs)
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         most, states = 12, self.child.states
         rows = [list(map(float, row[:most])) for row in self.probs.reshape(-1, len(states))[:limit]]
         more = [f"and {len(states) - most} more states"] if len(states) > most else []
         return [*(f"{self.child.name}={s}" for s in states[:most]), *more], [[*row, *("…" for _ in more)] for row in rows]
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        return self._marked(*super()._rows(limit))
 
 
 def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:

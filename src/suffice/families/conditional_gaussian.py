@@ -26,6 +26,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, listed
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, checked_level, flat_index, split
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
+from suffice.inference.network import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Variable
@@ -165,6 +166,11 @@ class ConditionalGaussian(Cpd):
     def unsupported(self) -> npt.NDArray[np.bool_]:
         """For each configuration of the finite parents: whether it had no rows, or too few for an estimate."""
         return super().unsupported | (np.isnan(self.variance) & (self.seen is not None))
+
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> GaussianNode:
+        finite = tuple(number[p.name] for p in self.finite_parents)
+        reals = tuple(real_number[p] for p in self.real_parents)
+        return GaussianNode(finite, reals, self.intercept, self.coefficients, self.variance)
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""

@@ -31,10 +31,9 @@ from suffice.families.family import (
     Mode,
     checked_level,
     flat_index,
-    frame,
     split,
 )
-from suffice.inference.network import log_poisson
+from suffice.inference.network import CountNode, log_poisson
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -144,6 +143,7 @@ class PoissonRates(Cpd):
 
     arrays: ClassVar[tuple[str, ...]] = ("rates",)
     kind: ClassVar[str] = "Poisson"
+    marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rates = np.array(self.rates, dtype=np.float64, order="C")
@@ -160,6 +160,9 @@ class PoissonRates(Cpd):
     @property
     def family(self) -> Poisson:
         return Poisson()
+
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
+        return CountNode.of(tuple(number[p] for p in self.parents), self.rates)
 
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
@@ -198,13 +201,7 @@ class PoissonRates(Cpd):
     def to_frame(self) -> Any:
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
         header, rows = self._rows(self.rates.size)
-        columns: dict[str, Any] = {h: [r[i] for r in rows] for i, h in enumerate(header[: len(self.parents)])}
-        columns["rate"] = self.rates.reshape(-1)
-        if self.seen is not None:
-            columns["unsupported"] = self.unsupported.reshape(-1)
-        if self.imagined is not None:
-            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
-        return frame(columns)
+        return self._frame({h: [r[i] for r in rows] for i, h in enumerate(header[: len(self.parents)])}, "rate", self.rates)
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
@@ -220,9 +217,6 @@ class PoissonRates(Cpd):
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return ["rate"], [[rate] for rate in self.rates.reshape(-1)[:limit].tolist()]
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        return self._marked(*super()._rows(limit))
 
 
 def _rows_and_events(moments: Moments) -> tuple[Array, Array]:

@@ -85,7 +85,7 @@ class GlmCpd(Cpd):
     dispersion: float = 1.0
 
     is_regression: ClassVar[bool] = True
-    lines: ClassVar[int] = 32
+    _lines = 32
 
     @property
     def numbers(self) -> Array:

@@ -350,9 +350,7 @@ class BayesNet(Tabular, Answering):
             return NotImplemented
         if self._dag != other._dag or self._variables != other._variables or self.shared != other.shared:
             return False
-        from suffice.models.estimated import same_parameters
-
-        return all(same_parameters(self[n], other[n]) for n in self)
+        return all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
+from suffice.families.conditional_gaussian import Gaussian
 from suffice.families.family import Cpd
-from suffice.families.poisson import PoissonRates, Rates
-from suffice.families.regression_cpd import GlmCpd, Regression
+from suffice.families.poisson import Rates
+from suffice.families.regression_cpd import Regression
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -21,7 +21,7 @@ from suffice.variables import Count, Finite, Real, Variable
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states, a
     regression is of what its family is for."""
-    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, GlmCpd)):
+    if isinstance(given, Cpd):
         return _fitting(name, given, parents, known)
     if isinstance(given, Regression):
         return _regression(name, given, parents, known)
@@ -62,12 +62,7 @@ def _regression(name: str, given: Regression, parents: Sequence[str], known: dic
     return given.bound(child, [known[p] for p in parents])
 
 
-def _fitting(
-    name: str,
-    given: Table | ConditionalGaussian | PoissonRates | GlmCpd,
-    parents: Sequence[str],
-    known: dict[str, Variable],
-) -> Cpd:
+def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """A CPD of another network, which must be of this node, these parents, and the same states."""
     if given.child.name != name or set(given.parents) != set(parents):
         is_of = f"p({given.child.name} | {', '.join(given.parents)})"
