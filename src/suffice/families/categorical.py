@@ -202,10 +202,7 @@ class Table(Cpd):
 
     def to_frame(self) -> Any:
         """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""
-        variables = (*self.parent_variables, self.child)
-        digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
-        columns = {v.name: [v.states[i] for i in d] for v, d in zip(variables, digits, strict=True)}
-        return self._frame(columns, "probability", self.probs)
+        return self._frame("probability", self.probs, (*self.parent_variables, self.child))
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         most, states = 12, self.child.states

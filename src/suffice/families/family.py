@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
@@ -171,10 +172,7 @@ class Cpd(Tabular):
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """A line for each configuration of the finite parents: their states, and numbers."""
         finite, (header, numbers) = self.finite_parents, self._numbers(limit)
-        rows: list[list[object]] = []
-        for g, own in enumerate(numbers):
-            digits = np.unravel_index(g, sizes(finite)) if finite else ()
-            rows.append([*(p.states[int(d)] for p, d in zip(finite, digits, strict=True)), *own])
+        rows = [[*states, *own] for states, own in zip(product(*(p.states for p in finite)), numbers, strict=False)]
         header, unseen = [*(p.name for p in finite), *header], self.unsupported.reshape(-1) if self.marks_unseen else np.zeros(0)
         if not unseen.any():
             return header, rows
@@ -184,9 +182,11 @@ class Cpd(Tabular):
         """What is told of each of the first configurations, and its header."""
         raise NotImplementedError
 
-    def _frame(self, columns: Mapping[str, Any], name: str, values: Array) -> Any:
+    def _frame(self, name: str, values: Array, variables: Sequence[Finite]) -> Any:
         """A row for each parameter: its states, its value, whether no row had its configuration, and its 95 % interval."""
-        columns = {**columns, name: values.reshape(-1)}
+        states = zip(*product(*(v.states for v in variables)), strict=True)
+        columns: dict[str, Any] = dict(zip((v.name for v in variables), map(list, states), strict=True))
+        columns[name] = values.reshape(-1)
         if self.seen is not None:
             columns["unsupported"] = np.repeat(self.unsupported.reshape(-1), values.size // self.unsupported.size)
         if self.imagined is not None:

@@ -200,8 +200,7 @@ class PoissonRates(Cpd):
 
     def to_frame(self) -> Any:
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
-        header, rows = self._rows(self.rates.size)
-        return self._frame({h: [r[i] for r in rows] for i, h in enumerate(header[: len(self.parents)])}, "rate", self.rates)
+        return self._frame("rate", self.rates, self.parent_variables)
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))

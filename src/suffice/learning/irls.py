@@ -144,11 +144,6 @@ class Ascent:
         largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
         return float(self.rows.fold(largest, threads=self.threads).value)
 
-    @property
-    def eager(self) -> bool:
-        """Whether a pass over the rows is worth saving."""
-        return bool(self.rows.n_rows >= MANY)
-
     def expected(self, climb: Climb) -> Climb:
         """The same with the sums and the covariance by the expected curvature."""
         if self.family.canonical:
@@ -174,7 +169,8 @@ class Ascent:
             unit, error = self._units(s)
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
-            ahead = 100.0 * (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
+            # (and a pass over many rows is worth saving)
+            ahead = 100.0 * (errors / before) ** 2 if self.rows.n_rows >= MANY and errors < 1e-2 * before < np.inf else 1.0
             before = errors
             done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
             if not done and error > 0.0 and errors <= VANISHED * error:
@@ -184,7 +180,8 @@ class Ascent:
                     raise self._separated(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
-            if done or self._idle(gains, errors, error):
+            idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
+            if done or idle:
                 self._refuse_flat(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
                 return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
@@ -197,10 +194,6 @@ class Ascent:
             f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
             f"give a ridge: {self._ridged()}"
         )
-
-    def _idle(self, gains: list[float], errors: float, error: float) -> bool:
-        """Whether the last steps changed nothing but digits that are rounding."""
-        return len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error
 
     @property
     def _endless(self) -> bool:

@@ -211,7 +211,7 @@ class BayesNet(Tabular, Answering):
     @property
     def _regressions(self) -> list[str]:
         """The nodes whose likelihood is not a function of counts and moments."""
-        return [n for n, cpd in self._cpds.items() if getattr(cpd.family, "iterative", False)]
+        return [n for n, cpd in self._cpds.items() if cpd.is_regression]
 
     def _log_likelihood_of_rows(self, rows: Any) -> float:
         """Σ ln p(row), row by row."""
@@ -224,8 +224,8 @@ class BayesNet(Tabular, Answering):
         """Σ ln p(row) over the rows that the network was fitted from, which regressions remember."""
         statistics, total = self.summary(), 0.0
         for name, cpd in self._cpds.items():
-            if name in self._regressions:
-                if getattr(cpd, "fitted", None) is None:
+            if cpd.is_regression:
+                if cpd.fitted is None:  # type: ignore[attr-defined]
                     raise needs_rows(cpd.child)
                 total += cpd.fitted.log_likelihood  # type: ignore[attr-defined]
             else:
@@ -329,11 +329,8 @@ class BayesNet(Tabular, Answering):
             return gathered
         finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
-            unknown = (
-                sorted(set(variable.states) - set(finite[name].states)) if isinstance(variable, Finite) and name in finite else []
-            )
-            if unknown:
-                raise DataError(f"the statistics hold the state {unknown[0]!r} of {name!r}, which the network does not know")
+            if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
+                raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
         return Statistics([entry.recoded(finite) for entry in data], data.weight)
 
     def _needs(self, name: str) -> Any:
