@@ -29,7 +29,7 @@ from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, poste
 from suffice.inference.network import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
-from suffice.variables import Variable
+from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
     from suffice.exponential import StudentT
@@ -116,6 +116,8 @@ class Gaussian:
     intercept: Any = 0.0
     coefficients: Mapping[str, Any] = field(default_factory=dict)
     variance: Any = 1.0
+
+    kind: ClassVar[type] = Real
 
     def bound(self, child: Variable, parents: Sequence[Variable]) -> ConditionalGaussian:
         """The CPD that these numbers make of a node and its parents; shapes and signs are checked."""

@@ -36,7 +36,7 @@ from suffice.families.family import (
 from suffice.inference.network import CountNode, log_poisson
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Variable
 
 LARGEST = 1e15
 """Counts are not drawn at larger rates: not every whole number is a double beyond."""
@@ -107,6 +107,8 @@ class Rates:
     """
 
     rates: Any
+
+    kind: ClassVar[type] = Count
 
     def bound(self, child: Variable, parents: Sequence[Variable]) -> PoissonRates:
         """The CPD that these numbers make of a node and its parents; a single number holds for every configuration."""

@@ -194,17 +194,15 @@ class BayesNet(Tabular, Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
-        if data is not None and self._hides_columns(data):
-            from suffice.models.rows.log_prob import observed_log_likelihood
+        from suffice.models.rows.log_prob import observed_log_likelihood
 
+        if data is not None and self._hides_columns(data):
             return observed_log_likelihood(self, data)
         if self._regressions and not isinstance(data, Statistics):
             return self._log_likelihood_of_fit() if data is None else self._log_likelihood_of_rows(self.rows(data))
         try:
             statistics = self.summary(data)
         except MissingCells:
-            from suffice.models.rows.log_prob import observed_log_likelihood
-
             return observed_log_likelihood(self, data)
         return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
 

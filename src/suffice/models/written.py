@@ -23,19 +23,18 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
     regression is of what its family is for."""
     if isinstance(given, Cpd):
         return _fitting(name, given, parents, known)
-    if isinstance(given, Regression):
-        return _regression(name, given, parents, known)
-    if isinstance(given, (Gaussian, Rates)):
-        kind, what = (Real, "a Gaussian") if isinstance(given, Gaussian) else (Count, "rates")
-        child = known.setdefault(name, kind(name))
-        if not isinstance(child, kind):
-            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {what}")
+    if isinstance(given, (Gaussian, Rates, Regression)):
+        if name not in known and given.kind is None:
+            raise _no_states(name)
+        child = known.setdefault(name, given.kind(name)) if given.kind is not None else known[name]
+        if not isinstance(given, Regression) and not isinstance(child, given.kind):
+            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {'a Gaussian' if given.kind is Real else 'rates'}")
         return given.bound(child, [known[p] for p in parents])
     columns = _columns(given)
     if name not in known and columns is not None and name in columns:
         known[name] = Finite(name, dict.fromkeys(columns[name]))
     if name not in known:
-        raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
+        raise _no_states(name)
     child = known[name]
     if not isinstance(child, Finite):
         raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not a table")
@@ -55,11 +54,8 @@ _NEEDED: dict[type, str] = {
 }
 
 
-def _regression(name: str, given: Regression, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
-    if name not in known and given.kind is None:
-        raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
-    child = known.setdefault(name, given.kind(name)) if given.kind is not None else known[name]
-    return given.bound(child, [known[p] for p in parents])
+def _no_states(name: str) -> ModelError:
+    return ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
 
 
 def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
