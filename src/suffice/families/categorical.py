@@ -22,17 +22,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mean,
-    Mode,
-    checked_level,
-    flat_index,
-)
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable

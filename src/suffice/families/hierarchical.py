@@ -74,7 +74,10 @@ class HierarchicalDirichlet(Prior):
                 mean = self._mean(child)
                 found = pooled(table, self._strength(child), mean)
                 even = len(table) < 2 if mean is None else self._is_even(child)
-                strengths[child.name], means[child.name] = found.strength, None if even else _by_state(child, found.mean)
+                strengths[child.name], means[child.name] = (
+                    found.strength,
+                    None if even else dict(zip(finite(child, "").states, found.mean.tolist(), strict=True)),
+                )
                 if self._strength(child) is None and len(table) > 1:
                     told[found.strength >= highest(table), found.strength <= LOWEST] += [child.name]
         _tell(alike=told[True, False], apart=told[False, True])
@@ -163,11 +166,6 @@ def rows_of(seen: Counts) -> Array:
     table = np.zeros((len(rows), K))
     table[inverse, keys % K] = values
     return table
-
-
-def _by_state(child: Variable, mean: Array) -> dict[str, float]:
-    assert isinstance(child, Finite)
-    return {s: float(m) for s, m in zip(child.states, mean, strict=True)}
 
 
 def _tell(alike: Sequence[str], apart: Sequence[str]) -> None:

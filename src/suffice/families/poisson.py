@@ -22,17 +22,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mode,
-    checked_level,
-    flat_index,
-    split,
-)
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, checked_level, flat_index, split
 from suffice.inference.network import CountNode, log_poisson
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes

@@ -151,6 +151,10 @@ class GlmCpd(Cpd):
         """What makes η of the intercept and the coefficients, of each of n rows: 1, and a number for each term."""
         return filled(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
 
+    def design_by_states(self) -> Array:
+        """The same of each configuration of the finite parents, the numbers being 0."""
+        return self.design(*configurations(self.finite_parents, dict.fromkeys(self.real_parents, 0.0)))
+
     def log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state of a finite child (the first axis) in each of n rows."""
         logs: Array = self.family.log_probs(self.predictor(columns, n))
@@ -311,13 +315,11 @@ class RegressionCpd(GlmCpd):
         """η in each configuration of the finite parents, the numbers being 0: an axis per finite parent."""
         finite = self.finite_parents
         checked_cells(finite, f"the configurations of the parents of {self.child.name!r}")
-        eta = np.full(sizes(finite), self.intercept)
-        for axis, v in enumerate(finite):
-            effects = np.concatenate([[0.0], self.coefficients[self.columns_of(v.name)]])
-            eta += effects.reshape([-1 if i == axis else 1 for i in range(len(finite))])
-        return eta
+        return np.asarray(self.design_by_states() @ self.theta).reshape(sizes(finite))
 
     def log_prob(self, columns: Columns) -> Array:
+        if isinstance(self.child, Finite):
+            return super().log_prob(columns)
         y = np.asarray(columns[self.child.name], dtype=np.float64)
         trials = self.family.trials_in(columns, len(y))
         return self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from suffice.errors import DataError, FitError
 from suffice.exponential.special import (
     HALF_LOG_2PI,
-    LARGE,
     excess_over_log,
     inverse_log_minus_digamma,
     log_binomial,
@@ -119,11 +118,6 @@ class Probit(OfStates, OnePredictor):
         from scipy.special import ndtr
 
         return np.asarray(ndtr(eta))
-
-    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        from scipy.special import log_ndtr
-
-        return np.asarray(log_ndtr(np.where(y > 0, eta, -eta)))
 
     def log_probs(self, eta: Array) -> Array:
         from scipy.special import log_ndtr
@@ -252,9 +246,14 @@ class PoissonLog(_Counts):
         return log_poisson_peak(y)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        inside = (y >= 0) & (y == np.floor(y))
-        own = np.where(inside, y, 0.0)
-        return np.where(inside, log_poisson_at(own, eta), -np.inf)
+        """Also where the mean is beyond the doubles.
+
+        >>> PoissonLog().log_prob(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]), 1.0, np.empty(0))
+        array([  -0., -800.,  -inf])
+        """
+        mean = self.mean(eta)
+        inside = (y >= 0) & (y == np.floor(y)) & np.isfinite(mean)
+        return np.where(inside, log_poisson(np.where(inside, y, 0.0), np.where(inside, mean, 0.0), eta), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return np.asarray(rng.poisson(drawable(self.mean(eta))), dtype=np.float64)
@@ -432,21 +431,6 @@ def log_poisson_peak(y: Array) -> Array:
 def _peaks() -> Array:
     counts = np.arange(4096.0)
     return log_poisson(counts, counts)
-
-
-def log_poisson_at(y: Array, eta: Array) -> Array:
-    """ln p(y) of a Poisson count of mean e^η, also where that is beyond the doubles.
-
-    >>> log_poisson_at(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]))
-    array([  -0., -800.,  -inf])
-    """
-    from scipy.special import gammaln
-
-    with np.errstate(over="ignore"):
-        mean = np.exp(eta)
-    far = (y < LARGE) | ~np.isfinite(mean)
-    few = np.where(far, y, 0.0)
-    return np.where(far, few * eta - mean - gammaln(few + 1.0), log_poisson(np.where(far, LARGE, y), np.where(far, 1.0, mean)))
 
 
 def log_gamma_peak(shape: float) -> float:

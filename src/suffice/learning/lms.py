@@ -104,7 +104,7 @@ def lms(
     began = time.perf_counter()
     for i in range(passes):
         before = state = _pass(rows, walk, before, None if seed is None else [seed, i])
-        model, away, log_likelihood = _model(own, walk.at(state), variables, rows, state)
+        model, away, log_likelihood = _model(own, walk, variables, rows, state)
         trace.append(Iteration(log_likelihood, log_likelihood, time.perf_counter() - began))
     return LmsRun(model, tuple(trace), away <= 1.0, state)
 
@@ -187,9 +187,6 @@ class Walk:
         seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
         return replace(s, theta=theta, average=average, seen=seen)
 
-    def at(self, state: State) -> Regressors:
-        return Regressors(self.child, self.parents, state.centre)
-
     def _first(self, block: Block) -> State:
         """Where a run begins: without effects, or at a regression that is known."""
         centre, scale, rate = self._glance(block.take(slice(GLANCE)))
@@ -217,8 +214,9 @@ def _with_one(scale: Array) -> Array:
     return np.concatenate([[1.0], scale])[:, None]
 
 
-def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
+def _model(family: Any, walk: Walk, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
     """The regression at the average, its distance in standard errors from the best of these rows, and its log-likelihood."""
+    at = Regressors(walk.child, walk.parents, state.centre)
     theta = (state.average / _with_one(state.scale).T).reshape(-1)
     summary = rows.fold(Pass(family.summary, (at.child, tuple(parents))))
     s = rows.fold(Pass(family.measure, (at, theta)))

@@ -59,7 +59,7 @@ class Answering:
         if method is not None:
             from suffice.models import approximate
 
-            return question.as_asked(approximate.query(bn, names, evidence, method, seed), names)
+            return approximate.query(bn, names, evidence, method, seed)
         if interval is not None:
             from suffice.models import intervals
 
@@ -70,7 +70,7 @@ class Answering:
             small, known = question.without_regressions(bn, names, evidence)
         except NoFormula:
             return question.query_of_relevant(bn, names, evidence)
-        return question.as_asked(hybrid.query(small, names, known), names)
+        return hybrid.query(small, names, known)
 
     def marginals(self, given: Given = None) -> Marginals:
         """p(x | given) of every node x, all at once through the junction tree.

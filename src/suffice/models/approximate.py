@@ -251,8 +251,8 @@ def _answer(
     if not question.reals and finite is not None:
         return finite
     _note_quality(*(drawn.mean(column) for column in trace.reals.T))
-    cells = trace.cells if finite else None
-    return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given)
+    cells, asked = (trace.cells, tuple(t.name for t in question.targets)) if finite else (None, ())
+    return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
 
 
 def _distribution(question: Question, shares: Shares, how: str) -> Distribution:

@@ -74,12 +74,7 @@ class DrawnTable:
     """
 
     def __init__(
-        self,
-        cpd: Table,
-        number: Mapping[str, int],
-        observed: Mapping[str, Any],
-        certain: bool = False,
-        shared: bool = False,
+        self, cpd: Table, number: Mapping[str, int], observed: Mapping[str, Any], certain: bool = False, shared: bool = False
     ) -> None:
         family = (*cpd.parents, cpd.child.name)
         rows = tuple(observed.get(p, slice(None)) for p in cpd.parents)
@@ -248,7 +243,7 @@ class DrawnLinear(DrawnNode):
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
         cpd, offset = self._cpd, self._cpd.family.offset
-        X = cpd.design(*configurations(cpd.finite_parents, dict.fromkeys(cpd.real_parents, 0.0)))
+        X = cpd.design_by_states()
         groups, own = len(X), {p: 1 + cpd.columns_of(p).start for p in cpd.real_parents if p != offset}
         drawn = self._coefficients.drawn(np.concatenate([X, np.eye(X.shape[1])[list(own.values())]]), n, rng)
         slopes = dict(zip(own, drawn[:, groups:].T, strict=True)) | ({} if offset is None else {offset: np.ones(n)})

@@ -67,7 +67,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
     states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
     finite_part = Distribution(variables, probs, given=evidence.given)
-    return _mixture(reals, found, evidence, states=states, finite=finite_part)
+    return _mixture(reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:

@@ -117,7 +117,7 @@ def query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) 
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
     small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(as_asked(hybrid.query(small, names, observed(small, kept)), names), given=evidence.given)
+    answer = replace(hybrid.query(small, names, observed(small, kept)), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
@@ -216,11 +216,6 @@ def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], li
     """The numbers that are observed, and the finite variables of which there is evidence."""
     numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
     return numbers, [n for n in evidence.given if n not in numbers]
-
-
-def as_asked(answer: Any, names: tuple[str, ...]) -> Any:
-    """The answer with the order of its targets, if some are finite and some real: it keeps them apart."""
-    return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
