@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import Layout, are_numbers, expanded, predicted
 from suffice.families.family import Array, Columns
-from suffice.families.glm import Regressors, Summary, Sums
+from suffice.families.glm import Maximum, Regressors, Summary, Sums
 from suffice.families.regression import independent
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
@@ -104,15 +104,6 @@ class OffCentre(Exception):
         self.theta, self.off = theta, off
 
 
-class Climb(NamedTuple):
-    """Where the iterations ended: θ, the sums there, the inverse of the curvature, and the passes it took."""
-
-    theta: Array
-    sums: Sums
-    covariance: Array
-    iterations: int
-
-
 @dataclass(frozen=True)
 class Ascent:
     """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
@@ -144,15 +135,15 @@ class Ascent:
         largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
         return float(self.rows.fold(largest, threads=self.threads).value)
 
-    def expected(self, climb: Climb) -> Climb:
+    def expected(self, climb: Maximum) -> Maximum:
         """The same with the sums and the covariance by the expected curvature."""
         if self.family.canonical:
             return climb
         s = self.measure(climb.theta, expected=True)
         covariance = solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
-        return Climb(climb.theta, s, covariance, climb.iterations + 1)
+        return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
-    def climbed(self, theta: Array, tol: float) -> Climb:
+    def climbed(self, theta: Array, tol: float) -> Maximum:
         """The θ of largest objective, from a start."""
         penalty = self.family.penalty(self.at)
         s = self.measure(theta)
@@ -184,7 +175,7 @@ class Ascent:
             if done or idle:
                 self._refuse_flat(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
-                return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
+                return Maximum(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
             here = _objective(theta, s, penalty)
             theta, s = self._uphill(theta, s, step, penalty)
             gains = [*gains[-2:], abs(_objective(theta, s, penalty) - here) / (1.0 + abs(here))]
@@ -306,12 +297,10 @@ def maximised(
     ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
         return _profiled(ascent, parents, summary, climb.theta)
-    climb = ascent.expected(climb)
-    found = {"covariance": climb.covariance, "iterations": climb.iterations}
-    return family.finished(ascent.at, parents, climb.theta, climb.sums, summary, **found)
+    return family.finished(ascent.at, parents, ascent.expected(climb), summary)
 
 
-def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Climb]:
+def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
@@ -338,10 +327,9 @@ def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, the
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
-    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)
+    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)._replace(iterations=iterations + 1)
     total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
-    found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
-    cpd = family.finished(ascent.at, parents, theta, climb.sums, summary, **found)
+    cpd = family.finished(ascent.at, parents, climb, summary, 1.0 / shape)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 
