@@ -292,7 +292,7 @@ class GaussianSource(Source):
     """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
 
     With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in
-    `suffice.families.gaussian`, from the scatter to which the prior's has been added.
+    `suffice.families.conditional_gaussian`, from the scatter to which the prior's has been added.
     """
 
     def __init__(self, data: Data | Statistics, variables: Sequence[Variable], score: Any, threads: int | None) -> None:

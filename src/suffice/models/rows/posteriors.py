@@ -43,7 +43,6 @@ from suffice.inference.rows import RowEvidence, alike
 from suffice.models.hybrid import named
 from suffice.models.no_formula import advising, no_formula, words
 from suffice.models.question import requisite
-from suffice.models.regressions import is_open
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -294,7 +293,7 @@ def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Itera
     array([[1., 1.]])
     """
     for name, needed in _needed(bn, rows, target).items() if bn.compiled.open else ():
-        if not is_open(bn[name]):
+        if not bn[name].is_open:
             continue
         some = np.flatnonzero(needed)
         numbers = [n for n in (name, *bn[name].parents) if n in bn.compiled.real_index and n != target]
