@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.graphs import Dag
-from suffice.structure.local_scores import toggled
 from suffice.structure.problem import Outcome, Problem
-from suffice.structure.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules, toggled
 
 ADD, DELETE, REVERSE = 0, 1, 2
 KINDS = ("add", "delete", "reverse")

@@ -196,26 +196,8 @@ class ParentSets:
         return [(self.parents[r], float(self.score[r])) for r in rows]
 
 
-def pruned(
-    rules: Rules, families: Sequence[tuple[int, Parents]], scores: npt.NDArray[np.float64], *, prune: bool = True
-) -> ParentSets:
-    """The sets that hold all required parents and, with `prune`, beat every subset that does."""
-    required = [frozenset(p) for p in rules.start()]
-    best: dict[tuple[int, Parents], float] = {}
-    kept: list[tuple[int, Parents, float]] = []
-    for (child, parents), score in sorted(zip(families, scores.tolist(), strict=True), key=lambda f: len(f[0][1])):
-        if not required[child] <= set(parents):
-            continue
-        below = [best.get((child, (*parents[:k], *parents[k + 1 :])), -np.inf) for k in range(len(parents))]
-        top = max(below, default=-np.inf)
-        best[child, parents] = max(score, top)
-        if score > -np.inf and (not prune or top == -np.inf or score > top + TIE * (1.0 + abs(top))):
-            kept.append((child, parents, score))
-    return ParentSets.of(rules.n, kept)
-
-
 def chosen(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
-    """The same from a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
+    """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
     from suffice.kernels.local_scores import prune as beats
 
     best: npt.NDArray[np.float64] = np.zeros((1, 1))
