@@ -72,7 +72,7 @@ class Exact:
         except (OutOfTime, KeyboardInterrupt):
             if problem.progress.best is None:
                 raise
-            return Outcome(problem.progress.best, _loosest(sets), finished=False)
+            return Outcome(problem.progress.best, sets.bound, finished=False)
 
 
 def _countable(problem: Problem) -> bool:
@@ -86,7 +86,7 @@ def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
     """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
     if problem.n > 20:
         _start(problem, sets)
-    tie = problem.scores.tie(_loosest(sets)) / 4
+    tie = problem.scores.tie(sets.bound) / 4
     parents = best_of_all(sets, tie=tie, threads=problem.threads, check=lambda: problem.progress.check("all subsets"))
     score = problem.scores.total(parents)
     _report(problem, "all subsets", score, parents)
@@ -121,11 +121,6 @@ def _start(problem: Problem, sets: ParentSets) -> list[Parents]:
 def _left(problem: Problem, tree: BranchAndCut) -> float:
     problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
     return problem.progress.left
-
-
-def _loosest(sets: ParentSets) -> float:
-    """Each child with its best set, cycles or not."""
-    return float(sets.score[sets.first[:-1]].sum())
 
 
 def _total(sets: ParentSets, parents: list[Parents]) -> float:

@@ -18,7 +18,7 @@ from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.structure.finite_source import FiniteSource
-from suffice.structure.parent_sets import ParentSets
+from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.sources import ExpectedSource, FamiliesSource, Family, GaussianSource, Source
 from suffice.variables import Finite, Real, Variable
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
-
-TIE = 1e-9
-"""Gains within TIE · (1 + |score|) are equal."""
 
 
 class LocalScores:

@@ -20,7 +20,7 @@ from suffice.errors import FitError
 from suffice.kernels import together
 from suffice.structure.hill_climb import check_max_parents, check_number, climbed
 from suffice.structure.local_scores import LocalScores
-from suffice.structure.parent_sets import ParentSets
+from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite
@@ -99,7 +99,7 @@ class Orders:
         """With few variables every order is looked at as well; with more, only whether each child has its best set."""
         total = problem.scores.total(parents)
         tie = problem.scores.tie(total)
-        bound = float(sets.score[sets.first[:-1]].sum())
+        bound = sets.bound
         if bound > total + tie and problem.n <= ALL_ORDERS:
             best = best_of_all(sets, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
             bound = problem.scores.total(best)
@@ -256,7 +256,7 @@ class _Chain:
         from suffice.kernels.orders import climb_orders
 
         s = self.sets
-        tie = 1e-9 * (1.0 + abs(float(s.score[s.first[:-1]].sum())))
+        tie = TIE * (1.0 + abs(s.bound))
         self.total = climb_orders(s.first, s.score, s.masks, self.order, tie, self._random, rounds, KICK, self._chosen)
 
     @property
