@@ -52,10 +52,9 @@ class HillClimb:
     perturbations: int | None = None
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
+        check_number("max_parents", self.max_parents, 0, optional=True)
         check_number("restarts", self.restarts, 0)
-        if self.perturbations is not None:
-            check_number("perturbations", self.perturbations, 1)
+        check_number("perturbations", self.perturbations, 1, optional=True)
         object.__setattr__(self, "start", self.start if self.start is None else Dag(self.start))
 
     def run(self, problem: Problem) -> Outcome:
@@ -93,7 +92,7 @@ class Tabu:
     start: Any = None
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
+        check_number("max_parents", self.max_parents, 0, optional=True)
         check_number("length", self.length, 1)
         check_number("patience", self.patience, 1)
         object.__setattr__(self, "start", self.start if self.start is None else Dag(self.start))
@@ -304,13 +303,9 @@ def perturb(walk: Walk, n_moves: int, rng: np.random.Generator) -> None:
             walk.take(open_[int(rng.integers(len(open_)))])
 
 
-def check_max_parents(value: int | None) -> None:
-    """Refuse what is no number of parents."""
-    if value is not None:
-        check_number("max_parents", value, 0)
-
-
-def check_number(name: str, value: object, least: int) -> None:
-    """Refuse an option that is no whole number of at least so much."""
+def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:
+    """Refuse an option that is no whole number of at least so much, nor None where it may be left open."""
+    if optional and value is None:
+        return
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -87,10 +87,11 @@ def order_mcmc(
     >>> round(posterior.adjacent("x", "y"), 2), posterior.adjacent("x", "z") < 0.5, posterior.agreed
     (1.0, True, True)
     """
-    numbers = [("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1), ("seed", seed, 0)]
-    for name, value, least in [*numbers, ("burn_in", burn_in, 0), ("thin", thin, 1)]:
-        if value is not None or name not in ("burn_in", "thin"):
-            check_number(name, value, least)
+    for name, value, least in (("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1)):
+        check_number(name, value, least)
+    check_number("seed", seed, 0)
+    check_number("burn_in", burn_in, 0, optional=True)
+    check_number("thin", thin, 1, optional=True)
     if isinstance(score, (AIC, LogLikelihood)):
         raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError
 from suffice.kernels import together
-from suffice.structure.hill_climb import check_max_parents, check_number, climbed
+from suffice.structure.hill_climb import check_number, climbed
 from suffice.structure.local_scores import LocalScores
 from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.problem import Outcome, Problem
@@ -75,11 +75,9 @@ class Orders:
     chains: int = 4
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
-        for name in ("rounds", "chains"):
-            value = getattr(self, name)
-            if value is not None:
-                check_number(name, value, 1)
+        check_number("max_parents", self.max_parents, 0, optional=True)
+        check_number("rounds", self.rounds, 1, optional=True)
+        check_number("chains", self.chains, 1)
 
     def run(self, problem: Problem) -> Outcome:
         if all(isinstance(v, Finite) for v in problem.variables):
@@ -183,15 +181,6 @@ def markov_blankets(parents: list[Parents]) -> npt.NDArray[np.bool_]:
             matrix[p, list(chosen)] = True
     np.fill_diagonal(matrix, False)
     return matrix
-
-
-def needed(n: int) -> float:
-    """The bytes that the scores of all subsets of n variables take.
-
-    >>> needed(20) / 2**20
-    8.0
-    """
-    return float(8 * 2**n)
 
 
 def best_of_all(

@@ -204,8 +204,6 @@ class FamiliesSource(Source):
             return -np.inf
 
     def _gathered(self, requests: Sequence[Request]) -> Statistics:
-        if isinstance(self.data, Statistics):
-            return self.data
         return self.data.gather(requests, threads=self.threads)
 
     def _size(self, family: Family) -> float:
@@ -302,8 +300,7 @@ class GaussianSource(Source):
     def __init__(self, data: Data | Statistics, variables: Sequence[Variable], score: Any, threads: int | None) -> None:
         super().__init__(variables)
         self.names = tuple(v.name for v in variables)
-        request = Request((), self.names)
-        statistics = data if isinstance(data, Statistics) else data.gather([request], threads=threads)
+        statistics = data.gather([Request((), self.names)], threads=threads)
         self.weight = statistics.weight
         seen = statistics.moments((), self.names)
         self.score = score.bind({v.name: v for v in variables}, statistics)
