@@ -68,6 +68,8 @@ class HillClimb:
             climb(problem, walk, above=top)
             if walk.total > top + walk.scores.tie(top):
                 best = walk.copy()
+                if walk.total > problem.progress.score:  # the random moves alone have led there
+                    problem.progress.better(f"restart {k + 1}", walk.total, list(walk.parents))
             else:
                 walk.restore(best)
         return Outcome(list(walk.parents))
