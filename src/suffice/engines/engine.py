@@ -278,7 +278,7 @@ class Engine:
 
     def fold(self, step: Step[T], names: Sequence[str], *, threads: int | None = None, what: str | None = None) -> T:
         """The sum of a step over all blocks of these columns. `what` is done is said by a bar where it takes long."""
-        total = self.total(step, names or self.names[:1], threads, what)  # without a column a block would not know its rows
+        total = self.total(step, names, threads, what)
         if total is None:
             raise DataError(self.empty)
         return total
