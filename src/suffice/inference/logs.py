@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.inference.tree import relevant_part
+from suffice.inference.tree import n_cells, relevant_part, steps
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""
@@ -47,31 +47,6 @@ def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
     high = np.where(np.isfinite(high), high, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(logs - high).sum(axis=axes)) + np.squeeze(high, axis=axes))
-
-
-def steps(scopes: Iterable[Iterable[int]], rest: Iterable[int], sizes: Ints | None = None) -> list[tuple[int, ...]]:
-    """The scope of each product that takes a variable out of factors with these scopes, that variable last.
-
-    All of `rest` are taken out, in their order, or, where sizes are given, the cheapest first.
-
-    >>> steps([(0, 1), (1, 2)], [0, 1]), steps([(0, 1), (1, 2)], [1, 0], np.array([2, 2, 2]))
-    ([(1, 0), (2, 1)], [(1, 0), (2, 1)])
-    """
-    around: dict[int, set[int]] = {v: {v} for v in rest}
-    for scope in map(set, scopes):
-        for v in scope & around.keys():
-            around[v] |= scope
-    cost = {v: i if sizes is None else _cells(near, sizes) for i, (v, near) in enumerate(around.items())}
-    result = []
-    while cost:
-        v = min(cost, key=lambda u: (cost[u], u)) if sizes is not None else next(iter(cost))
-        del cost[v]
-        near = around.pop(v) - {v}
-        result.append((*sorted(near), v))
-        for u in around.keys() & near:
-            around[u] = (around[u] | near) - {v}
-            cost[u] = cost[u] if sizes is None else _cells(around[u], sizes)
-    return result
 
 
 class Elimination:
@@ -161,7 +136,7 @@ class Elimination:
             yield i, logs
 
     def _check(self, scope: Sequence[int], n_rows: int) -> None:
-        cells, limit = n_rows * _cells(scope, self.sizes), MAX_CELLS if n_rows == 1 else MAX_CELLS // 2
+        cells, limit = n_rows * n_cells(scope, self.sizes), MAX_CELLS if n_rows == 1 else MAX_CELLS // 2
         if cells > limit:
             raise TooLarge(
                 f"a product of {len(scope)} variables needs a table of {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the "
@@ -178,10 +153,6 @@ def _product(factors: Iterable[LogFactor], scope: Sequence[int], sizes: Ints) ->
     return np.broadcast_to(total, (len(total), *(int(sizes[v]) for v in scope)))
 
 
-def _cells(scope: Iterable[int], sizes: Ints) -> int:
-    return math.prod(int(sizes[v]) for v in scope)
-
-
 def log_joint(factors: Iterable[LogFactor], keep: Collection[int], sizes: Ints) -> Array:
     """ln Σ Π φ over all variables but `keep`: [rows, one axis per variable of `keep`].
 
@@ -191,7 +162,7 @@ def log_joint(factors: Iterable[LogFactor], keep: Collection[int], sizes: Ints) 
     """
     pool = list(factors)
     rest = {v for f in pool for v in f.scope}.difference(keep)
-    return Elimination(pool, steps((f.scope for f in pool), rest, sizes), sizes).joint(tuple(keep))
+    return Elimination(pool, steps((f.scope for f in pool), sizes, (), rest), sizes).joint(tuple(keep))
 
 
 def factors_at(network: Network, numbers: Iterable[int], codes: Ints, log_tables: Array) -> list[LogFactor]:

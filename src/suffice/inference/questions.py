@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, steps, weighed
+from suffice.inference.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, weighed
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.tree import (
     MAX_BYTES,
@@ -32,6 +32,7 @@ from suffice.inference.tree import (
     interruptible,
     part_of,
     relevant_part,
+    steps,
 )
 from suffice.kernels import together
 
@@ -270,7 +271,7 @@ def in_logs(
     """Variables of some factors taken out in an order, the last of them by maxima."""
     with np.errstate(divide="ignore"):
         some = factors_at(network, factors, codes[None], np.log(tables) if logs is None else logs)
-    return Elimination(some, steps((f.scope for f in some), order), network.sizes, n_maximised)
+    return Elimination(some, steps((f.scope for f in some), network.sizes, order), network.sizes, n_maximised)
 
 
 class Posterior(NamedTuple):

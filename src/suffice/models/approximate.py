@@ -15,8 +15,7 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
-from suffice.inference.collapse import Collapsed, Rest, collapse
-from suffice.inference.gibbs import State, Trace, Walker
+from suffice.inference.gibbs import Collapsed, Rest, State, Trace, Walker, collapse
 from suffice.inference.network import NONE, Array, GaussianNode, Network
 from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
 from suffice.models.answers import Distribution
