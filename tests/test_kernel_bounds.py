@@ -18,8 +18,8 @@ import suffice as sf
 from suffice.engines import Block
 from suffice.errors import TooLarge
 from suffice.incomplete import finite
-from suffice.incomplete.components import FlatTables
-from suffice.incomplete.reduction import Reduce
+from suffice.incomplete.components import FlatTables, Theta
+from suffice.incomplete.finite import Reduce
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import NONE, Network
 from suffice.inference.questions import TOO_LARGE, in_rows
@@ -96,7 +96,7 @@ def test_room_that_is_counted_in_floats_is_enough(monkeypatch: pytest.MonkeyPatc
     columns = {f"x{v}": np.array([255 if v < n else seen], np.uint8) for v in range(n + 1)}
     rows = Reduce(layout, True).of(Block(columns)).reduction()
     tables = np.concatenate([np.full(5 * n, 0.2), np.full(2 * 5**n, 0.5)])
-    assert finite.Buckets(rows).expected(tables)[1] == pytest.approx(np.log(0.5))
+    assert finite.FiniteComponents(rows).expected(Theta(layout, tables)).log_likelihood == pytest.approx(np.log(0.5))
 
 
 def in_another_process(code: str, **settings: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import DataError
-from suffice.models.rows.log_prob import observed_log_likelihood, observed_log_prob
+from suffice.models.rows.posteriors import observed_log_likelihood, observed_log_prob
 from tests.hybrid_oracles import probability, random_hybrid
 from tests.oracles import joint, random_net
 from tests.test_predict import rows_with_gaps

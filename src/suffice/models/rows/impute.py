@@ -23,7 +23,7 @@ from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.models.no_formula import NoFormula, advising
-from suffice.models.regressions import is_open, reduced
+from suffice.models.regressions import reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.variables import Finite, Variable
@@ -327,7 +327,7 @@ def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniform
     from scipy.stats import poisson
 
     cpd, (mean, variance) = bn[name], moments.T
-    if is_open(cpd):
+    if cpd.is_open:
         return _regressed(bn, name, rows, ~np.isnan(mean), uniforms)
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)
