@@ -2,7 +2,7 @@
 
 A cell that is missing is summed or integrated out, and so is a node that is no column at all.
 
-Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.hybrid_rows`), to
+Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.rows`), to
 which regressions on numbers add factors of their own. In a row in which every node but the target t is observed,
 or barren (neither it nor any node below it is observed), nothing is left to be summed out:
 
@@ -37,12 +37,10 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference import rows as finite
+from suffice.inference import rows as inference
 from suffice.inference.hybrid import checked_shape
-from suffice.inference.hybrid_rows import CELLS, Factor, Moments, NotFinite, finite_rows, moments_in_rows, real_rows
-from suffice.inference.hybrid_rows import log_probs as log_densities
 from suffice.inference.network import NONE
-from suffice.inference.rows import RowEvidence, alike
+from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
 from suffice.models.hybrid import named
 from suffice.models.no_formula import advising, no_formula, words
 from suffice.models.question import requisite
@@ -141,7 +139,7 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
 
 def _finite(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """Real nodes that are not observed are barren: none of them has finite children."""
-    return finite.posteriors(bn.compiled.network, [bn.compiled.index[target]], seen.codes)[0]
+    return inference.posteriors(bn.compiled.network, [bn.compiled.index[target]], seen.codes)[0]
 
 
 def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -153,15 +151,21 @@ def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
     array([[3. , 0.2]])
     """
-    compiled, hybrid, beside = bn.compiled, bn.compiled.around_regressions, partial(factors, bn, target=target)
-    with named(bn):
+    compiled = bn.compiled
+    rows = RowEvidence(np.array(seen.codes, np.int64), np.array(seen.reals))
+    cells(bn, target, rows)[:] = NONE if target in compiled.index else np.nan
+
+    def answer(densities: Densities) -> Array:
         if target in compiled.index:
-            return finite_rows(hybrid, compiled.index[target], seen, beside)
-        number = compiled.real_index[target]
-        if target not in compiled.open:
-            return real_rows(hybrid, number, seen, beside)
+            return densities.posterior(compiled.index[target])
+        if target in compiled.open:
+            return densities.mixture(regression_moments(bn, target, densities.rows))
+        return densities.moments(compiled.real_index[target])
+
+    with named(bn):
         try:
-            return moments_in_rows(hybrid, number, seen, partial(regression_moments, bn, target), beside)
+            width = compiled.variables[target].n_states if target in compiled.index else len(MOMENTS)
+            return in_parts(compiled.around_regressions, rows, partial(factors, bn, target=target), answer, width)
         except NotFinite as wrong:
             said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
             raise ModelError(said) from None
@@ -171,13 +175,13 @@ def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
     if bn.compiled.open:
         return _log_densities(bn, seen)
-    without = partial(finite.log_probs, bn.compiled.network)
+    without = partial(inference.log_probs, bn.compiled.network)
     return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
 
 
 def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
     with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
-        return log_densities(bn.compiled.around_regressions, seen, partial(factors, bn))
+        return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, inference.PART)[:, 0]
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:
