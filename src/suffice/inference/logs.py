@@ -9,8 +9,8 @@ hold them all the same, their logs are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,28 +112,25 @@ class Elimination:
     def best(self) -> dict[int, int]:
         """The maximised variables at the maximum."""
         chosen: dict[int, int] = {}
-        for i, logs in self._backwards(chosen, self.n_summed):
-            chosen[self.scopes[i][-1]] = int(np.argmax(logs))
+        for i in range(len(self.scopes) - 1, self.n_summed - 1, -1):
+            v = self.scopes[i][-1]
+            logs = np.zeros(int(self.sizes[v]))
+            for _, (scope, values) in self._joined[i]:
+                logs = logs + values[0][tuple(slice(None) if u == v else chosen[u] for u in scope)]
+            chosen[v] = int(np.argmax(logs))
         return chosen
 
     def draws(self, n: int, rng: np.random.Generator) -> dict[int, Ints]:
         """Draws of all variables from the normalised product, all having been summed out."""
         drawn: dict[int, Ints] = {}
-        for i, logs in self._backwards(drawn, 0):
+        for i in range(len(self.scopes) - 1, -1, -1):
+            *known, v = self.scopes[i]
+            logs = self._product(i)[0][tuple(drawn[u] for u in known)]
             given = np.broadcast_to(logs, (n, logs.shape[-1]))
             weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
             at = (rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1)
-            drawn[self.scopes[i][-1]] = np.minimum(at, logs.shape[-1] - 1)
+            drawn[v] = np.minimum(at, logs.shape[-1] - 1)
         return drawn
-
-    def _backwards(self, known: dict[int, Any], first: int) -> Iterator[tuple[int, Array]]:
-        """From the last step to the first, ln of its product at what is known by then of its other variables."""
-        for i in range(len(self.scopes) - 1, first - 1, -1):
-            v = self.scopes[i][-1]
-            logs = np.zeros(int(self.sizes[v]))
-            for _, (scope, values) in self._joined[i]:
-                logs = logs + np.moveaxis(values[0], scope.index(v), -1)[tuple(known[u] for u in scope if u != v)]
-            yield i, logs
 
     def _check(self, scope: Sequence[int], n_rows: int) -> None:
         cells, limit = n_rows * n_cells(scope, self.sizes), MAX_CELLS if n_rows == 1 else MAX_CELLS // 2
