@@ -30,9 +30,9 @@ class LogFactor(NamedTuple):
 
     def over(self, scope: Sequence[int]) -> Array:
         """The values with the axes in the order of a larger scope, those of other variables of length 1."""
-        own = [v for v in scope if v in self.scope]
-        ordered = np.transpose(self.values, [0, *(1 + self.scope.index(v) for v in own)])
-        return ordered.reshape([len(ordered), *(ordered.shape[1 + own.index(v)] if v in own else 1 for v in scope)])
+        axis = {v: i for i, v in enumerate(self.scope, 1)}
+        ordered = self.values.transpose(0, *(axis[v] for v in scope if v in axis))
+        return ordered.reshape(len(ordered), *(self.values.shape[axis[v]] if v in axis else 1 for v in scope))
 
 
 def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
