@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.errors import TooLarge
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
-from suffice.inference.sampling import Chained, Shares
+from suffice.inference.sampling import Average, Chained
 
 Bools = npt.NDArray[np.bool_]
 
@@ -377,7 +377,7 @@ class Rest(NamedTuple):
         flat = np.searchsorted(np.cumsum(self.rows), row + inner)  # each row adds up to 1
         return self._cells(cells, np.clip(flat - row * n, 0, n - 1))
 
-    def shares(self, cells: Ints, drawn: Chained) -> Shares | None:
+    def shares(self, cells: Ints, drawn: Chained) -> Average | None:
         """The means of the exact distributions, where these are not too many to hold."""
         if not self.asked:
             return None

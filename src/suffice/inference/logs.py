@@ -35,6 +35,18 @@ class LogFactor(NamedTuple):
         return ordered.reshape(len(ordered), *(self.values.shape[axis[v]] if v in axis else 1 for v in scope))
 
 
+def shares(logs: Array, axes: tuple[int, ...]) -> Array:
+    """exp, divided by its sum over some axes; NaN where all are −inf.
+
+    >>> shares(np.log([[0.5, 1.5], [0.1, 0.1]]), (1,)).round(12)
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    with np.errstate(invalid="ignore"):  # −inf less −inf
+        values = np.exp(logs - logs.max(axis=axes, keepdims=True))
+    return np.asarray(values / values.sum(axis=axes, keepdims=True))
+
+
 def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
     """ln Σ exp over some axes; −inf where all are.
 

@@ -314,7 +314,8 @@ def posterior(
 
 
 class Explanation(NamedTuple):
-    """The most probable codes of the targets together, ln p(targets = codes, evidence) and ln p(evidence).
+    """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that are
+    numbers, with which the logs are of densities.
 
     Where the evidence is impossible the codes are −1 and both logs −inf.
     """
@@ -322,6 +323,7 @@ class Explanation(NamedTuple):
     codes: Ints
     log_joint: float
     log_prob: float
+    values: Array = np.zeros(0)
 
 
 def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> Explanation:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.hybrid import Block, Hybrid, ManyConfigurations, block_of, conditioned, density
-from suffice.inference.logs import LogFactor, log_factors, log_joint
+from suffice.inference.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
 
@@ -197,34 +197,26 @@ class NotFinite(ModelError):
 
 Beside = Callable[[RowEvidence], Iterable[Factor]]
 
-
 Shared = Iterator[tuple[Block, Ints]]
 """Blocks, each with the numbers of the rows that have it."""
 
 
-def shared_blocks(nodes: Sequence[GaussianNode], reals: Array) -> Shared:
-    """The blocks (see `hybrid`) of the evidence of all rows.
+def shared_blocks(nodes: Sequence[GaussianNode], reals: Array, target: int | None = None) -> tuple[Shared, Shared]:
+    """The blocks (see `hybrid`) of the evidence of all rows, and a target: those that it is in, and the others.
 
     >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
     >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
     >>> rows = np.array([[0.5, 1.5], [np.nan, 1.5], [0.5, 2.5]])
-    >>> [(block.members, block.observed, same.tolist()) for block, same in shared_blocks([x, y], rows)]
+    >>> [(block.members, block.observed, same.tolist()) for block, same in shared_blocks([x, y], rows)[1]]
     [((0,), (0,), [0, 2]), ((0, 1), (1,), [1]), ((1,), (1,), [0, 2])]
     """
     seen = np.ascontiguousarray(~np.isnan(reals).T)
-    labels = _labels(nodes, seen, seen)
-    return _labelled(nodes, labels, seen, lambda first: labels[first] == first)
-
-
-def _blocks_of_target(nodes: Sequence[GaussianNode], reals: Array, target: int) -> tuple[Shared, Shared]:
-    """The blocks that a target is in, and the others."""
-    seen = np.ascontiguousarray(~np.isnan(reals).T)
     needed = seen.copy()
-    needed[target] = True
+    needed[[] if target is None else target] = True
     labels = _labels(nodes, seen, needed)
-    own = labels[target]
-    mine = _labelled(nodes, labels, seen, lambda first: own == first)
-    return mine, _labelled(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
+    own = np.full(len(reals), NONE) if target is None else labels[target]
+    others = _labelled(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
+    return _labelled(nodes, labels, seen, lambda first: own == first), others
 
 
 def _labelled(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, having: Callable[[int], Flags]) -> Shared:
@@ -297,7 +289,7 @@ class Densities:
 
     def moments(self, target: int) -> Array:
         """The mean and variance of a real target."""
-        blocks, others = _blocks_of_target(self.hybrid.nodes, self.rows.reals, target)
+        blocks, others = shared_blocks(self.hybrid.nodes, self.rows.reals, target)
         own = [found for block, same in blocks for found in self.gather(block, same, target)]
         open_rows = np.zeros(self.rows.n_rows, bool)
         for scope, same, _, _ in own:
@@ -324,7 +316,7 @@ class Densities:
 
     def gather_all(self, *, constants: bool = False) -> None:
         """Add what all real evidence says; what depends on no open variable if `constants` matter."""
-        for block, same in shared_blocks(self.hybrid.nodes, self.rows.reals):
+        for block, same in shared_blocks(self.hybrid.nodes, self.rows.reals)[1]:
             self.gather(block, same, constants=constants)
 
     def gather(self, block: Block, rows: Ints, target: int | None = None, *, constants: bool = False) -> list[Moments]:
@@ -371,10 +363,7 @@ class Densities:
         if not keep and self.hybrid.all_possible:
             return np.ones(len(some))
         logs = self.logs(keep, some)
-        axes = tuple(range(1, logs.ndim))
-        with np.errstate(invalid="ignore"):
-            values = np.exp(logs - logs.max(axis=axes, keepdims=True))
-        values /= values.sum(axis=axes, keepdims=True)
+        values = shares(logs, tuple(range(1, logs.ndim)))
         return np.asarray(np.broadcast_to(values, (len(some), *values.shape[1:])))
 
     def pooled(self, found: Iterable[Moments], *, finite: bool = False) -> Array:

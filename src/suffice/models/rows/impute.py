@@ -153,7 +153,8 @@ class Impute:
                 uniforms = np.concatenate([self._uniforms(draw, number, rows) for draw in range(self.draws)])
                 impossible = draw_together(self.bn, full, gaps.take(copies), uniforms)
             elif self.joint:
-                impossible = most_probable_together(self.bn, full, gaps, self.names)
+                # all columns are finite; regressions on numbers, which are no columns, must be barren
+                impossible = fill_together(reduced(self.bn, self.names).compiled.network, full.codes, gaps.codes)
             else:
                 impossible = most_probable_each(self.bn, full, gaps)
         fills = {}
@@ -254,11 +255,6 @@ def most_probable_each(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence) -> Fl
             impossible[some[np.isnan(answer[:, 0])]] = True
             cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible
-
-
-def most_probable_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, names: Collection[str]) -> Flags:
-    """All gaps of a row at once, all columns being finite; regressions on numbers, which are no columns, must be barren."""
-    return fill_together(reduced(bn, names).compiled.network, rows.codes, gaps.codes)
 
 
 def draw_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Flags:

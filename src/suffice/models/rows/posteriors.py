@@ -39,6 +39,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.inference import rows as inference
 from suffice.inference.hybrid import checked_shape
+from suffice.inference.logs import shares
 from suffice.inference.network import NONE
 from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
 from suffice.models.hybrid import named
@@ -134,12 +135,9 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
-    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), partial(_finite, bn, target))
-
-
-def _finite(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
-    """Real nodes that are not observed are barren: none of them has finite children."""
-    return inference.posteriors(bn.compiled.network, [bn.compiled.index[target]], seen.codes)[0]
+    # Real nodes that are not observed are barren: none of them has finite children.
+    finite = partial(inference.posteriors, bn.compiled.network, [bn.compiled.index[target]])
+    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes)[0])
 
 
 def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -332,7 +330,7 @@ def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
                     logs[:, possible[bn[name].log_prob(own) == -np.inf]] = -np.inf
                 elif len(possible):
                     logs[k, possible] += _log_prob(bn[name], target, k, own, len(possible))
-    return _normalised(logs.T)
+    return shares(logs.T, (1,))
 
 
 def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int) -> Array:
@@ -345,12 +343,6 @@ def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int
     for parent, slope in zip(cpd.real_parents, cpd.coefficients[state], strict=True):
         off -= slope * columns[parent]
     return np.asarray(-0.5 * (LOG_2PI + np.log(v) + off**2 / v))
-
-
-def _normalised(logs: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # −inf less −inf: an impossible row
-        probs = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
 
 def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
