@@ -314,8 +314,8 @@ def posterior(
 
 
 class Explanation(NamedTuple):
-    """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that are
-    numbers, with which the logs are of densities.
+    """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that
+    are numbers, with which the logs are of densities.
 
     Where the evidence is impossible the codes are −1 and both logs −inf.
     """
