@@ -118,7 +118,10 @@ class Gaussians:
         """
         counts = [m for m in members if m in self._counts and m in values] if self._counts else []
         members = [m for m in members if m not in counts]
-        self._refuse_hidden(members, values)
+        for m in members if self._counts else ():
+            for p in self.nodes[m].real_parents:
+                if p not in values and p in self._counts:
+                    raise HiddenCount(p, m)
         rows = max((len(v) for v in values.values()), default=1)
         step = max(1, CELLS // max(1, len(members) * max(len(members), rows)))
         parts = []
@@ -135,12 +138,6 @@ class Gaussians:
         for m in counts:
             answer = self._weighed(answer, m, values[m], configurations)
         return answer
-
-    def _refuse_hidden(self, members: Sequence[int], values: Mapping[int, Array]) -> None:
-        for m in members if self._counts else ():
-            for p in self.nodes[m].real_parents:
-                if p not in values and p in self._counts:
-                    raise HiddenCount(p, m)
 
     def _weighed(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
         """The same with the probability of observed counts.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, weighed
+from suffice.inference.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, log_sum, shares, weighed
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.tree import (
     MAX_BYTES,
@@ -258,11 +258,7 @@ def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, log
     kept = set(targets)
     order = [v for v in tree.unobserved(codes) if v not in kept]
     joint = in_logs(tree.network, tree.factor, order, codes, tables, logs).joint(targets).reshape(-1)
-    high = float(joint.max())
-    if high == NEVER:
-        return np.full(cells, np.nan), high
-    shares = np.exp(joint - high)
-    return shares / shares.sum(), high + float(np.log(shares.sum()))
+    return shares(joint, (0,)), float(log_sum(joint, (0,)))
 
 
 def in_logs(

@@ -69,19 +69,15 @@ def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
 
 
-def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:
-    """For each target, p(target | the observed cells of a row other than the target's own): one line per row.
+def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:
+    """p(target | the observed cells of a row other than the target's own): one line per row.
 
     `codes` has one line per row and a column per variable, −1 where a cell is not observed. Where those cells are impossible
     together, the line is NaN.
     """
-    result, seen = [], np.array(codes, np.int32)
-    for t in targets:
-        own = seen[:, t].copy()
-        seen[:, t] = NONE
-        result.append(answered(network, [int(t)], network.with_zeros, seen, network.tables[None])[0])
-        seen[:, t] = own
-    return result
+    seen = np.array(codes, np.int32)
+    seen[:, target] = NONE
+    return answered(network, [target], network.with_zeros, seen, network.tables[None])[0]
 
 
 def log_probs(network: Network, codes: Codes) -> Array:

@@ -136,8 +136,8 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
     # Real nodes that are not observed are barren: none of them has finite children.
-    finite = partial(inference.posteriors, bn.compiled.network, [bn.compiled.index[target]])
-    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes)[0])
+    finite = partial(inference.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
+    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes))
 
 
 def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:

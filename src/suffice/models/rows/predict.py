@@ -148,17 +148,12 @@ def predictions(
         for kind, which in told.items():
             rows[kind].add(found.number, np.flatnonzero(which))
         if found.refused is not None:
-            raise NoFormula(found.refused.fact, found.refused.lacking, _drawing(data, rows["without formula"], found.refused))
+            fact, lacking, where = found.refused.fact, found.refused.lacking, rows["without formula"].where(data)
+            drawing = "or give method=LikelihoodWeighting() to predict or predict_proba, which then draw for such rows alone"
+            raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listed(lacking)}, {drawing}")
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
     step.tell(data, rows["lost"], rows["poor"])
-
-
-def _drawing(data: Data, rows: Places, refused: NoFormula) -> str:
-    return (
-        f"so it is in {rows.where(data)}: fill in {listed(refused.lacking)}, or give method=LikelihoodWeighting() to predict or "
-        "predict_proba, which then draw for such rows alone"
-    )
 
 
 FEW_STATES = 32
