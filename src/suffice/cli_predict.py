@@ -113,5 +113,5 @@ def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
 
     from suffice.models.rows.predict import Prediction, measures
 
-    nothing = Prediction(np.empty((0, len(measures(bn, target)))), {n: pa.array([], pa.string()) for n in kept})
-    return _table(bn, target, nothing)
+    none = {n: pa.array([], pa.string()) for n in kept}
+    return _table(bn, target, Prediction(np.empty((0, len(measures(bn, target)))), np.empty(0), kept=none))

@@ -16,10 +16,9 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd
-from suffice.inference.collapse import Collapsed, Rest, collapse
-from suffice.inference.gibbs import State, Trace, Walker
+from suffice.inference.gibbs import Collapsed, Rest, State, Trace, Walker, collapse
 from suffice.inference.network import NONE, Array, Network
-from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
+from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, impossible, in_words, observed
 from suffice.models.question import Question
@@ -123,7 +122,7 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     return kept, drawn, f"likelihood weighting, {n:,} draws"
 
 
-def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Shares | None]:
+def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
     collapsed, nodes = _collapsed(question)
     rest = Rest.of(collapsed, [question.bn.compiled.index[v.name] for v in question.finite])
     walker = _walker(question, collapsed, nodes, rest.recorded)
@@ -240,7 +239,7 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
 
 
 def _answer(
-    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Shares | None = None
+    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Average | None = None
 ) -> Distribution | Samples:
     """`shares` are those of the finite targets if they are known better than from the trace."""
     finite = None
@@ -255,11 +254,11 @@ def _answer(
     return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
 
 
-def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
+def _distribution(question: Question, shares: Average, how: str) -> Distribution:
     shape = sizes(question.finite)
     return Distribution(
         question.finite,
-        shares.probs.reshape(shape),
+        shares.mean.reshape(shape),
         error=shares.error.reshape(shape),
         effective_sample_size=shares.effective_sample_size,
         how=f"{how}, worth {shares.effective_sample_size:,.0f}",
@@ -267,7 +266,7 @@ def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
     )
 
 
-def _note_quality(*found: Shares | Average) -> None:
+def _note_quality(*found: Average) -> None:
     effective = min(f.effective_sample_size for f in found)
     if not all(f.agree for f in found):
         note(

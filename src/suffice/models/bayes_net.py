@@ -184,7 +184,7 @@ class BayesNet(Tabular, Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        from suffice.models.rows.log_prob import log_prob_in_rows, observed_log_prob
+        from suffice.models.rows.posteriors import log_prob_in_rows, observed_log_prob
 
         return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
 
@@ -194,7 +194,7 @@ class BayesNet(Tabular, Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
-        from suffice.models.rows.log_prob import observed_log_likelihood
+        from suffice.models.rows.posteriors import observed_log_likelihood
 
         if data is not None and self._hides_columns(data):
             return observed_log_likelihood(self, data)
@@ -213,7 +213,7 @@ class BayesNet(Tabular, Answering):
 
     def _log_likelihood_of_rows(self, rows: Any) -> float:
         """Σ ln p(row), row by row."""
-        from suffice.models.rows.log_prob import LogLikelihood
+        from suffice.models.rows.posteriors import LogLikelihood
 
         threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
         return float(rows.fold(LogLikelihood(self), threads=threads))
