@@ -29,7 +29,7 @@ class ClassParameters(NamedTuple):
     """The weights of the classes, and the parts."""
 
     weights: Array
-    parts: tuple[ClassPart, ...]
+    parts: tuple[Any, ...]
 
     def permuted(self, order: Sequence[int]) -> ClassParameters:
         """The same, the classes in another order."""

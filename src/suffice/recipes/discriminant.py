@@ -35,7 +35,6 @@ from suffice.families.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.families.shared_gaussian import SharedGaussian
-from suffice.incomplete.class_parts import SeparateNormals
 from suffice.learning.climb import Climb, steps_of
 from suffice.learning.fit import fit
 from suffice.learning.mixture_parts import Belief, CollapsedClass, Separate
@@ -161,8 +160,7 @@ def _tied(known: Labelled, moments: Moments, belief: Belief | None) -> Iterator[
 def _spherical(known: Labelled, moments: Moments, belief: Belief | None, how: Estimate) -> Iterator[Line]:
     """The scatter of all columns of a class together, over their numbers."""
     N, S, shift = moments.count[:, None], np.einsum("kjj->kj", moments.scatter), moments.mean[int(np.argmax(moments.count))]
-    blank = SeparateNormals(known.names, shift, np.zeros_like(S), np.ones_like(S))
-    part = Separate(blank, how, True, np.ones_like(shift), belief)
+    part = Separate(known.names, shift, np.zeros_like(S), np.ones_like(S), how, True, np.ones_like(shift), belief)
     with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
         means, variances = part.estimated(np.repeat(N, S.shape[1], axis=1), moments.mean - shift, S)
     means = means + shift if belief is not None else np.where(N > 0.0, moments.mean, np.nan)

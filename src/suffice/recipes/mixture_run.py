@@ -21,7 +21,6 @@ from suffice.families.family import Array, frame
 from suffice.incomplete.class_parts import ClassNormals
 from suffice.incomplete.classes import ClassLogLikelihood, ClassParameters, ClassPosterior, ImpossibleRow, ScoredClasses
 from suffice.iteration import Run
-from suffice.learning.mixture_parts import Part
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
@@ -126,7 +125,6 @@ class MixtureRun(Run[BayesNet]):
     """The rows that were learned from: their number, or their weight."""
     name: str
     """The hidden class."""
-    _parts: tuple[Part[Any], ...] = field(repr=False)
     _parameters: ClassParameters = field(repr=False)
     _hard: float = field(repr=False)
     """Σ ln r, r the responsibility of each row's most probable class."""
@@ -180,7 +178,7 @@ class MixtureRun(Run[BayesNet]):
     @property
     def n_parameters(self) -> int:
         """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
-        return self.k - 1 + sum(part.n_parameters for part in self._parts)
+        return self.k - 1 + int(sum(part.n_parameters for part in self._parameters.parts))
 
     @property
     def bic(self) -> float:
