@@ -17,7 +17,7 @@ from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
-from suffice.engines.views import Part, Redrawn, Tally, Viewed
+from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
 from suffice.errors import DataError, listed
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
@@ -240,7 +240,7 @@ class Data:
         >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
         100.0
         """
-        view = Redrawn.of(self._sizes(), seed, weighted=self.weighted)
+        view = Redrawn.of(self.sizes(), seed, weighted=self.weighted)
         return Data(Viewed(self.engine, view), self.columns)
 
     def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
@@ -250,10 +250,11 @@ class Data:
         >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
         [(2, 3), (3, 2)]
         """
-        for outside, inside in Part.pairs(self._sizes(), folds, seed, weighted=self.weighted):
+        for outside, inside in Part.pairs(self.sizes(), folds, seed, weighted=self.weighted):
             yield Data(Viewed(self.engine, outside), self.columns), Data(Viewed(self.engine, inside), self.columns)
 
-    def _sizes(self) -> Any:
+    def sizes(self) -> dict[int, Size]:
+        """How many rows each block has, by its number."""
         return self.engine.fold(Tally(), self.columns)
 
     def hold(self) -> Data:

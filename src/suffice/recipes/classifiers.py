@@ -71,7 +71,7 @@ def naive_bayes(
     """
     how = checked_estimate(estimate)
     known = labelled(data, target, features, variables)
-    chosen = suitable(prior, (known.target, *known.features), PRIOR)
+    chosen = suitable(prior, known.variables.values(), PRIOR)
     if isinstance(known.rows, Data) and known.rows.missing[target]:
         return supported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
     return supported(estimated(known.dag(), _statistics(known), as_prior(chosen), how), target)
@@ -129,6 +129,10 @@ class Labelled(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(v.name for v in self.features)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return {v.name: v for v in (self.target, *self.features)}
 
     def dag(self, *, chained: bool = False) -> Dag:
         """The class is a parent of every feature; `chained`, so is each feature of those after it."""

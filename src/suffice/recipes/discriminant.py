@@ -27,7 +27,7 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
+from suffice.engines.engine import Block
 from suffice.errors import DataError, FitError, MissingCells, listed, note
 from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian
@@ -41,8 +41,8 @@ from suffice.learning.mixture_parts import Belief, CollapsedClass, Separate
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.classifiers import Labelled, labelled, naive_bayes, supported
-from suffice.statistics import Moments, Request, Statistics
-from suffice.variables import Real, Variable
+from suffice.statistics import Moments, Request
+from suffice.variables import Real
 
 TOLERANCE = 1e-8
 MAX_ITER = 2000
@@ -90,7 +90,7 @@ def discriminant(
     if isinstance(kind, Diagonal):
         return naive_bayes(known.rows, target, known.names, prior=prior, estimate=how)
     try:
-        return supported(_from_statistics(known, _gathered(known), kind, as_prior(prior), how), target)
+        return supported(_from_statistics(known, kind, as_prior(prior), how), target)
     except MissingCells:
         return from_incomplete(known, kind, as_prior(prior), how)
 
@@ -104,19 +104,14 @@ def _refuse_others(known: Labelled) -> None:
             )
 
 
-def _gathered(known: Labelled) -> Statistics:
-    if isinstance(known.rows, Statistics):
-        return known.rows
-    target = known.target.name
-    return known.rows.gather([Request((target,)), Request((target,), known.names)])
-
-
-def _from_statistics(known: Labelled, seen: Statistics, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
+def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
     """The network of a covariance that classes, or columns, share."""
+    target, seen = known.target, known.rows
+    if isinstance(seen, Data):
+        seen = seen.gather([Request((target.name,)), Request((target.name,), known.names)])
     if not seen.weight > 0:
         raise DataError("there are no rows to learn from")
-    target = known.target
-    bound = None if prior is None else prior.bind(_variables(known), seen)
+    bound = None if prior is None else prior.bind(known.variables, seen)
     moments = seen.moments((target.name,), known.names).at(np.arange(target.n_states))
     if not np.isfinite(moments.scatter).all():
         raise too_large(known.names[0])
@@ -187,7 +182,7 @@ def _network(
         ended = "converged" if climb.converged else "not converged"
         info += f"; {ended} after {len(climb.trace)} iterations, log-likelihood {climb.point.log_likelihood:,.3f}"
     said = {"prior": prior, "estimate": how, "fit_info": info, "incomplete": climb is not None}
-    return BayesNet.of(known.dag(chained=kind.joint), _variables(known), cpds, **said)
+    return BayesNet.of(known.dag(chained=kind.joint), known.variables, cpds, **said)
 
 
 def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
@@ -196,16 +191,12 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     name = known.target.name
     made = Table.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
     mixture = replace(made, components=replace(made.components, data=known.rows, label=name))
-    counts = known.rows.fold(_Count(_ClassShares(name, np.zeros(known.target.n_states))))
+    counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).counted)
     try:
-        begin = mixture.started(_ClassShares(name, counts / counts.sum()))
-    except CollapsedClass as collapse:
-        raise FitError(f"the discriminant of {name!r} cannot be fitted: {collapse}; give a prior") from None
-    climb = Climb.at(mixture, begin)
-    try:
+        climb = Climb.at(mixture, mixture.started(_ClassShares(name, counts / counts.sum())))
         climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
     except CollapsedClass as collapse:
-        raise FitError(f"EM of the discriminant of {name!r} collapsed: {collapse}; give a prior") from None
+        raise FitError(f"the discriminant of {name!r} cannot be fitted by EM: {collapse}; give a prior") from None
     cpds = mixture.cpds(climb.point.parameters, climb.point.statistic.sums.counts)
     bn = _network(known, kind, cpds, known.rows.weight, prior, how, climb)
     note(f"there are missing cells: {bn.fit_info}")
@@ -223,16 +214,6 @@ class _ClassShares:
         own = np.arange(len(self.shares))[:, None] == block.columns[self.name]
         return np.where(own.any(axis=0), own, self.shares[:, None])
 
-
-@dataclass(frozen=True)
-class _Count(Step[Array]):
-    """The rows that show each class."""
-
-    shares: _ClassShares
-
-    def of(self, block: Block) -> Array:
-        return np.asarray(self.shares(block).sum(axis=1))
-
-
-def _variables(known: Labelled) -> dict[str, Variable]:
-    return {v.name: v for v in (known.target, *known.features)}
+    def counted(self, block: Block) -> Array:
+        """How many rows of a block each class has."""
+        return np.asarray(self(block).sum(axis=1))

@@ -194,7 +194,8 @@ def _all_collapsed(n: int, why: str, mixture: Mixture) -> FitError:
     names = [name for part in mixture.parts for name in part.names]
     return FitError(
         f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: {why}; "
-        "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, Tied()"
+        "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, "
+        "Tied()"
     )
 
 
