@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
@@ -28,7 +28,7 @@ MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
 
 
-class Schema(Mapping[str, Variable]):
+class Schema(OneTable, Mapping[str, Variable]):
     """The variables of some data by name; prints as a table.
 
     >>> from suffice.variables import Finite
@@ -56,12 +56,6 @@ class Schema(Mapping[str, Variable]):
             states = listed(v.states, 6, "str") if isinstance(v, Finite) else ""
             rows.append([name, type(v).__name__, states, self._missing.get(name) or ""])
         return ["column", "kind", "states", "missing"], rows
-
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
 
 
 class Data:

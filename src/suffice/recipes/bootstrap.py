@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, GraphError, nearest, note, whole
@@ -132,7 +132,7 @@ def _members(found: Found, number: dict[str, int]) -> Cpdag:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap:
+class Bootstrap(OneTable):
     """The result of `bootstrap`. It prints as a table of edges."""
 
     names: tuple[str, ...]
@@ -230,12 +230,8 @@ class Bootstrap:
         rows: list[list[object]] = [[e.a, e.b, f"{e.strength:.3f}", f"{e.direction:.3f}"] for e in self.edges[:N_SHOWN]]
         return ["a", "b", "strength", "direction a -> b"], rows
 
-    def __repr__(self) -> str:
-        more = f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
-        return f"Bootstrap: {self._headline()}\n\n{text_table(*self._table())}{more}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
+    def _below(self) -> str:
+        return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
 
 
 def _threshold(strengths: Floats) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest, note, whole
@@ -105,7 +105,7 @@ def cross_validate(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossValidation:
+class CrossValidation(OneTable):
     """The result of `cross_validate`. It prints as a table of folds."""
 
     folds: tuple[Fold, ...]
@@ -147,12 +147,6 @@ class CrossValidation:
             f"held-out log-likelihood per row {self.mean:.6g} ± {self.error:.2g} (standard error); "
             f"{len(self.folds)} folds{stopped}; {self.seconds:.3g} s{impossible}"
         )
-
-    def __repr__(self) -> str:
-        return f"CrossValidation: {self._headline()}\n\n{text_table(*self._table())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
 
 
 def _graph(method: Any) -> Dag | None:

@@ -150,13 +150,8 @@ class Columns:
         reals = tuple(n for n, v in present.items() if not isinstance(v, Finite))
         if len(gappy) * (sum(finite.values()) + 6 * len(reals)) > MAX_NUMBERS:
             finite, reals = {}, ()
-        return cls(data.columns, gappy, finite, _ranks(data, reals if gappy else ()))
-
-
-def _ranks(data: Data, names: Sequence[str]) -> dict[str, Ranks]:
-    """The ranks of columns, from some of the rows."""
-    some = data.take(names).sample(SAMPLE).columns if names else {}
-    return {n: Ranks.of(some[n][~np.isnan(some[n])]) for n in names}
+        some = data.take(reals).sample(SAMPLE).columns if gappy and reals else {}
+        return cls(data.columns, gappy, finite, {n: Ranks.of(x[~np.isnan(x)]) for n, x in some.items()})
 
 
 class MissingCells(NamedTuple):
@@ -175,13 +170,10 @@ class MissingCells(NamedTuple):
     moments: PatternMoments
 
 
-def missing_cells(data: Data, columns: Columns) -> MissingCells:
-    """One pass over the rows."""
-    return data.fold(_Looking(columns), what="looking at missing cells")
-
-
 @dataclass(frozen=True)
-class _Looking(Step[MissingCells]):
+class LookAtMissing(Step[MissingCells]):
+    """One pass over the rows."""
+
     columns: Columns
 
     def of(self, block: Block) -> MissingCells:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest, whole
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
     problem: str | None = None
 
 
-class Choices(tuple[Choice, ...]):
+class Choices(OneTable, tuple[Choice, ...]):
     """The numbers of classes that were tried. Prints as a table.
 
     >>> Choices([Choice(2, -10.0, -8.0, 3, -10.0, -11.0)])
@@ -92,19 +92,13 @@ class Choices(tuple[Choice, ...]):
         """The same as a data frame."""
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
 
 def _shown(value: Any) -> object:
     return f"{value:.10g}" if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixtureRun(Run[BayesNet]):
+class MixtureRun(OneTable, Run[BayesNet]):
     """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
     parameter, so that their numbers do not depend on the start.
 
@@ -259,9 +253,5 @@ class MixtureRun(Run[BayesNet]):
             )
         return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
 
-    def __repr__(self) -> str:
-        choices = f"\n\n{self.choices!r}" if self.choices else ""
-        return f"MixtureRun: {self._headline()}\n\n{text_table(*self._table())}{choices}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
+    def _below(self) -> str:
+        return f"\n\n{self.choices!r}" if self.choices else ""
