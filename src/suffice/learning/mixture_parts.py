@@ -140,12 +140,12 @@ class Rates(ClassRates):
 @dataclass(frozen=True, eq=False)
 class Normal(ClassNormals):
     """Real columns. `variance` is their overall variance; `shared`: something of the covariance is one for all classes, or for
-    all columns."""
+    all columns; `imagined` are the moments of each column that the prior imagines, one group per class."""
 
     how: Estimate
     shared: bool
     variance: Array
-    belief: Belief | None
+    imagined: tuple[Moments, ...] | None
 
     def narrowness(self) -> float:
         """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
@@ -154,7 +154,7 @@ class Normal(ClassNormals):
 
     def _weight(self, N: Array) -> Array:
         """What sums are divided by."""
-        if self.belief is None and np.any(N <= 0.0):
+        if self.imagined is None and np.any(N <= 0.0):
             raise CollapsedClass("a class has no rows left")
         return np.where(N > 0.0, N, 1.0)
 
@@ -162,6 +162,21 @@ class Normal(ClassNormals):
         if np.any(variance < NARROW * overall):
             name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
             raise CollapsedClass(f"the variance of {name!r} has shrunk to nothing in a class")
+
+    def _extra(self, n_means: int, n_coefficients: int) -> float:
+        """e of the formula: what is added to df."""
+        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
+
+
+def imagined_moments(
+    prior: Prior | None, columns: Sequence[Variable], hidden: Finite, *, chained: bool
+) -> tuple[Moments, ...] | None:
+    """What the prior says of each column, or None if it says nothing. `chained`: each has those before it as parents."""
+    if prior is None:
+        return None
+    said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
+    every = np.arange(hidden.n_states)
+    return tuple(s.at(every) for s in said) if all(isinstance(s, Moments) for s in said) else None
 
 
 class Joint(Normal, JointNormals):
@@ -179,10 +194,8 @@ class Joint(Normal, JointNormals):
         m = statistic[:, :d, d] / divisor[:, None]
         V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
         mean = self.mean + np.einsum("kij,kj->ki", self.root, m)
-        if self.belief is not None:
-            scatter = N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1))
-            mean, root = self.belief.joint(N, mean, scatter, self.shift, tied=self.shared)
-            return replace(self, mean=mean, root=root)
+        if self.imagined is not None:
+            return self._believed(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
         if self.shared:
             V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
         root = self.root @ self._root(V)
@@ -201,8 +214,53 @@ class Joint(Normal, JointNormals):
     def _singular(self) -> CollapsedClass:
         return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
 
+    @property
+    def _groups(self) -> list[list[int]]:
+        """Classes that share coefficients and variances."""
+        k = len(self.mean)
+        return [list(range(k))] if self.shared else [[c] for c in range(k)]
+
+    def _believed(self, N: Array, mean: Array, scatter: Array) -> Joint:
+        """What counts, means and scatters of the classes give together with the prior."""
+        new, root = np.zeros_like(mean), np.zeros_like(scatter)
+        for j in range(len(self.names)):
+            for group in self._groups:
+                a, b, v = self.line(j, N[group], mean[group], scatter[group])
+                new[group, j] = a + new[group, :j] @ b
+                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
+                root[group, j, j] = np.sqrt(v)
+        return replace(self, mean=new, root=root)
+
+    def line(self, j: int, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array, float]:
+        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
+        assert self.imagined is not None
+        d, said = j + 1, self.imagined[j]
+        kappa, m0 = said.count[0], said.mean[0] - self.shift[:d]
+        off = mean[:, :d] - m0
+        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
+        r = regress(S, ROUNDING)
+        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
+            name = said.reals[j if r.collinear is None else r.collinear]
+            raise FitError(
+                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
+                "rescale the columns, leave one out, or give a stronger prior"
+            )
+        df = _positive(said.df[0] + N.sum() + self._extra(len(N), j), said.reals[j])
+        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
+        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
+
     def log_prior(self) -> float:
-        return 0.0 if self.belief is None else self.belief.log_joint(self, tied=self.shared)
+        """Σ of the formula at the top."""
+        total = 0.0
+        for j, said in enumerate(self.imagined or ()):
+            for group in self._groups:
+                root = self.root[group[0]]
+                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
+                v, m0 = root[j, j] ** 2, said.mean[0] - self.shift[: j + 1]
+                off = (self.mean[group, : j + 1] - m0) @ c
+                total -= 0.5 * (said.df[0] + self._extra(len(group), j)) * np.log(v)
+                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
+        return float(total)
 
     def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Joint:
         if self.shared:
@@ -239,24 +297,29 @@ class Separate(Normal, SeparateNormals):
         m = first / self._weight(N)
         mean, variance = self.estimated(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
         variance = np.maximum(variance, 0.0)
-        if self.belief is None:
+        if self.imagined is None:
             self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
         return replace(self, mean=mean, root=np.sqrt(variance))
 
     def estimated(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
         """Means and variances: scatter over count, of each column or of all of them together."""
-        if self.belief is not None:
-            kappa, m0, S0, df = self.belief.single(self.shift)
+        if self.imagined is not None:
+            kappa, m0, S0, df = self._said(self.imagined)
             scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
-            mean, N = (N * mean + kappa * m0) / (kappa + N), positive(df + N, self.names[0])
+            mean, N = (N * mean + kappa * m0) / (kappa + N), _positive(df + N, self.names[0])
         if self.shared:
             return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
         return mean, np.asarray(scatter / N)
 
+    def _said(self, imagined: tuple[Moments, ...]) -> tuple[Array, Array, Array, Array]:
+        """κ, m₀, S₀ and ν₀ + e of each column."""
+        said = np.array([(m.count[0], m.mean[0, 0], m.scatter[0, 0, 0], m.df[0]) for m in imagined])
+        return said[:, 0], said[:, 1] - self.shift, said[:, 2], said[:, 3] + self._extra(1, 0)
+
     def log_prior(self) -> float:
-        if self.belief is None:
+        if self.imagined is None:
             return 0.0
-        kappa, m0, S0, df = self.belief.single(self.shift)
+        kappa, m0, S0, df = self._said(self.imagined)
         v = self.root**2
         return float(-0.5 * (df * np.log(v) + (S0 + kappa * (self.mean - m0) ** 2) / v).sum())
 
@@ -275,82 +338,7 @@ class Separate(Normal, SeparateNormals):
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class Belief:
-    """The imagined moments of each column, one group per class, and which point of the posterior is wanted."""
-
-    imagined: tuple[Moments, ...]
-    how: Estimate
-
-    @classmethod
-    def of(
-        cls, prior: Prior | None, how: Estimate, columns: Sequence[Variable], hidden: Finite, *, chained: bool
-    ) -> Belief | None:
-        """What the prior says, or None if it says nothing. `chained`: each column has those before it as parents."""
-        if prior is None:
-            return None
-        said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
-        every = np.arange(hidden.n_states)
-        return cls(tuple(s.at(every) for s in said), how) if all(isinstance(s, Moments) for s in said) else None
-
-    def extra(self, n_means: int, n_coefficients: int) -> float:
-        """e of the formula: what is added to df."""
-        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
-
-    def joint(self, N: Array, mean: Array, scatter: Array, shift: Array, *, tied: bool) -> tuple[Array, Array]:
-        """Means and roots of covariances, from counts, means and scatters of the classes."""
-        new, root = np.zeros_like(mean), np.zeros_like(scatter)
-        for j in range(len(self.imagined)):
-            for group in _groups(len(N), tied):
-                a, b, v = self.line(j, N[group], mean[group], scatter[group], shift)
-                new[group, j] = a + new[group, :j] @ b
-                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
-                root[group, j, j] = np.sqrt(v)
-        return new, root
-
-    def line(self, j: int, N: Array, mean: Array, scatter: Array, shift: Array) -> tuple[Array, Array, float]:
-        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
-        d, said = j + 1, self.imagined[j]
-        kappa, m0 = said.count[0], said.mean[0] - shift[:d]
-        off = mean[:, :d] - m0
-        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
-        r = regress(S, ROUNDING)
-        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
-            name = said.reals[j if r.collinear is None else r.collinear]
-            raise FitError(
-                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
-                "rescale the columns, leave one out, or give a stronger prior"
-            )
-        df = positive(said.df[0] + N.sum() + self.extra(len(N), j), said.reals[j])
-        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
-        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
-
-    def log_joint(self, theta: JointNormals, *, tied: bool) -> float:
-        """Σ of the formula at the top."""
-        total = 0.0
-        for j, said in enumerate(self.imagined):
-            for group in _groups(len(theta.mean), tied):
-                root = theta.root[group[0]]
-                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
-                v, m0 = root[j, j] ** 2, said.mean[0] - theta.shift[: j + 1]
-                off = (theta.mean[group, : j + 1] - m0) @ c
-                total -= 0.5 * (said.df[0] + self.extra(len(group), j)) * np.log(v)
-                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
-        return float(total)
-
-    def single(self, shift: Array) -> tuple[Array, Array, Array, Array]:
-        """κ, m₀, S₀ and ν₀ + e of columns that have no other columns as parents."""
-        kappa, df = (np.array([getattr(m, name)[0] for m in self.imagined]) for name in ("count", "df"))
-        m0 = np.array([m.mean[0, 0] for m in self.imagined]) - shift
-        return kappa, m0, np.array([m.scatter[0, 0, 0] for m in self.imagined]), df + self.extra(1, 0)
-
-
-def positive(df: Any, name: str) -> Any:
+def _positive(df: Any, name: str) -> Any:
     if not np.all(df > 0.0):
         raise FitError(f"the posterior mean of the variance of {name!r} does not exist; give the prior a df above 2")
     return df
-
-
-def _groups(k: int, tied: bool) -> list[list[int]]:
-    """Classes that share coefficients and variances."""
-    return [list(range(k))] if tied else [[c] for c in range(k)]

@@ -23,7 +23,17 @@ from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.priors import Prior
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums, log_factorials
 from suffice.incomplete.units import moments_by_column, observed_cells
-from suffice.learning.mixture_parts import Belief, CollapsedClass, Joint, Normal, Rates, Separate, Tables, log_shares, shares
+from suffice.learning.mixture_parts import (
+    CollapsedClass,
+    Joint,
+    Normal,
+    Rates,
+    Separate,
+    Tables,
+    imagined_moments,
+    log_shares,
+    shares,
+)
 from suffice.learning.problem import EStep
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.chan import Spread
@@ -170,15 +180,15 @@ class Table(NamedTuple):
         return Mixture(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
 
     def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior | None, how: Estimate) -> Normal:
-        belief = Belief.of(prior, how, columns, hidden, chained=kind.joint)
+        imagined = imagined_moments(prior, columns, hidden, chained=kind.joint)
         names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
         same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
-        if belief is None and same:
+        if imagined is None and same:
             raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, NormalInverseGamma()")
         variance, k = np.where(variance > 0.0, variance, 1.0), hidden.n_states
         mean, deviation = np.zeros((k, len(names))), np.sqrt(variance)
         made, root = (Joint, np.tile(np.diag(deviation), (k, 1, 1))) if kind.joint else (Separate, np.tile(deviation, (k, 1)))
-        return made(names, shift, mean, root, how, kind.shared, variance, belief)
+        return made(names, shift, mean, root, how, kind.shared, variance, imagined)
 
     def _rates(self, columns: list[Count], hidden: Finite, prior: Prior | None, how: Estimate) -> Rates:
         events, rows = np.zeros(len(columns)), np.zeros(len(columns))

@@ -37,7 +37,7 @@ from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.families.shared_gaussian import SharedGaussian
 from suffice.learning.climb import Climb, steps_of
 from suffice.learning.fit import fit
-from suffice.learning.mixture_parts import Belief, CollapsedClass, Separate
+from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.classifiers import Labelled, labelled, naive_bayes, supported
@@ -115,50 +115,50 @@ def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Esti
     moments = seen.moments((target.name,), known.names).at(np.arange(target.n_states))
     if not np.isfinite(moments.scatter).all():
         raise too_large(known.names[0])
-    belief = Belief.of(bound, how, known.features, target, chained=kind.joint)
-    imagined: Any = None if bound is None else bound.imagine(target, ())
-    unspoken = [*([] if imagined is not None else [target.name]), *([] if belief is not None else known.names)]
+    imagined = imagined_moments(bound, known.features, target, chained=kind.joint)
+    own: Any = None if bound is None else bound.imagine(target, ())
+    unspoken = [*([] if own is not None else [target.name]), *([] if imagined is not None else known.names)]
     if bound is not None and unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    cpds: dict[str, Cpd] = {target.name: Categorical().estimate(target, [], seen.counts([target.name]), imagined, how)}
-    lines = _tied(known, moments, belief) if kind.joint else _spherical(known, moments, belief, how)
+    cpds: dict[str, Cpd] = {target.name: Categorical().estimate(target, [], seen.counts([target.name]), own, how)}
+    shift = moments.mean[int(np.argmax(moments.count))]  # any place near the data keeps the digits
+    blank = (known.names, shift, moments.mean - shift, np.ones_like(moments.mean), how, True, np.ones_like(shift), imagined)
+    lines = _tied(Joint(*blank), moments) if kind.joint else _spherical(Separate(*blank), moments)
     for j, (child, (intercept, slopes, variance)) in enumerate(zip(known.features, lines, strict=True)):
         before = known.features[:j] if kind.joint else ()
-        own = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
-        cpds[child.name] = ConditionalGaussian(child, (target, *before), intercept, slopes, variance, own)
+        group = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
+        cpds[child.name] = ConditionalGaussian(child, (target, *before), intercept, slopes, variance, group)
     return _network(known, kind, cpds, seen.weight, bound, how)
 
 
-def _tied(known: Labelled, moments: Moments, belief: Belief | None) -> Iterator[Line]:
+def _tied(part: Joint, moments: Moments) -> Iterator[Line]:
     """Slopes and variances from the scatter within all classes, or what a prior makes of it."""
-    N, S = moments.count, moments.scatter.sum(axis=0)
-    constant = [n for n, s in zip(known.names, np.diag(S), strict=True) if not s > 0.0]
-    if belief is None and constant:
+    N, S, names, shift = moments.count, moments.scatter.sum(axis=0), part.names, part.shift
+    constant = [n for n, s in zip(names, np.diag(S), strict=True) if not s > 0.0]
+    if part.imagined is None and constant:
         raise FitError(f"{listed(constant)} does not vary within the classes: leave the column out, or give a prior")
-    shift = moments.mean[int(np.argmax(N))]  # any place near the data keeps the digits
-    mean = np.where((N > 0.0)[:, None], moments.mean - shift, np.nan)
-    for j, name in enumerate(known.names):
-        if belief is not None:
-            a, b, v = belief.line(j, N, moments.mean - shift, moments.scatter, shift)
+    mean = np.where((N > 0.0)[:, None], part.mean, np.nan)
+    for j, name in enumerate(names):
+        if part.imagined is not None:
+            a, b, v = part.line(j, N, part.mean, moments.scatter)
         else:
             r = regress(S[: j + 1, : j + 1])
             if r.residual <= COLLINEAR * S[j, j]:
                 raise FitError(
-                    f"within the classes {name!r} is a linear combination of {listed(known.names[:j])} in the "
-                    f"{N.sum():,.10g} rows: leave it out, or give a prior, (Dirichlet(1), NormalInverseGamma())"
+                    f"within the classes {name!r} is a linear combination of {listed(names[:j])} in the {N.sum():,.10g} rows: "
+                    "leave it out, or give a prior, (Dirichlet(1), NormalInverseGamma())"
                 )
             b, v = r.coefficients, r.residual / float(N.sum())
             a = mean[:, j] - mean[:, :j] @ b
         yield a + shift[j] - shift[:j] @ b, np.tile(b, (len(N), 1)), np.where(np.isnan(a), np.nan, v)
 
 
-def _spherical(known: Labelled, moments: Moments, belief: Belief | None, how: Estimate) -> Iterator[Line]:
+def _spherical(part: Separate, moments: Moments) -> Iterator[Line]:
     """The scatter of all columns of a class together, over their numbers."""
-    N, S, shift = moments.count[:, None], np.einsum("kjj->kj", moments.scatter), moments.mean[int(np.argmax(moments.count))]
-    part = Separate(known.names, shift, np.zeros_like(S), np.ones_like(S), how, True, np.ones_like(shift), belief)
+    N = np.repeat(moments.count[:, None], len(part.names), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
-        means, variances = part.estimated(np.repeat(N, S.shape[1], axis=1), moments.mean - shift, S)
-    means = means + shift if belief is not None else np.where(N > 0.0, moments.mean, np.nan)
+        means, variances = part.estimated(N, part.mean, np.einsum("kjj->kj", moments.scatter))
+    means = means + part.shift if part.imagined is not None else np.where(N > 0.0, moments.mean, np.nan)
     variances = np.where(variances > 0.0, variances, np.nan)  # a class of equal rows has no density: `supported` says so
     for mean, variance in zip(means.T, variances.T, strict=True):
         yield mean, np.zeros((len(N), 0)), variance
