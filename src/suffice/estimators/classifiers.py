@@ -34,10 +34,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         raise NotImplementedError
 
-    def _declarations(self) -> dict[str, Any]:
-        """Declarations of columns, and bins for the others."""
-        return {"variables": getattr(self, "variables", None), "bins": getattr(self, "bins", None)}
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -49,7 +45,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         frame = features(self, X, reset=True)
         self.classes_, codes = classes(y)
-        data = rows(frame, X, labelled(self.target, self.classes_, codes), sample_weight, **self._declarations())
+        declared = getattr(self, "variables", None), getattr(self, "bins", None)
+        data = rows(frame, X, labelled(self.target, self.classes_, codes), sample_weight, *declared)
         self.network_ = self._network(data, list(frame.columns))
         return self
 

@@ -30,7 +30,8 @@ import numpy as np
 
 from suffice.engines.engine import Block
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.incomplete.patterns import Array, rows_by_pattern
+from suffice.incomplete.patterns import Array
+from suffice.inference.rows import alike
 
 LOG_ZERO = -1e200
 """Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""
@@ -181,8 +182,9 @@ class JointNormals(ClassNormals):
             lost = np.isnan(x)
             x[lost] = 0.0
             z = np.empty((len(self.mean), *x.shape))
-            for key, some in rows_by_pattern(~lost[:d]):
-                pattern = self._pattern(key, ~lost[:d, some[0]])
+            seen = ~lost[:d]
+            for some in alike(seen.T):
+                pattern = self._pattern(seen[:, some[0]])
                 z[:, :, some] = pattern.matrix @ x[:, some]
                 log_probs[:, some] += pattern.constant
                 left += [] if pattern.left is None else [(pattern.left, some)]
@@ -210,11 +212,11 @@ class JointNormals(ClassNormals):
     def _patterns(self) -> dict[bytes, _Pattern]:
         return {}
 
-    def _pattern(self, key: bytes, seen: Any) -> _Pattern:
+    def _pattern(self, seen: Any) -> _Pattern:
         """The map from rows that show these columns to z."""
         if seen.all():
             return self._complete
-        if key not in self._patterns:  # two threads may both find it: they find the same
+        if (key := seen.tobytes()) not in self._patterns:  # two threads may both find it: they find the same
             Q, R = np.linalg.qr(self.root[:, seen].transpose(0, 2, 1))
             G = np.zeros_like(self.root)
             G[:, :, seen] = Q @ inverses(R.transpose(0, 2, 1))

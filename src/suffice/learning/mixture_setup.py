@@ -20,7 +20,7 @@ from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table as CategoricalTable
 from suffice.families.family import Array, Cpd, Estimate
-from suffice.families.priors import Prior
+from suffice.families.priors import Prior, Several
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums, log_factorials
 from suffice.incomplete.units import moments_by_column, observed_cells
 from suffice.learning.mixture_parts import (
@@ -160,10 +160,8 @@ class Table(NamedTuple):
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> Mixture:
         """The parts for these classes, and what the prior says of them."""
-        bound = None
-        if prior is not None:
-            seen = Statistics(moments_by_column(self.numbers, self.variables), self.data.weight)
-            bound = prior.bind({**self.variables, hidden.name: hidden}, seen)
+        seen = Statistics(moments_by_column(self.numbers, self.variables), self.data.weight)
+        bound = (Several(()) if prior is None else prior).bind({**self.variables, hidden.name: hidden}, seen)
         parts: list[Any] = [
             self._normal(kind, [self.variables[n] for n in names], hidden, bound, how)
             for kind, names in groups(families, self.variables).items()
@@ -173,13 +171,14 @@ class Table(NamedTuple):
         parts += [_tables(finite, hidden, bound, how)] if finite else []
         parts += [self._rates(counts, hidden, bound, how)] if counts else []
         alpha = _imagined_counts(bound, hidden)
-        silent = [] if bound is None else [v.name for v in self.variables.values() if bound.imagine(v, (hidden,)) is None]
-        if silent := silent + ([] if bound is None or alpha is not None else [hidden.name]):
+        silent = [v.name for v in self.variables.values() if bound.imagine(v, (hidden,)) is None]
+        silent += [hidden.name] if alpha is None else []
+        if prior is not None and silent:
             note(f"the prior says nothing about {listed(silent)}: fitted by maximum likelihood")
         components = ClassComponents(self.data, -self.log_base)
         return Mixture(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
 
-    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior | None, how: Estimate) -> Normal:
+    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior, how: Estimate) -> Normal:
         imagined = imagined_moments(prior, columns, hidden, chained=kind.joint)
         names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
         same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
@@ -190,13 +189,10 @@ class Table(NamedTuple):
         made, root = (Joint, np.tile(np.diag(deviation), (k, 1, 1))) if kind.joint else (Separate, np.tile(deviation, (k, 1)))
         return made(names, shift, mean, root, how, kind.shared, variance, imagined)
 
-    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior | None, how: Estimate) -> Rates:
-        events, rows = np.zeros(len(columns)), np.zeros(len(columns))
-        for j, v in enumerate(columns):
-            said = None if prior is None else prior.imagine(v, (hidden,))
-            if isinstance(said, Moments):
-                group = said.at(np.arange(1))
-                events[j], rows[j] = group.count[0] * group.mean[0, 0], group.count[0]
+    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior, how: Estimate) -> Rates:
+        said = [prior.imagine(v, (hidden,)) for v in columns]
+        groups = [s.at(np.arange(1)) if isinstance(s, Moments) else None for s in said]
+        events, rows = np.array([(0.0, 0.0) if g is None else (g.count[0] * g.mean[0, 0], g.count[0]) for g in groups]).T
         names, overall = tuple(v.name for v in columns), self._moments(columns)[0]
         return Rates(names, np.tile(overall, (hidden.n_states, 1)), how, overall, (events, rows))
 
@@ -217,14 +213,14 @@ def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
     return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
 
 
-def _tables(columns: list[Finite], hidden: Finite, prior: Prior | None, how: Estimate) -> Tables:
+def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) -> Tables:
     sizes, k = tuple(v.n_states for v in columns), hidden.n_states
     table = np.concatenate([np.full((k, n), 1.0 / n) for n in sizes], axis=1)
     return Tables(tuple(v.name for v in columns), table, sizes, how, tuple(_imagined_counts(prior, v, hidden) for v in columns))
 
 
-def _imagined_counts(prior: Prior | None, child: Finite, *parents: Finite) -> Array | None:
-    said = None if prior is None else prior.imagine(child, parents)
+def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:
+    said = prior.imagine(child, parents)
     return said.dense() if isinstance(said, Counts) else None
 
 

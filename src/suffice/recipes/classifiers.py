@@ -21,7 +21,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.gather import log_base
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, MissingCells, SchemaError, listed, nearest, note
+from suffice.errors import DataError, FitError, SchemaError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate, checked_estimate
@@ -81,16 +81,13 @@ def _statistics(known: Labelled) -> Statistics:
     """What each family needs to know; of a feature with missing cells, from the rows that show it."""
     if isinstance(known.rows, Statistics):
         return known.rows
-    needs = {v.name: family_of(v, [known.target]).needs(v, [known.target]) for v in known.features}
-    own = Request((known.target.name,))
-    try:
-        return known.rows.gather([own, *needs.values()])
-    except MissingCells:
-        missing = known.rows.missing
-    complete = known.rows.gather([own, *(request for n, request in needs.items() if not missing[n])])
-    gaps = [v for v in known.features if missing[v.name]]
-    found = known.rows.fold(_Shown(known.target, tuple(gaps)))
-    return Statistics([*complete, *found], complete.weight)
+    missing, target = known.rows.missing, known.target
+    complete = [v for v in known.features if not missing[v.name]]
+    seen = known.rows.gather([Request((target.name,)), *(family_of(v, [target]).needs(v, [target]) for v in complete)])
+    if len(complete) == len(known.features):
+        return seen
+    shown = known.rows.fold(_Shown(target, tuple(v for v in known.features if missing[v.name])))
+    return Statistics([*seen, *shown], seen.weight)
 
 
 @dataclass(frozen=True)
@@ -101,22 +98,21 @@ class _Shown(Step[tuple[Counts | Moments, ...]]):
     features: tuple[Variable, ...]
 
     def of(self, block: Block) -> tuple[Counts | Moments, ...]:
-        return tuple(_shown(block, self.target, feature) for feature in self.features)
+        return tuple(self._shown(block, feature) for feature in self.features)
 
-
-def _shown(block: Block, target: Finite, feature: Variable) -> Counts | Moments:
-    cells, weight = block.columns[feature.name], block.weights
-    shown = np.flatnonzero(~is_missing(cells) & (weight > 0))
-    classes, cells, weight = block.columns[target.name][shown].astype(np.int64), cells[shown], weight[shown]
-    if isinstance(feature, Finite):
-        shape = (target.n_states, feature.n_states)
-        size = checked_cells((target, feature), f"the table of {feature.name!r}")
-        return Counts((target, feature), np.bincount(classes * shape[1] + cells, weight, size).astype(np.float64).reshape(shape))
-    groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
-    keys, spread = groups.keys, groups.spread
-    counted = (feature.name,) if isinstance(feature, Count) else ()
-    base = np.bincount(classes, log_base(cells, weight), target.n_states)[keys, None] if counted else None
-    return Moments((target,), (feature.name,), keys, spread.weight, spread.mean, spread.scatter, counted=counted, log_base=base)  # type: ignore[arg-type]
+    def _shown(self, block: Block, feature: Variable) -> Counts | Moments:
+        target, cells, weight = self.target, block.columns[feature.name], block.weights
+        shown = np.flatnonzero(~is_missing(cells) & (weight > 0))
+        classes, cells, weight = block.columns[target.name][shown].astype(np.int64), cells[shown], weight[shown]
+        if isinstance(feature, Finite):
+            size = checked_cells((target, feature), f"the table of {feature.name!r}")
+            counts = np.bincount(classes * feature.n_states + cells, weight, size).astype(np.float64)
+            return Counts((target, feature), counts.reshape(target.n_states, feature.n_states))
+        groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
+        keys, (total, mean, _, scatter) = groups.keys, groups.spread
+        counted = (feature.name,) if isinstance(feature, Count) else ()
+        base = np.bincount(classes, log_base(cells, weight), target.n_states)[keys, None] if counted else None
+        return Moments((target,), (feature.name,), keys, total, mean, scatter, counted=counted, log_base=base)  # type: ignore[arg-type]
 
 
 class Labelled(NamedTuple):
@@ -148,31 +144,24 @@ def labelled(data: Any, target: Any, features: Iterable[str] | None, variables: 
     >>> labelled({"x": [0.5, 1.5], "y": ["a", "b"]}, "y", None, None).features
     (Real('x'),)
     """
-    if isinstance(data, Statistics):
-        if variables is not None:
-            raise SchemaError("variables declare columns of rows; statistics know theirs")
-        known: Mapping[str, Variable] = data.variables
-        names = _features(target, features, known)
-        return _checked(data, target, names, known)
-    rows = scan(data, variables)
-    names = _features(target, features, rows.columns)
-    rows = rows.take([target, *names])
-    if features is None and (ids := [n for n in rows.identifiers if n != target]):
-        note(
-            f"{listed(ids)} identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
-        )
-        names = [n for n in names if n not in ids]
+    if isinstance(data, Statistics) and variables is not None:
+        raise SchemaError("variables declare columns of rows; statistics know theirs")
+    rows = data if isinstance(data, Statistics) else scan(data, variables)
+    names = _features(target, features, rows.variables if isinstance(rows, Statistics) else rows.columns)
+    if isinstance(rows, Data):
         rows = rows.take([target, *names])
-    return _checked(rows, target, names, rows.schema)
-
-
-def _checked(rows: Data | Statistics, target: str, names: list[str], known: Mapping[str, Variable]) -> Labelled:
+        if features is None and (ids := [n for n in rows.identifiers if n != target]):
+            what = "identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
+            note(f"{listed(ids)} {what}")
+            names = [n for n in names if n not in ids]
+            rows = rows.take([target, *names])
     if not names:
         raise DataError(f"there is no column besides {target!r} to tell its classes apart by")
-    classes = known[target]
     empty = [n for n in (target, *names) if rows.missing[n] == rows.n_rows] if isinstance(rows, Data) and rows.n_rows else []
     if empty:
         raise DataError(f"every cell of {listed(empty)} is missing; leave the column out")
+    known: Mapping[str, Variable] = rows.variables if isinstance(rows, Statistics) else rows.schema
+    classes = known[target]
     if not isinstance(classes, Finite):
         raise SchemaError(
             f"the target {target!r} is a {type(classes).__name__}, and a classifier needs classes: declare it finite, "
