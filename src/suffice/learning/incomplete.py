@@ -1,4 +1,4 @@
-"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked and made a problem."""
+"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from suffice.families import family_of
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
-from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
@@ -36,34 +35,6 @@ class Task:
     families: Mapping[str, Any]
     threads: int | None = None
     ties: tuple[Tie, ...] = ()
-
-
-def problem_of(
-    dag: Any,
-    data: Any,
-    *,
-    hidden: Any = (),
-    prior: Any = None,
-    estimate: Estimate | None = None,
-    families: Mapping[str, Any] | None = None,
-    threads: int | None = None,
-    shared: Any = (),
-) -> ParameterProblem:
-    """The problem of fitting this graph to this data; what is wrong with them is said here."""
-    if getattr(dag, "pools", ()):
-        raise FitError(
-            "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
-            "Separate() or Pooled(), or fill the cells in before"
-        )
-    options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
-    task = task_of(dag, data, shared=shared, **options)
-    for name, family in task.families.items():
-        if getattr(family, "iterative", False) and not hasattr(family, "advance"):
-            raise FitError(
-                f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
-                "does); fit fits it by itself where its own columns are complete"
-            )
-    return ParameterProblem.of(task)
 
 
 def task_of(

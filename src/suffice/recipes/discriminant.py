@@ -30,11 +30,10 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.errors import DataError, FitError, MissingCells, listed, note
 from suffice.families.categorical import Categorical
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.families.regression import COLLINEAR, regress, too_large
-from suffice.families.shared_gaussian import SharedGaussian
 from suffice.learning.climb import Climb, steps_of
 from suffice.learning.fit import fit
 from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
