@@ -222,9 +222,9 @@ def steps(of: type = Step) -> list[type]:
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
 
 
-ELSEWHERE = {"Each", "ScanTables", "Stretches", "_FirstImpossible", "_Sizes"}
+ELSEWHERE = {"Each", "ScanTables", "Stretches", "_FirstImpossible"}
 """Steps that other tests pickle: of functions, of tables with many cells, of starts of regressions of many rows, of
-impossible rows, of starts of classes."""
+impossible rows."""
 
 
 def test_every_step_of_the_library_travels(monkeypatch: pytest.MonkeyPatch) -> None:
