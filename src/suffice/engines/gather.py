@@ -213,11 +213,8 @@ class Gather(Step[Partial]):
     plan: Plan
     weighted: bool
     complete: ClassVar[bool] = True
-
-    @property
-    def runs(self) -> int:
-        """Tables that take in many rows cost less than many tables that are added."""
-        return 2
+    runs: ClassVar[int] = 2
+    """Tables that take in many rows cost less than many tables that are added."""
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[Partial]:
         counter, total = _Counter(self.plan, self.weighted), Sum[Partial]()

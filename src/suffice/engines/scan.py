@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.delimited import SUFFIXES, Delimited
+from suffice.engines.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.local import Local
-from suffice.engines.parquet import Parquet
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
 from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.variables import Finite, Real

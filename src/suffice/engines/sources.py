@@ -24,7 +24,7 @@ import numpy as np
 from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import ROWS, Array
 from suffice.engines.parallel import ahead, n_threads, watched
-from suffice.errors import DataError, SchemaError, listed, nearest
+from suffice.errors import DataError, SchemaError, nearest
 from suffice.variables import Bins, Count, Finite, Real, declared, state_text
 
 FEW_CELLS = 2**19
@@ -88,31 +88,6 @@ class Source:
     def place(self, row: int) -> str:
         """Where the row with this number, from 0, stands: for a person."""
         return f"row {row + 1}"
-
-
-class Files(Source):
-    """Files that have the same columns, one after the other, and as many rows each as `lengths` says of those read so far."""
-
-    lengths: Sequence[int] = ()
-
-    def place(self, row: int) -> str:
-        for path, n in zip(self.paths, self.lengths, strict=False):
-            if row < n or path == self.paths[len(self.lengths) - 1]:
-                return f"{path}, {self.place_in(path, row)}"
-            row -= n
-        return super().place(row)
-
-    def place_in(self, path: Path, row: int) -> str:
-        """Where a row of a file stands in it."""
-        return super().place(row)
-
-    def check_columns(self, names: Iterable[Sequence[str]]) -> None:
-        """Refuse a file whose columns are not those of the first one; their order does not matter."""
-        for path, own in zip(self.paths, names, strict=True):
-            lacking, extra = sorted(set(self.names) - set(own)), sorted(set(own) - set(self.names))
-            if lacking or extra:
-                what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
-                raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -197,11 +197,8 @@ class Reduce(Step[ComponentTable]):
 
     tables: FlatTables
     exact: bool
-
-    @property
-    def runs(self) -> int:
-        """A table that takes in many rows costs less than many tables that are added."""
-        return 2
+    runs: ClassVar[int] = 2
+    """A table that takes in many rows costs less than many tables that are added."""
 
     def of(self, block: Block) -> ComponentTable:
         return ComponentTable(self.tables).add(block)
