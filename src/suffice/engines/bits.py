@@ -76,8 +76,8 @@ class BitBlock:
     `columns` are the codes of the same rows, and `weight` is what each of them counts, empty where all count once.
     """
 
-    bits: Words
-    times: Ints
+    bits: Words = field(default_factory=lambda: np.zeros((0, 0, 0), np.uint64))
+    times: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     columns: Sequence[Array] | Array = ()
     weight: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -127,9 +127,8 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
 
 def code_block(block: Block, layout: BitLayout) -> BitBlock:
     """The rows of a block as codes alone."""
-    nothing, columns = np.zeros(0, np.int64), tuple(block.columns[n] for n in layout.names)
-    weight = nothing if block.weight is None else block.weight.astype(np.int64)
-    return BitBlock(np.zeros((0, 0, 0), np.uint64), nothing, columns, weight)
+    columns = tuple(block.columns[n] for n in layout.names)
+    return BitBlock(columns=columns, weight=np.zeros(0, np.int64) if block.weight is None else block.weight.astype(np.int64))
 
 
 def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLayout) -> None:

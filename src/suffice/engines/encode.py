@@ -294,7 +294,6 @@ class Cuts:
 
     def __init__(self, variable: Finite, *, missing: Collection[str] = ()) -> None:
         self.variable, self.numbers = variable, Numbers(missing=missing)
-        self.by_name = False
         self._names = States(variable.states, fixed=True, missing=missing)
 
     @property
@@ -308,7 +307,6 @@ class Cuts:
         except NotANumber as wrong:
             if wrong.text not in self._names.codes:
                 raise
-            self.by_name = True
             return self._names.encode(chunk)
 
 
