@@ -23,6 +23,7 @@ import numpy as np
 from suffice.engines.encode import number
 from suffice.engines.sources import Kind, Source, checked_names, kind_of
 from suffice.errors import DataError, listed
+from suffice.libraries import pa, pq
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""
@@ -87,7 +88,6 @@ class Delimited(Files):
                 lengths[-1] += batch.num_rows
 
     def _file(self, path: Path, separator: str, names: Sequence[str]) -> Iterator[Any]:
-        import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         text = pa.string()
@@ -317,8 +317,6 @@ class Parquet(Files):
         return self._schemas[0][0].field(name).type
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        import pyarrow.parquet as pq
-
         text = [n for n in names if self.kind(n) is Kind.TEXT]
         # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
         for path in self.paths:
@@ -328,16 +326,12 @@ class Parquet(Files):
 
     @staticmethod
     def _schema(path: Path) -> tuple[Any, int]:
-        import pyarrow.parquet as pq
-
         with _readable(path), pq.ParquetFile(path) as file:
             return file.schema_arrow, file.metadata.num_rows
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:

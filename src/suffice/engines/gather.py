@@ -20,6 +20,7 @@ from suffice.engines.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
 from suffice.engines.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
+from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, merged, settled
 from suffice.variables import Count, Finite, Variable
@@ -353,9 +354,7 @@ def log_base(x: Floats, weight: Floats) -> Floats:
     >>> np.exp(log_base(np.array([0.0, 3.0]), np.ones(2))).round(12)
     array([1., 6.])
     """
-    from scipy.special import gammaln
-
-    return np.asarray(weight * gammaln(x + 1.0))
+    return np.asarray(weight * sc.gammaln(x + 1.0))
 
 
 def moments_of(

@@ -25,6 +25,7 @@ from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import ROWS, Array
 from suffice.engines.parallel import ahead, n_threads, watched
 from suffice.errors import DataError, SchemaError, nearest
+from suffice.libraries import pa, pt
 from suffice.variables import Bins, Count, Finite, Real, declared, state_text
 
 FEW_CELLS = 2**19
@@ -126,21 +127,19 @@ def kind_of(arrow_type: Any) -> Kind:
     >>> kind_of(pyarrow.int8()), kind_of(pyarrow.list_(pyarrow.int8()))
     (<Kind.INTEGER: 'whole numbers'>, <Kind.OTHER: 'something else'>)
     """
-    from pyarrow import types as t
-
     tests = (
-        (t.is_dictionary, Kind.CATEGORY),
-        (t.is_boolean, Kind.BOOL),
-        (t.is_integer, Kind.INTEGER),
-        (t.is_floating, Kind.NUMBER),
-        (t.is_decimal, Kind.NUMBER),
-        (t.is_temporal, Kind.TIME),
-        (t.is_null, Kind.NOTHING),
+        (pt.is_dictionary, Kind.CATEGORY),
+        (pt.is_boolean, Kind.BOOL),
+        (pt.is_integer, Kind.INTEGER),
+        (pt.is_floating, Kind.NUMBER),
+        (pt.is_decimal, Kind.NUMBER),
+        (pt.is_temporal, Kind.TIME),
+        (pt.is_null, Kind.NOTHING),
     )
     for test, kind in tests:
         if test(arrow_type):
             return kind
-    text = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary, t.is_fixed_size_binary)
+    text = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary)
     return Kind.TEXT if any(test(arrow_type) for test in text) else Kind.OTHER
 
 
@@ -286,6 +285,4 @@ def _joined(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
 def _concatenated(cells: list[Any]) -> Any:
     if isinstance(cells[0], np.ndarray):
         return np.concatenate(cells)
-    import pyarrow as pa
-
     return pa.concat_arrays(cells)
