@@ -20,8 +20,7 @@ from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
 from suffice.formats import NAMES, SUFFIXES, load, read
 from suffice.graphs import Dag
-from suffice.graphs.input import read_directed
-from suffice.graphs.text import Edge
+from suffice.graphs.text import Edge, read_directed
 from suffice.models.bayes_net import BayesNet
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics

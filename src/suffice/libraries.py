@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["pa", "pc", "pq", "pt", "sc"]
+__all__ = ["nw", "pa", "pc", "pq", "pt", "sc"]
 
 
 class Library:
@@ -28,6 +28,7 @@ class Library:
 
 
 if TYPE_CHECKING:
+    import narwhals as nw
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -35,4 +36,4 @@ if TYPE_CHECKING:
     import scipy.special as sc
 else:
     pa, pc, pq = Library("pyarrow"), Library("pyarrow.compute"), Library("pyarrow.parquet")
-    pt, sc = Library("pyarrow.types"), Library("scipy.special")
+    nw, pt, sc = Library("narwhals"), Library("pyarrow.types"), Library("scipy.special")

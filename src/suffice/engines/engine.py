@@ -225,6 +225,8 @@ class Engine:
     """The number of rows, where it is known without reading them."""
     weight: float | None = None
     """The weight of all rows together, where it is known without reading them."""
+    near: bool = False
+    """Whether the rows are in this process or in files that it reads, so that a learner may keep some of them."""
     ordered: bool = False
     """Whether the rows can be gone through one after the other, as `walk` does."""
     notes: Sequence[str] = ()

@@ -18,7 +18,7 @@ from suffice.engines.engine import Array, is_missing
 from suffice.engines.parallel import available_memory
 from suffice.engines.sources import Categories, Kind, Source, checked_names
 from suffice.errors import DataError, TooLarge, bytes_in_words
-from suffice.libraries import pa
+from suffice.libraries import nw, pa
 from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22
@@ -93,13 +93,9 @@ class Lazy(Frame):
 
     @cached_property
     def length(self) -> int:
-        import narwhals as nw
-
         return int(self._frame.select(nw.len()).collect().item())
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        import narwhals as nw
-
         chosen = self._frame.select(names)
         native = chosen.to_native()
         if hasattr(native, "collect_batches"):
@@ -162,8 +158,6 @@ def _running() -> Iterator[None]:
 
 def from_frame(frame: Any) -> Frame:
     """A data frame that narwhals knows."""
-    import narwhals as nw
-
     series = list(frame.iter_columns())
     # The categories of a polars Categorical are those of the whole process, not of the column.
     loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())

@@ -46,7 +46,7 @@ class Read(Seen):
 class Local(Engine):
     """Rows of a source on this machine, encoded once when they are first needed."""
 
-    ordered = True
+    ordered = near = True
 
     def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
         self.source, self.options = source, options
@@ -238,9 +238,10 @@ class Local(Engine):
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if encoders := self._to_stream(names):
             return self._streamed_total(step, encoders, threads)
-        self.require(names)
         if step.complete:
             self.require_complete(names)
+        names = names or self.names[:1]  # without a column a block would not know its rows
+        self.require(names)
         workers = min(n_threads(threads), max(1, self._n_blocks))
         runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
         return _summed(step, iter(runs), workers, what, len(runs))

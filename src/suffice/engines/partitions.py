@@ -189,7 +189,7 @@ class Partitions(Engine):
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if step.complete:
             self.require_complete(names)
-        return self._total(self._reader(names), step)
+        return self._total(self._reader(names or self.names[:1]), step)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         for part in self.run(Work(self._reader(names, keep), ForEach(step))):

@@ -16,7 +16,7 @@ from suffice.engines.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.local import Local
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
 from suffice.errors import DataError, SchemaError, listed, nearest
-from suffice.libraries import pa
+from suffice.libraries import nw, pa
 from suffice.variables import Finite, Real
 
 
@@ -93,8 +93,6 @@ def source_of(x: Any) -> Source:
 
 
 def _frame(x: Any) -> Source:
-    import narwhals as nw
-
     from suffice.engines import frames
 
     try:

@@ -182,7 +182,7 @@ class Viewed(Engine):
 
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
-        self.names, self.weighted, self.ordered = engine.names, engine.weighted, engine.ordered
+        self.names, self.weighted, self.ordered, self.near = engine.names, engine.weighted, engine.ordered, engine.near
         self.seen: dict[str, Seen] = {}
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
