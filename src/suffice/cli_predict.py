@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +10,10 @@ import typer
 
 from suffice.cli_arguments import Missing, Model, RowsOut
 from suffice.errors import SufficeError, nearest
+from suffice.libraries import pa
 from suffice.terminal import say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from suffice.models.bayes_net import BayesNet
     from suffice.models.rows.predict import Prediction
 
@@ -54,7 +52,7 @@ def predict_command(
         raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
     kept = _kept(keep or [], rows.columns, bn, target)
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
-    n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
+    n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")
 
@@ -84,8 +82,6 @@ def _names(bn: BayesNet, target: str) -> list[str]:
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
-    import pyarrow as pa
-
     from suffice.inference.rows import best
     from suffice.variables import Finite
 
@@ -101,15 +97,12 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _plain(cells: Any) -> Any:
     """Text without its dictionary, which is another one in each part of a file."""
-    import pyarrow as pa
-
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
     """What is written where there are no rows: the header."""
     import numpy as np
-    import pyarrow as pa
 
     from suffice.models.rows.predict import Prediction, measures
 

@@ -25,7 +25,7 @@ from suffice.engines.bits import (
 )
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Bits, Block
+from suffice.engines.engine import Bits
 from suffice.engines.parallel import available_memory, n_threads
 from suffice.engines.sample import Rows
 from suffice.errors import TooLarge, bytes_in_words, note
@@ -174,4 +174,4 @@ def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
     occur = np.flatnonzero(table)
     codes = np.unravel_index(occur, sizes)
     columns = {n: c.astype(code_type(r)) for n, c, r in zip(names, codes, sizes, strict=True)}
-    return data.select(names).of_rows(Rows(Block(columns, table[occur]), np.zeros((len(occur), 2), np.int64)))
+    return data.select(names).of_rows(Rows(columns, table[occur], at=np.zeros((len(occur), 2), np.int64)))

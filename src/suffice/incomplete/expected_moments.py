@@ -414,8 +414,8 @@ class ExpectedMoments:
             return self._pairs[names]
         members, keys = self._keys(names)
         if n_configurations(members) > DENSE:
-            cells, values = table_of(keys, self.p)
-            return Counts(members, values, cells)
+            cells = table_of(keys, self.p)
+            return Counts(members, cells.values, cells.keys)
         values = np.bincount(keys, self.p, n_configurations(members)).astype(np.float64)
         table = Counts(members, values.reshape(sizes(members)))
         if len(names) == 2:
