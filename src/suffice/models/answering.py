@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.blas import one_blas_thread
-from suffice.errors import ModelError
+from suffice.errors import ModelError, listed
 from suffice.models import hybrid, question
 from suffice.models.evidence import observed
 from suffice.models.no_formula import NoFormula, advising
@@ -80,7 +80,8 @@ class Answering:
         0.092411
         """
         bn = _network(self)
-        with advising(question.one_at_a_time):
+        drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
+        with advising(lambda refused: f"observe {listed(refused.lacking)}, too, or {drawn}"):
             return question.marginals(bn, observed(bn, given))
 
     def log_prob_of(self, given: Given) -> float:
@@ -109,7 +110,8 @@ class Answering:
         else:
             names = question.checked_targets(bn, targets)
             question.check_not_observed(bn, names, evidence)
-        with advising(question.no_mode_of_draws):
+        drawn = "take a few finite targets and draw them, query(targets, ..., method=LikelihoodWeighting()).mode"
+        with advising(lambda refused: f"observe {listed(refused.lacking)}, or {drawn}"):
             small, known = question.without_regressions(bn, names, evidence)
             return hybrid.most_probable(small, names, known)
 

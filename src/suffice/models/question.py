@@ -252,18 +252,6 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     return f"{observe}, or draw p(given) as query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]"
 
 
-def one_at_a_time(refused: NoFormula) -> str:
-    drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
-    return f"observe {listed(refused.lacking)}, too, or {drawn}"
-
-
-def no_mode_of_draws(refused: NoFormula) -> str:
-    return (
-        f"observe {listed(refused.lacking)}, or take a few finite targets and draw them, "
-        "query(targets, ..., method=LikelihoodWeighting()).mode"
-    )
-
-
 def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:
     """The names that are asked for: at least one, each once, all known."""
     if isinstance(targets, str):
