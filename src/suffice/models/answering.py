@@ -14,7 +14,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, listed
 from suffice.models import hybrid, question
 from suffice.models.evidence import observed
-from suffice.models.no_formula import NoFormula, advising
+from suffice.models.regressions import NoFormula, advising
 
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree

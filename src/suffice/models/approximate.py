@@ -15,7 +15,7 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
-from suffice.families.family import Cpd
+from suffice.families.family import Cpd, flat_index
 from suffice.inference.collapse import Collapsed, Rest, collapse
 from suffice.inference.gibbs import State, Trace, Walker
 from suffice.inference.network import NONE, Array, Network
@@ -96,9 +96,7 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
 
 def _recorded(question: Question, columns: Mapping[str, Any], n: int) -> Trace:
     """What an answer keeps of draws."""
-    cells = np.zeros(n, np.int64)
-    for v in question.finite:
-        cells = cells * v.n_states + columns[v.name]
+    cells = flat_index(columns, question.finite, n)
     return Trace(cells, np.column_stack([columns[r] for r in question.reals]) if question.reals else np.zeros((n, 0)))
 
 

@@ -19,9 +19,8 @@ from suffice.inference.network import Array
 from suffice.models import hybrid
 from suffice.models.answers import Distribution, Marginals
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
-from suffice.models.no_formula import NoFormula, no_formula, words
 from suffice.models.regression_mixture import RegressionMixture
-from suffice.models.regressions import answerable, reduced
+from suffice.models.regressions import NoFormula, answerable, no_formula, reduced, words
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, note
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
-from suffice.models.no_formula import NoFormula, advising
-from suffice.models.regressions import reduced
+from suffice.models.regressions import NoFormula, advising, reduced
 from suffice.models.rows.evidence import column, is_seen, present, row_evidence
 from suffice.models.rows.frames import Fill, checked_size, filled
 from suffice.models.rows.posteriors import Places, row_posterior, tell_impossible

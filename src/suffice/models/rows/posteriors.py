@@ -25,7 +25,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.inference import rows as finite
 from suffice.inference.rows import RowEvidence
-from suffice.models.no_formula import advising, words
+from suffice.models.regressions import advising, words
 from suffice.models.rows.evidence import column, is_seen
 from suffice.models.rows.regressions import factors, regression_moments
 

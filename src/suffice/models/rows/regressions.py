@@ -22,8 +22,8 @@ from suffice.inference.blocks import checked_shape
 from suffice.inference.hybrid_rows import CELLS, Factor, Moments
 from suffice.inference.network import NONE
 from suffice.inference.rows import RowEvidence, alike
-from suffice.models.no_formula import no_formula
 from suffice.models.question import requisite
+from suffice.models.regressions import no_formula
 from suffice.models.rows.evidence import is_seen
 from suffice.variables import Finite
 
