@@ -55,7 +55,6 @@ class Answering:
         question.check_not_observed(bn, names, evidence)
         if interval is not None and method is not None:
             raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
-        question.check_families(bn, names, evidence, method, interval)
         if method is not None:
             from suffice.models import approximate
 

@@ -60,6 +60,13 @@ def query(
     if isinstance(method, LikelihoodWeighting):
         return _answer(question, *_weighted(question, method, seeds))
     if isinstance(method, Gibbs):
+        for name in question.nodes:
+            if name in bn.compiled.counts or bn[name].is_regression:
+                what = "regression" if bn[name].is_regression else "count"
+                raise ModelError(
+                    f"the answer depends on the {what} {name!r}, which Gibbs sampling does not know; ask exactly, without a "
+                    "method, or by LikelihoodWeighting()"
+                )
         if bn.compiled.open:  # the answer does not depend on them, and the walk goes through tables
             numbers = {n: x for n, x in question.observed.items() if n in bn.compiled.real_index}
             small = reduced(bn, targets, numbers, needed=question.nodes)

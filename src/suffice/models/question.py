@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, listed, note
+from suffice.errors import ModelError, listed, note
 from suffice.families.design import configurations
 from suffice.graphs import Dag
 from suffice.inference.network import Array
@@ -154,53 +154,6 @@ def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
     if found == NEVER:
         raise impossible(evidence)
     return found
-
-
-def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
-    """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
-    from suffice.inference.sampling import Gibbs
-
-    known = bn.compiled.counts.union(n for n in bn if bn[n].is_regression)
-    if not known or (interval is None and not isinstance(method, Gibbs)):
-        return
-    question = Question.of(bn, names, evidence)
-    wrong = [n for n in question.nodes if n in known]
-    if interval is not None:
-        for name in wrong:
-            _check_drawable(bn[name], question.observed)
-    elif wrong:
-        what = "regression" if bn[wrong[0]].is_regression else "count"
-        raise ModelError(
-            f"the answer depends on the {what} {wrong[0]!r}, which Gibbs sampling does not know; ask exactly, without a method, "
-            "or by LikelihoodWeighting()"
-        )
-
-
-def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
-    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
-    name, without = cpd.child.name, "ask without interval="
-    if not cpd.is_regression:
-        raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
-    about = f"the answer depends on {name!r}, a {words(cpd)}"
-    if cpd.fitted is None:
-        raise FitError(
-            f"{about} that was not fitted to complete rows by itself (it was written down, learned by EM, or has a number that "
-            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
-        )
-    if not np.isfinite(cpd.fitted.covariance).all():
-        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
-    if cpd.family.linear:
-        return
-    if lacking := [p for p in cpd.real_parents if p not in known]:
-        raise NoFormula(
-            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
-            lacking,
-            f"observe {listed(lacking)}: an interval needs exact answers",
-        )
-    if not isinstance(cpd.child, Finite) and name not in known:
-        raise ModelError(
-            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
-        )
 
 
 def without_regressions(bn: BayesNet, names: Iterable[str], evidence: Observed) -> tuple[BayesNet, Observed]:
