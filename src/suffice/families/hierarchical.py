@@ -130,12 +130,11 @@ def in_order(given: Any, child: Variable, what: str) -> Array:
     """
     assert isinstance(child, Finite)
     if isinstance(given, Mapping):
-        unknown = [s for s in given if s not in child.states]
-        lacking = [s for s in child.states if s not in given]
-        for state in [*unknown, *lacking]:
+        differing = [s for s in (*given, *child.states) if s not in given or s not in child.states]
+        if differing:
             raise FitError(
-                f"{what} of {child.name!r} and the data differ in the state {state!r}; fit again with all rows, or declare "
-                "the states before"
+                f"{what} of {child.name!r} and the data differ in the state {differing[0]!r}; fit again with all rows, or "
+                "declare the states before"
             )
         given = [given[s] for s in child.states]
     try:
