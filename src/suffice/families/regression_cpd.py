@@ -135,6 +135,9 @@ class GlmCpd(Cpd):
 
         raise needs_rows(self.child)
 
+    def log_likelihood_of_fit(self, statistics: Any) -> float:
+        return self.log_likelihood(None) if self.fitted is None else self.fitted.log_likelihood
+
     def columns_of(self, parent: str) -> slice:
         """Where the coefficients of a parent are."""
         return columns_of(self.regressors, parent)
