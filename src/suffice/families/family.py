@@ -50,6 +50,14 @@ class Mode:
 Estimate = Mean | Mode
 
 
+def checked_estimate(estimate: Any) -> Estimate:
+    """Mean() where nothing is said."""
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    return how
+
+
 class Cpd(Tabular):
     """p(child | parents): parameters and the questions they answer.
 

@@ -82,6 +82,10 @@ class FlatTables:
         """Where the table of a node is."""
         return self._places[name]
 
+    def scope(self, family: int) -> list[int]:
+        """The variables of a family."""
+        return list(self.scopes[self.scope_start[family] : self.scope_start[family + 1]].tolist())
+
     @cached_property
     def state_start(self) -> Ints:
         """Where the states of each variable begin, if those of all are listed."""
@@ -273,10 +277,14 @@ class Theta:
         return Theta(tables, cells, others)
 
     @cached_property
-    def log_tables(self) -> dict[str, Array]:
+    def logs(self) -> Array:
+        """The logarithms of all tables."""
         with np.errstate(divide="ignore"):
-            logs = np.log(self.cells)
-        return {name: logs[self.tables.cells(name)] for name in (f[-1].name for f in self.tables.families)}
+            return np.log(self.cells)
+
+    @cached_property
+    def log_tables(self) -> dict[str, Array]:
+        return {family[-1].name: self.logs[self.tables.cells(family[-1].name)] for family in self.tables.families}
 
     @cached_property
     def lines(self) -> dict[str, Line]:

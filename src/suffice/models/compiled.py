@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from suffice.inference.blocks import Hybrid
+from suffice.inference.hybrid import Hybrid
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import GaussianNode, Network
 from suffice.models.regressions import closed, stand_in

@@ -23,7 +23,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates
-from suffice.inference.posterior import conditional
+from suffice.inference.questions import conditional
 from suffice.models.bayes_net import BayesNet
 from suffice.models.regressions import advising, closed, reduced, words
 from suffice.statistics import Counts, Moments, Request

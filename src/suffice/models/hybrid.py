@@ -15,12 +15,11 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid
-from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, evidence_factors
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
-from suffice.inference.hybrid import Mixed, MixtureMode
-from suffice.inference.log_domain import NEVER
-from suffice.inference.posterior import conditional
-from suffice.inference.posterior import log_prob_of as finite_log_prob
+from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
+from suffice.inference.logs import NEVER
+from suffice.inference.questions import conditional
+from suffice.inference.questions import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture

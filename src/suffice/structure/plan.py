@@ -239,9 +239,6 @@ def _tested(problem: Problem, rules: Rules, method: Any) -> Work:
 KINDS: dict[str, Callable[[Problem, Rules, Any], Work]] = {
     "Orders": _orders,
     "Exact": _exact,
-    "HillClimb": _climbing,
-    "Tabu": _climbing,
-    "GES": _climbing,
     "ChowLiu": _pairs,
     "TAN": _pairs,
     "PC": _tested,
