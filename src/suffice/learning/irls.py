@@ -150,7 +150,8 @@ class Ascent:
             slope = s.gradient - penalty @ theta
             step, covariance = solved(s.hessian + penalty, slope)
             moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
-            unit, error = self._units(s)
+            spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
+            unit, error = self.family.unit(s) * spread, self.count * spread  # a change of η to compare with, an error of one row
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
             # (and a pass over many rows is worth saving)
@@ -199,11 +200,6 @@ class Ascent:
 
     def _sizes(self, s: Sums) -> Array:
         return self.layout.sizes(s.hessian, are_numbers(self.at.parents))
-
-    def _units(self, s: Sums) -> tuple[float, float]:
-        """A change of the predictor to compare with, and a standard error of one row."""
-        spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
-        return self.family.unit(s) * spread, self.count * spread
 
     def _uphill(self, theta: Array, s: Sums, step: Array, penalty: Array) -> tuple[Array, Sums]:
         """θ after a step that does not lower the objective, half of it, and so on; and the sums there."""

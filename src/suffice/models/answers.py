@@ -343,13 +343,10 @@ class MostProbable(ByNode):
 
     def _headline(self) -> str:
         given = f" given {in_words(self._given)}" if self._given else ""
-        return f"Most probable states of {counted(len(self), 'node')}{given}; {self._how_probable()}"
-
-    def _how_probable(self) -> str:
         word, p = "density" if self.is_density else "probability", self.probability
-        if 0.0 < p < float("inf"):
-            return f"{word} {number(p)}"
-        return f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
+        log = f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
+        how_probable = f"{word} {number(p)}" if 0.0 < p < float("inf") else log
+        return f"Most probable states of {counted(len(self), 'node')}{given}; {how_probable}"
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         return [(["node", "state"], list(self._nodes.items())[:limit])], and_more(len(self) - limit, "node")

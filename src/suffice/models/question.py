@@ -129,20 +129,17 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
     cpd, numbers = bn[name], _observed_in(bn, evidence)[0]
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
-    if below or any(p not in numbers for p in cpd.real_parents):
-        raise _below(cpd, below) if below else no_formula(cpd, numbers)
+    if below:
+        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
+        raise NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with query(..., method=LikelihoodWeighting())")
+    if any(p not in numbers for p in cpd.real_parents):
+        raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
     probs = bn.query([v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
     some = {n: column[probs > 0] for n, column in columns.items()}
     return RegressionMixture(cpd, probs[probs > 0], some, _known_log_prob(bn, evidence), given=evidence.given)
-
-
-def _below(cpd: Any, below: Sequence[str]) -> NoFormula:
-    """The refusal of a number below which something is observed."""
-    fact = f"{cpd.child.name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
-    return NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with query(..., method=LikelihoodWeighting())")
 
 
 def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
