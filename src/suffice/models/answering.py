@@ -192,7 +192,8 @@ class Answering:
         >>> sf.load("asia").junction_tree
         JunctionTree of 8 variables: treewidth 2, the largest product has 8 cells, all together 48; tables of 1008 B
         """
-        with advising(lambda refused: f"{_set_to_numbers(refused.lacking)}.junction_tree is that of questions that give it"):
+        way_out = "bn.do({{{}}}).junction_tree is that of questions that give it"
+        with advising(lambda refused: way_out.format(", ".join(f"{n!r}: 0.0" for n in refused.lacking))):
             return _network(self).compiled.tree
 
     @property
@@ -204,11 +205,6 @@ class Answering:
         2
         """
         return self.junction_tree.treewidth
-
-
-def _set_to_numbers(names: Iterable[str]) -> str:
-    """How numbers are put in the place of nodes."""
-    return f"bn.do({{{', '.join(f'{n!r}: 0.0' for n in names)}}})"
 
 
 def _network(asked: Any) -> BayesNet:
