@@ -231,7 +231,7 @@ class Glm:
             X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
             yield X, y[part], w[part], own
 
-    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+    def sums(self, X: Array, y: Any, w: Array, theta: Array, columns: Columns) -> Sums:
         """What rows with the design X say at θ."""
         raise NotImplementedError
 
@@ -384,15 +384,7 @@ class OnePredictor(Glm):
         return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
 
     def sums(
-        self,
-        X: Array,
-        y: npt.NDArray[Any],
-        w: Array,
-        theta: Array,
-        columns: Columns,
-        *,
-        dispersion: float = 1.0,
-        expected: bool = False,
+        self, X: Array, y: Array, w: Array, theta: Array, columns: Columns, *, dispersion: float = 1.0, expected: bool = False
     ) -> Sums:
         """The same, with the curvature that the rows have or are expected to have."""
         return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)

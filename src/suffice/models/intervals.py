@@ -28,7 +28,7 @@ from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnRegressi
 from suffice.models.evidence import Observed, impossible
 from suffice.models.question import Question
 from suffice.models.regressions import NoFormula, words
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
@@ -233,13 +233,9 @@ class Redrawn:
     def _group(self, members: Sequence[str]) -> Group:
         bn, known = self._question.bn, self._question.observed
         parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
-        targets = [self._real_number[n] for n in members if n in self._question.reals]
-        group = Group(
-            tuple(self._real_number[n] for n in members),
-            tuple(targets),
-            tuple(self._number[n] for n in parents),
-            tuple(v.n_states for v in parents.values()),
-        )
+        numbers = {n: self._real_number[n] for n in members}
+        targets = tuple(i for n, i in numbers.items() if n in self._question.reals)
+        group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
         if group.n_configurations > MAX_CONFIGURATIONS:
             raise TooLarge(
                 f"an interval of this answer runs over {group.n_configurations:,} configurations of {listed(parents)} in each "

@@ -85,14 +85,8 @@ class Question:
         soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
         nodes = requisite(bn.dag, targets, observed, soft)
         near = {*nodes, *(p for n in nodes for p in bn.dag.parents(n))}
-        return cls(
-            bn,
-            tuple(bn.variables[t] for t in targets),
-            evidence,
-            nodes,
-            {n: v for n, v in observed.items() if n in near},
-            {n: v for n, v in soft.items() if n in near},
-        )
+        values, likelihoods = ({n: v for n, v in known.items() if n in near} for known in (observed, soft))
+        return cls(bn, tuple(bn.variables[t] for t in targets), evidence, nodes, values, likelihoods)
 
     @property
     def finite(self) -> tuple[Finite, ...]:
