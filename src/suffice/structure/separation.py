@@ -22,9 +22,9 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.statistics import Request
 from suffice.structure.independence import FisherZ, IndependenceTest, correlations
+from suffice.structure.local_scores import CELLS, in_memory
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
-from suffice.structure.sources import CELLS, in_memory
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -22,10 +22,10 @@ import numpy.typing as npt
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
+from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, form_of
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.sources import FamiliesSource, Source, families_in
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -67,26 +67,20 @@ class Toggles:
         return added, taken
 
 
-class FiniteSource(Source):
+class FiniteScores(LocalScores):
     """Bitmaps of the data, and the score as a kind and a strength: 0 likelihood less `price` a parameter, 1 BDeu(alpha),
     2 Dirichlet(alpha), 3 BDs(alpha)."""
 
-    def __init__(
-        self,
-        data: Data,
-        variables: Sequence[Variable],
-        score: Any,
-        form: tuple[int, float, float],
-        threads: int | None,
-        memory_limit: float | None,
-    ) -> None:
-        super().__init__(variables)
-        finite = [v for v in variables if isinstance(v, Finite)]
-        self.bitmaps = Bitmaps(data, finite, threads=threads, memory_limit=memory_limit)
+    data: Data
+
+    def _prepare(self) -> None:
+        form, limit = form_of(self.score, self.weight), self.memory_limit
+        assert form is not None
+        finite = [v for v in self.variables if isinstance(v, Finite)]
+        self.bitmaps = Bitmaps(self.data, finite, threads=self.threads, memory_limit=limit)
         self.sizes = self.bitmaps.sizes
-        self.weight = data.weight
         self.kind, self.alpha, self.price = form
-        self.room = int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
+        self.room = int(np.clip((limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
         n = max(self.weight, 2.0)
         # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
@@ -94,14 +88,13 @@ class FiniteSource(Source):
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
-        self._given = data, score, threads
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         there = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
         r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
         if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
-            return super().toggles(child, parents, candidates)
+            return super()._toggles(child, parents, candidates)
         added, taken = self._toggled((*parents, child), new, bool(there))
         if not there:
             return added
@@ -147,10 +140,9 @@ class FiniteSource(Source):
         return levels, scores
 
     @cached_property
-    def _slow(self) -> FamiliesSource:
+    def _slow(self) -> FamilyScores:
         """For the few families whose tables are too large to be written down."""
-        data, score, threads = self._given
-        return FamiliesSource(data, self.variables, score, threads)
+        return FamilyScores(self.data, self.variables, self.score, threads=self.threads)
 
     def _nothing(self) -> int:
         """The term of the empty set: all rows in one cell."""
@@ -275,7 +267,7 @@ class FiniteSource(Source):
         if self.kind > 1:
             families = families_in(np.tile(members, (len(members), 1)), np.arange(len(members)))
             return np.round(self._slow.families(families) * self.scale).astype(np.int64)
-        counts = self._given[0].gather([Request(tuple(self.bitmaps.names[v] for v in members))])
+        counts = self.data.gather([Request(tuple(self.bitmaps.names[v] for v in members))])
         _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
         a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
         values, times = np.unique(cells, return_counts=True)
