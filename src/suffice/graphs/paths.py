@@ -44,6 +44,14 @@ def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node
     >>> topological_order({"a": ["b"], "b": [], "c": []}, {"a": [], "b": ["a"], "c": []})
     ('b', 'a', 'c')
     """
+    order = _sorted_so_far(parents, children)
+    if len(order) < len(parents):
+        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
+    return tuple(order)
+
+
+def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
+    """The topological order up to the nodes that are on cycles or below them."""
     n_waiting = {x: len(ps) for x, ps in parents.items()}
     heap = [x for x, n in n_waiting.items() if not n]
     heapify(heap)
@@ -55,9 +63,7 @@ def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node
             n_waiting[child] -= 1
             if not n_waiting[child]:
                 heappush(heap, child)
-    if len(order) < len(parents):
-        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
-    return tuple(order)
+    return order
 
 
 def reached(start: Iterable[Node], links: Links[Node]) -> set[Node]:
@@ -127,15 +133,8 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     >>> find_cycle({"a": ["b"], "b": ["a"], "c": ["a"]})
     ['a', 'b', 'a']
     """
-    n_left = {child: len(ps) for child, ps in parents.items()}
-    children = links((p, child) for child, ps in parents.items() for p in ps)[1]
-    sources = [name for name in children.keys() | n_left.keys() if not n_left.get(name)]
-    while sources:
-        for child in children.get(sources.pop(), ()):
-            n_left[child] -= 1
-            if not n_left[child]:
-                sources.append(child)
-    left = {name for name, n in n_left.items() if n}
+    above, below = links(((p, child) for child, ps in parents.items() for p in ps), parents)
+    left = above.keys() - _sorted_so_far(above, below)
     if not left:
         return []
     path: dict[Node, None] = {}

@@ -452,10 +452,8 @@ def _above(score: float, other: float) -> bool:
 
 def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
     """The same problem under another clock, with what its scores know already."""
-    other = replace(problem, progress=progress)
-    other.__dict__["scores"] = problem.scores
     problem.scores.watch = lambda: progress.check("scoring parent sets")
-    return other
+    return problem.under(progress=progress)
 
 
 def _linked(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:

@@ -89,13 +89,10 @@ class _Branching:
         """Run the method under some rules."""
         outer = self.problem
         outer.progress.check(f"{self._number} branches")
-        inner: Progress[list[Parents]] = Progress(
-            outer.progress.what, None if np.isinf(outer.progress.left) else outer.progress.left, outer.progress.show
-        )
-        problem = replace(outer, rules=rules, progress=inner)
-        problem.__dict__["scores"] = outer.scores
+        left = None if np.isinf(outer.progress.left) else outer.progress.left
+        inner: Progress[list[Parents]] = Progress(outer.progress.what, left, outer.progress.show)
         try:
-            outcome = self.method.run(problem)
+            outcome = self.method.run(outer.under(rules=rules, progress=inner))
         except FitError:
             if self._number == 0:
                 raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +33,6 @@ class Independence(NamedTuple):
     p_value: float
 
 
-class IndependenceTest(Protocol):
-    """A test of x and y given others, by name."""
-
-    finite: ClassVar[bool]
-    """Whether it is of finite variables, or else of numbers."""
-
-    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
-        """The statistic that it asks for."""
-
-    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
-        """Its answer."""
-
-
 @dataclass(frozen=True)
 class _TableTest:
     """What the tests of finite variables share: a contingency table of x and y within each configuration z of the given.
@@ -56,6 +43,7 @@ class _TableTest:
 
     adjusted: bool = False
     finite: ClassVar[bool] = True
+    """Whether it is of finite variables, or else of numbers."""
     pearson: ClassVar[bool] = False
 
     def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
@@ -137,6 +125,10 @@ class FisherZ:
         r = _partial_correlation(correlations(moments)) if left > 0 else 0.0
         z = float(np.arctanh(r) * np.sqrt(left)) if abs(r) < 1 and left > 0 else r * np.inf if r else 0.0
         return Independence(z, None, float(2.0 * ndtr(-abs(z))))
+
+
+IndependenceTest: TypeAlias = _TableTest | FisherZ
+"""A test of x and y given others, by name: what statistic it `needs`, and its answer, `test`."""
 
 
 @one_blas_thread

@@ -167,13 +167,7 @@ class ParentSets:
     @staticmethod
     def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
         """From (child, parents, score)."""
-        ordered = sorted(families, key=lambda f: (f[0], -f[2], len(f[1]), f[1]))
-        first = np.searchsorted([f[0] for f in ordered], np.arange(n + 1)).astype(np.int64)
-        masks = np.zeros((len(ordered), max(1, -(-n // 64))), np.uint64)
-        for row, (_, parents, _) in enumerate(ordered):
-            for p in parents:
-                masks[row, p // 64] |= np.uint64(1) << np.uint64(p % 64)
-        return ParentSets(first, np.array([f[2] for f in ordered], float), masks)
+        return _collected(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
 
     @property
     def n(self) -> int:

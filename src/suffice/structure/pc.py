@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.independence import IndependenceTest, suited
-from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Verdict, directed, possible, triples
+from suffice.structure.orientation import Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.separation import Census, Judge, Questions, census, judge_of, separated
@@ -96,7 +96,7 @@ class PC:
 
     def __post_init__(self) -> None:
         check_tests(self.alpha, self.max_condition)
-        if not isinstance(self.orient, (Majority, Conservative, FirstSepset)):
+        if not isinstance(self.orient, Orientation):
             raise FitError(f"orient is Majority(), Conservative() or FirstSepset(), not {self.orient!r}")
 
     def run(self, problem: Problem) -> Outcome:
@@ -119,7 +119,7 @@ class PC:
             asked = Questions.of(ends, skeleton.neighbours)
             # The ends of a triple are not each other's neighbours, so that all of an end's neighbours may separate them.
             most = skeleton.largest + 1 if self.max_condition is None else min(skeleton.largest + 1, self.max_condition)
-            counted = census(judge, asked, most, self.alpha, problem.n, problem.progress)
+            counted = census(judge, asked, most, self.alpha, problem.progress)
         n_sets, n_with, n_tests = counted
         place = {pair: e for e, pair in enumerate(ends)}
         for pair, given in skeleton.given.items():
@@ -252,11 +252,8 @@ class MMHC:
 
     def run(self, problem: Problem) -> Outcome:
         """Candidates by tests, then a climb among them."""
-        scores = problem.scores
         rules = problem.rules.capped(self.max_parents)
-        narrower = replace(problem, rules=rules.within(self.candidates(problem)))
-        narrower.__dict__["scores"] = scores  # they are of the same data, and know what was asked before
-        return HillClimb(restarts=self.restarts).run(narrower)
+        return HillClimb(restarts=self.restarts).run(problem.under(rules=rules.within(self.candidates(problem))))
 
     def candidates(self, problem: Problem) -> Matrix:
         """[i, j]: whether i and j are candidates of each other."""
