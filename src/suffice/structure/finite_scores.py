@@ -63,7 +63,7 @@ class Toggles:
 
         added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
         prefix = np.array([self.prefix], np.int32)
-        toggle_scores(block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, self.form, added, taken)
+        toggle_scores(block.rows(self.layout), prefix, self.new, self.form, added, taken)
         return added, taken
 
 
@@ -174,12 +174,8 @@ class FiniteScores(LocalScores):
         for k in range(1, len(levels)):
             if not need[k].any():
                 break
-            if need[k - 1].all() and need[k].all():
-                result.append(levels[k])
-                continue
             place = np.cumsum(need[k - 1]) - 1
-            kept = levels[k].kept(need[k])
-            result.append(Level(kept.sets, place[kept.sub]))
+            result.append(Level(levels[k].sets[need[k]], place[levels[k].sub[need[k]]]))
         return result
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
@@ -190,24 +186,22 @@ class FiniteScores(LocalScores):
         by_rows = self.bitmaps.by_rows(level.sets)
         shape = len(level) if self.kind <= 1 else level.sets.shape
         values = np.empty(shape, np.int64)
-        which = np.flatnonzero(by_rows)
-        for part in self._parts(level.sets[which]):
-            self.watch()
-            g = which[part]
-            values[g] = self._counted(level.sets[g])
-        which = np.flatnonzero(~by_rows)
-        kept: list[Counts] = []
-        for part in self._parts(level.sets[which]):
-            self.watch()
-            g = which[part]
-            full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
-            values[g] = self._terms(level.sets[g], full, at)
-            if not last:
-                kept.append(full)
+        kept = [np.zeros(0, np.int32)]  # type: list[Counts]
+        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
+            for part in self._parts(level.sets[which]):
+                self.watch()
+                g = which[part]
+                if by_rows[g[0]]:
+                    values[g] = self._counted(level.sets[g])
+                    continue
+                full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+                values[g] = self._terms(level.sets[g], full, at)
+                if not last:
+                    kept.append(full)
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
-        return values, np.concatenate(kept) if kept else np.zeros(0, np.int32), np.concatenate([[0], np.cumsum(cells)])
+        return values, np.concatenate(kept), np.concatenate([[0], np.cumsum(cells)])
 
     def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand

@@ -61,10 +61,6 @@ class Level:
                 result[:, j] &= have == needed[:, j]
         return result
 
-    def kept(self, chosen: npt.NDArray[np.bool_]) -> Level:
-        """Some of the sets; the level below is as it was."""
-        return Level(self.sets[chosen], self.sub[chosen])
-
 
 def lattice(rules: Rules) -> list[Level]:
     """The sets of every family that the rules allow (whatever they require), and all subsets of these; level m at place m − 1."""
