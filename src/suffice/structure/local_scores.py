@@ -237,7 +237,9 @@ class FamilyScores(LocalScores):
 
     def _prepare(self) -> None:
         by_name = {v.name: v for v in self.variables}
-        self.score = self.score.bind(by_name, self._gathered([self._request(i, ()) for i in range(self.n)]))
+        self.score = self.score.bind(
+            by_name, self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
+        )
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
@@ -257,7 +259,7 @@ class FamilyScores(LocalScores):
     def _batch(self, families: Sequence[Family]) -> Iterator[float]:
         """The scores of families from one scan."""
         possible = {f for f in families if has_family(*self._members(*f))}
-        statistics = self._gathered([self._request(*f) for f in families if f in possible])
+        statistics = self.data.gather([self._request(*f) for f in families if f in possible], threads=self.threads)
         for k, f in enumerate(families):
             if k % 256 == 255:
                 self.watch()
@@ -282,9 +284,6 @@ class FamilyScores(LocalScores):
                 note(f"parent sets that cannot be estimated are left out of the search; the first: {error}")
                 self._told = True
             return -np.inf
-
-    def _gathered(self, requests: Sequence[Request]) -> Statistics:
-        return self.data.gather(requests, threads=self.threads)
 
     def _size(self, family: Family) -> float:
         members = [self.variables[v] for v in (family[0], *family[1])]
@@ -336,7 +335,7 @@ class ExpectedScores(FamilyScores):
         if hasattr(expected, "tables"):
             tables, at = expected.tables(sets, threads=self.threads)
             return tables, at
-        statistics = self._gathered([Request(s) for s in sets])
+        statistics = self.data.gather([Request(s) for s in sets], threads=self.threads)
         each = [statistics.counts(s).values.ravel() for s in sets]
         return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
 

@@ -49,16 +49,10 @@ class Level:
         result = np.asarray(rules.max_parents[child] >= self.size - 1)
         if rules.allowed.sum() == rules.n * (rules.n - 1) and not rules.required.any():
             return result
+        pair = child[:, :, None], child[:, None, :]
+        result &= (rules.allowed[pair] | np.eye(self.size, dtype=bool)).all(2)
         if rules.required.any():
-            needed = rules.required.sum(1)[child]
-        for j in range(self.size):
-            have = np.zeros(len(child), np.int64)
-            for k in range(self.size):
-                if k != j:
-                    result[:, j] &= rules.allowed[child[:, j], child[:, k]]
-                    have += rules.required[child[:, j], child[:, k]]
-            if rules.required.any():
-                result[:, j] &= have == needed[:, j]
+            result &= rules.required[pair].sum(2) == rules.required.sum(1)[child]
         return result
 
 
