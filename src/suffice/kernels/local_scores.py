@@ -63,14 +63,6 @@ def term(c: int, a: float, known: Any, scale: float) -> Any:
     return np.int64(round(rising(a, float(c)) * scale))
 
 
-@kernel(nb.void(nb.float64[::1], nb.float64, nb.int64[:, ::1]))
-def known_terms(alpha: Any, scale: float, out: Any) -> None:
-    """out[k, c]: what a cell of c rows adds with alpha[k] imagined rows in it."""
-    for k in range(len(alpha)):
-        for c in range(1, out.shape[1]):
-            out[k, c] = np.int64(round(rising(alpha[k], float(c)) * scale))
-
-
 @kernel(nb.void(_counts, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints))
 def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: float, out: Any) -> None:
     """The term of each set: the sum over its cells, with alpha[kind[g]] imagined rows in each; of small c known[kind[g], c]."""

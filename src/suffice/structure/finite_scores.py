@@ -235,12 +235,13 @@ class FiniteScores(LocalScores):
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
         if self.kind == 0:
             return np.zeros(1), np.zeros(len(cells), np.int64), self.logs[None, :]
-        from suffice.kernels.local_scores import known_terms
+        from suffice.kernels.local_scores import set_terms
 
         sizes, kinds = np.unique(cells, return_inverse=True)
-        alpha = self.alpha / sizes
-        known = np.zeros((len(alpha), min(len(self.logs), SMALL)), np.int64)
-        known_terms(alpha, self.scale, known)
+        alpha, n = self.alpha / sizes, min(len(self.logs), SMALL)
+        known, unknown = np.zeros((len(alpha), n), np.int64), np.zeros((len(alpha), 0), np.int64)
+        for k, terms in enumerate(known):  # those of tables of one cell
+            set_terms(np.arange(n, dtype=np.int32), np.arange(n + 1), alpha, np.full(n, k), unknown, self.scale, terms)
         return alpha, kinds.astype(np.int64), known
 
     def _counted(self, sets: Sets) -> Ints:

@@ -22,6 +22,7 @@ from suffice.structure.separation import Census, Judge, Questions, census, judge
 
 Matrix = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Pair = tuple[str, str]
 MAJORITY = Majority()
 
@@ -171,7 +172,7 @@ class Skeleton:
         return Skeleton(adjacent, given, log_p, n_tests, max(k - 1, 0))
 
     @cached_property
-    def neighbours(self) -> list[npt.NDArray[np.int64]]:
+    def neighbours(self) -> list[Ints]:
         """Of each variable those it is joined with."""
         return [np.flatnonzero(row) for row in self.adjacent]
 
@@ -282,15 +283,7 @@ class MMHC:
             near[targets, newest[targets]] = True
         return near
 
-    def _dependence(
-        self,
-        judge: Judge,
-        near: Matrix,
-        newest: npt.NDArray[np.int64],
-        targets: npt.NDArray[np.int64],
-        largest: Floats,
-        problem: Problem,
-    ) -> None:
+    def _dependence(self, judge: Judge, near: Matrix, newest: Ints, targets: Ints, largest: Floats, problem: Problem) -> None:
         """Bring `largest` up to date: the newest candidate makes new sets, with each set of the older ones."""
         older = near.copy()
         began = newest[targets[0]] >= 0
