@@ -23,6 +23,7 @@ from suffice.families.family import Cpd
 from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, starts, theta_of
 from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
 from suffice.statistics import Counts, Request, Statistics
+from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
 
 DENSE = 2**22
@@ -91,19 +92,18 @@ class ExpectedTables:
     def __init__(self, rows: FiniteRows, completions: FiniteCompletions | None, weight: float, watch: Watch) -> None:
         self.variables, self.weight, self._watch = rows.variables, weight, watch
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
-        self._size = {v.name: v.n_states for v in rows.variables}
         self._complete_only = completions is None
         self.completions = completions or FiniteCompletions(rows.codes, rows.weights)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables that are asked for."""
         sets = [r.names for r in requests]
-        dense = [s for s in sets if self._cells(s) <= DENSE]
+        huge = {s for s in sets if n_configurations(self._named(s)) > DENSE}
+        dense = [s for s in sets if s not in huge]
         flat, at = self.tables(dense, threads=threads)
-        entries = [
-            Counts(self._named(s), flat[a:b].reshape(self._shape(s))) for s, (a, b) in zip(dense, pairwise(at), strict=True)
-        ]
-        entries += [self._sparse(s) for s in sets if self._cells(s) > DENSE]
+        named = zip(map(self._named, dense), pairwise(at), strict=True)
+        entries = [Counts(members, flat[a:b].reshape(sizes(members))) for members, (a, b) in named]
+        entries += [self._sparse(s) for s in sets if s in huge]
         return Statistics(entries, self.weight)
 
     def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Floats, Ints]:
@@ -117,12 +117,12 @@ class ExpectedTables:
     def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Floats, Ints]:
         from suffice.kernels.expectations import expected_tables
 
-        at, sizes = starts([self._cells(s) for s in sets]), np.array(list(self._size.values()), np.int64)
+        at, states = starts([n_configurations(self._named(s)) for s in sets]), np.array(sizes(self.variables), np.int64)
         flat = np.zeros(int(at[-1]))
 
         def job(low: int, high: int) -> None:
             members = np.array([self._number[n] for s in sets[low:high] for n in s], np.int32)
-            which = (starts([len(s) for s in sets[low:high]]), members, sizes, at[low : high + 1] - at[low])
+            which = (starts([len(s) for s in sets[low:high]]), members, states, at[low : high + 1] - at[low])
             expected_tables(tuple(self.completions), *which, self._complete_only, flat[at[low] : at[high]])
 
         parts = max(4 * n_threads(threads), len(sets) * self.completions.codes.shape[1] // VISITS)
@@ -141,22 +141,17 @@ class ExpectedTables:
 
     def _sparse(self, names: Sequence[str]) -> Counts:
         """A huge table as a list of its cells."""
-        if self._cells(names) >= 2**62:
+        members = self._named(names)
+        if n_configurations(members) >= 2**62:
             raise TooLarge(f"a table over {listed(names)} has too many cells to be numbered")
-        keys, weights = spread(self.completions, self._shape(names), [self._number[n] for n in names])
+        keys, weights = spread(self.completions, sizes(members), [self._number[n] for n in names])
         if self._complete_only and weights.sum() > 0:
             weights *= self.weight / weights.sum()
         cells, inverse = np.unique(keys, return_inverse=True)
-        return Counts(self._named(names), np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
+        return Counts(members, np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
 
     def _named(self, names: Iterable[str]) -> tuple[Finite, ...]:
         return tuple(self.variables[self._number[n]] for n in names)
-
-    def _shape(self, names: Iterable[str]) -> list[int]:
-        return [self._size[n] for n in names]
-
-    def _cells(self, names: Iterable[str]) -> int:
-        return math.prod(self._shape(names))
 
 
 def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Floats]:

@@ -21,7 +21,7 @@ from suffice.families.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
 from suffice.learning.coordinates import Atlas
-from suffice.learning.em import checked_numbers, hidden_in
+from suffice.learning.em import checked_numbers
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import problem_of
 from suffice.learning.starts import beginnings
@@ -221,8 +221,7 @@ def gradient(
     """
     chosen = _checked_method(method)
     tol, max_iter, seed, starts, _ = checked_numbers(tol, max_iter, seed, starts, None)
-    hidden = hidden_in(dag, data, hidden, start)
-    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
+    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, start=start, threads=threads)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
 

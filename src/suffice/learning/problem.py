@@ -129,10 +129,6 @@ class ParameterProblem(Task):
         """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
         return replace(self, shown=self.units.plain)
 
-    def holding(self, start: BayesNet, fixed: Sequence[str]) -> ParameterProblem:
-        """The same problem, but that some nodes keep the distributions that they have in a network."""
-        return replace(self, start=self.parameters({name: start[name] for name in start}), fixed=tuple(fixed))
-
     def expected(self, theta: Theta) -> EStep:
         """One E-step."""
         e = self.components.expected(theta)
