@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +33,6 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Natural = Array | dict[str, Array]
 """One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
-
-
-class Weighed(NamedTuple):
-    """Moments of a Gaussian node at every configuration, and the rows behind its variances: seen and imagined ones."""
-
-    moments: Moments
-    rows: Array
 
 
 ROWS = 1e4
@@ -184,23 +177,24 @@ class GaussianChart:
         own[self.known] = np.hstack([centred, new[:, 1:-1], np.exp(new[:, -1:])])
         return replace(self.cpd, seen=None, imagined=None, **self.shaped(own))  # type: ignore[arg-type]
 
-    def weighed(self, seen: Moments) -> Weighed:
+    def weighed(self, seen: Moments) -> Moments:
+        """Moments at every configuration; the rows behind its variances are seen and imagined ones."""
         moments = (seen if self.imagined is None else seen + self.imagined).at(np.flatnonzero(self.known))
-        return Weighed(moments, moments.df + self.extra)
+        return replace(moments, df=moments.df + self.extra)
 
-    def score(self, cpd: ConditionalGaussian, s: Weighed) -> Array:
+    def score(self, cpd: ConditionalGaussian, s: Moments) -> Array:
         """Σ r z / v for the coefficients, −N/2 + Σ r² / 2v for ln v: r the residuals, z = (1, x − c)."""
         _, _, v = self._parts(cpd)
-        rz, rr, _ = self._sums(cpd, s.moments)
-        return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.rows)]).reshape(-1)
+        rz, rr, _ = self._sums(cpd, s)
+        return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.df)]).reshape(-1)
 
-    def curvature(self, cpd: ConditionalGaussian, s: Weighed) -> Array:
+    def curvature(self, cpd: ConditionalGaussian, s: Moments) -> Array:
         """The diagonal of `information`."""
         return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
 
-    def information(self, cpd: ConditionalGaussian, s: Weighed) -> Iterator[Array]:
+    def information(self, cpd: ConditionalGaussian, s: Moments) -> Iterator[Array]:
         """For each configuration that has coordinates: [[Σ z zᵀ, Σ r z], [Σ r zᵀ, Σ r² / 2]] / v."""
-        rz, rr, zz = self._sums(cpd, s.moments)
+        rz, rr, zz = self._sums(cpd, s)
         for g, v in enumerate(self._parts(cpd)[2]):
             yield np.block([[zz[g], rz[g][:, None]], [rz[g][None], np.array([[0.5 * rr[g]]])]]) / v
 

@@ -278,23 +278,14 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
 
 
 def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
+    """How many rows there are, the share of their cells that is missing, what is hidden, and how it went."""
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
-    rows = _rows_in_words(problem, problem.rows)
-    end = "converged" if climb.converged else "did not converge"
-    several = f", best of {len(optima)} starts" if len(optima) > 1 else ""
-    return (
-        f"fitted from {rows}, {by}, by EM: {end} in {len(climb.trace):,} iterations{several}, "
-        f"log-likelihood {climb.point.log_likelihood:,.3f}{shared_in_words(problem.ties)}"
-    )
-
-
-def _rows_in_words(problem: ParameterProblem, rows: Any) -> str:
-    """How many rows there are, the share of their cells that is missing, and what is hidden."""
-    share = sum(rows.missing.values()) / max(1, rows.n_rows * len(rows.columns))
+    share = sum(problem.rows.missing.values()) / max(1, problem.rows.n_rows * len(problem.rows.columns))
     parts = [f"{problem.weight:,.10g} rows"]
     parts += [f"{share:.3g} of the cells missing"] if share else []
     parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
-    return ", ".join(parts)
+    how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
+    return f"fitted from {', '.join([*parts, by, how])}"
 
 
 def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:

@@ -240,12 +240,8 @@ def gradient(
     best = best_first(ascents, n)[0]
     if not best.converged and not stopped:
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
-    end = "converged" if best.converged else "did not converge"
-    several = f", best of {len(ascents)} starts" if len(ascents) > 1 else ""
-    info = (
-        f"fitted from {problem.weight:,.10g} rows by gradient ascent ({type(chosen).__name__}): {end} in {len(best.trace):,} "
-        f"iterations{several}, log-likelihood {best.point.log_likelihood:,.3f}"
-    )
+    by = f"gradient ascent ({type(chosen).__name__})"
+    info = f"fitted from {problem.weight:,.10g} rows by {by}: {best.in_words(len(ascents))}"
     bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 

@@ -144,7 +144,7 @@ class ParameterProblem(Task):
                 f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
                 "below 1; use estimate=Mean() or a stronger prior"
             )
-        others = {node.name: self._estimate(node, s) for node in self._others}
+        others = {node.name: self._estimate(node, s) for node in self.others}
         return self._held(Theta(self.tables, self.tables.normalised(weights), others))
 
     def log_prior(self, theta: Theta) -> float:
@@ -154,7 +154,7 @@ class ParameterProblem(Task):
         with np.errstate(divide="ignore"):
             total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
-        return total + sum(self._log_prior(node, theta.others[node.name]) for node in self._others if node.name not in again)
+        return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
         """Where to start without hidden variables: what the cells that are there say, smoothed."""
@@ -174,7 +174,7 @@ class ParameterProblem(Task):
         """The same rows in n parts, for incremental EM."""
         if self.fixed:
             raise FitError("batches= cannot be used with fixed=: leave one of them out")
-        if any(node.iterative for node in self._others):
+        if any(node.iterative for node in self.others):
             raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]
 
@@ -186,7 +186,7 @@ class ParameterProblem(Task):
     def free_energy(self, statistic: Statistic, theta: Theta) -> float:
         """What ln p of the completed rows is expected to be, up to what does not change."""
         total = log_likelihood(statistic.cells, theta.cells)
-        for node in self._others:
+        for node in self.others:
             if groups := statistic.moments.get(node.name):
                 seen = scaled_moments(node, groups) if node.normal else self._named(node, statistic)
                 total += theta.others[node.name].log_likelihood(seen)
@@ -217,13 +217,14 @@ class ParameterProblem(Task):
 
     @cached_property
     def _shapes(self) -> Mapping[str, Cpd]:
-        return self._starts.first().others if self._others else {}
+        return self._starts.first().others if self.others else {}
 
     def cpds(self, theta: Theta) -> dict[str, Cpd]:
         """The parameters as distributions by node."""
         tables = self.tables.cut(theta.cells)
         return {
-            n: self._table(node, tables[n]) if node.by_table else self._outward(theta.others[n]) for n, node in self.nodes.items()
+            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(theta.others[n])  # type: ignore[arg-type]
+            for n, node in self.nodes.items()
         }
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
@@ -297,17 +298,12 @@ class ParameterProblem(Task):
         return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
 
     @cached_property
-    def _others(self) -> list[NodeFamily]:
+    def others(self) -> list[NodeFamily]:
         """The nodes that are no tables."""
         return [node for node in self.nodes.values() if not node.by_table]
 
     def _outward(self, cpd: Cpd) -> Cpd:
         return self.shown.outward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
-
-    @staticmethod
-    def _table(node: NodeFamily, probs: Array) -> Table:
-        *parents, child = node.finite
-        return Table(child, tuple(parents), probs)
 
     def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:

@@ -83,7 +83,8 @@ class Starts:
 
     def first(self) -> Theta:
         """Counts + 1, and regressions on complete rows and one row in the middle."""
-        return self._theta(self._weights, {node.name: self._cpd(node, self._middle(node)) for node in self._others})
+        middle = {node: np.array([[self.units.mean[r] for r in node.reals]]) for node in self.problem.others}
+        return self._theta(self._weights, {node.name: self._cpd(node, centre) for node, centre in middle.items()})
 
     def random(self, rng: np.random.Generator) -> Theta:
         """Tables drawn around what is known of them, regressions on complete rows and one drawn row."""
@@ -99,7 +100,7 @@ class Starts:
         cells = np.maximum(rng.standard_gamma(weights), 1e-12)
         chosen: dict[tuple[str, ...], npt.NDArray[np.intp]] = {}
         others: dict[str, Cpd] = {}
-        for node in self._others:
+        for node in self.problem.others:
             if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
                 others[node.name] = node.family.random(node.child, node.parents, rng)
                 continue
@@ -116,10 +117,6 @@ class Starts:
     @property
     def _weights(self) -> Array:
         return self.problem.components.shown.counts + self.problem.alpha + 1.0
-
-    @property
-    def _others(self) -> list[NodeFamily]:
-        return [node for node in self.problem.nodes.values() if not node.by_table]
 
     @property
     def units(self) -> Units:
@@ -164,9 +161,6 @@ class Starts:
 
     def _variances(self, node: NodeFamily) -> list[float]:
         return [self.units.variance[r] or 1.0 for r in node.reals]
-
-    def _middle(self, node: NodeFamily) -> Array:
-        return np.array([[self.units.mean[r] for r in node.reals]])
 
     def _at_rows(self, node: NodeFamily, hidden: tuple[str, ...], chosen: Any, rng: np.random.Generator) -> Array:
         """The numbers of a node in the row chosen for each of its configurations; a missing one is drawn."""
