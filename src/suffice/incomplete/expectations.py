@@ -20,8 +20,8 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, starts, theta_of
-from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, Watch, starts, theta_of
+from suffice.incomplete.expected_moments import ExpectedMoments, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
@@ -61,25 +61,22 @@ class IncompleteRows:
                     f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
                     f"declare it as one of them: variables={{{name!r}: Real}}"
                 )
-        finite = tuple(v for v in variables.values() if isinstance(v, Finite))
-        reals = tuple(n for n, v in variables.items() if isinstance(v, Real))
-        self.rows = NumberRows.of(data, finite, reals) if reals else FiniteRows.of(data, finite)
-        self.weight, self._seed = data.weight, seed
+        self.rows, self._seed = CodedRows.of(data, variables.values()), seed
 
     watch: Watch = staticmethod(lambda what: None)
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
-        if isinstance(self.rows, NumberRows):
-            return ExpectedMoments(cpds, self.rows, self.weight, self._seed, self.watch)
+        if self.rows.reals:
+            return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
-        return ExpectedTables(self.rows, completions, self.weight, self.watch)
+        return ExpectedTables(self.rows, completions, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
-        if isinstance(self.rows, FiniteRows):
-            return ExpectedTables(self.rows, None, self.weight, self.watch)
-        return None if self.rows.variables else saturated(self.rows, self.weight, self.watch)
+        if not self.rows.reals:
+            return ExpectedTables(self.rows, None, self.watch)
+        return None if self.rows.variables else saturated(self.rows, self.watch)
 
 
 class ExpectedTables:
@@ -89,8 +86,8 @@ class ExpectedTables:
     there is a network. Where no row shows a whole set, its variables are taken to be independent.
     """
 
-    def __init__(self, rows: FiniteRows, completions: FiniteCompletions | None, weight: float, watch: Watch) -> None:
-        self.variables, self.weight, self._watch = rows.variables, weight, watch
+    def __init__(self, rows: CodedRows, completions: FiniteCompletions | None, watch: Watch) -> None:
+        self.variables, self.weight, self._watch = rows.variables, rows.weight, watch
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
         self._complete_only = completions is None
         self.completions = completions or FiniteCompletions(rows.codes, rows.weights)
