@@ -252,8 +252,7 @@ class Atlas:
     >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
     >>> begin = problem.first()
     >>> atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
-    >>> theta = atlas.parameters(np.log([3.0]))
-    >>> sorted(problem.cpds(theta)["x"].probs.round(6).tolist())
+    >>> sorted(atlas.cpds(np.log([3.0]))["x"].probs.round(6).tolist())
     [0.25, 0.75]
     """
 
@@ -295,23 +294,18 @@ class Atlas:
     def cpds(self, vector: Array) -> dict[str, Cpd]:
         return {name: chart.at(vector[self.places[name]]) for name, chart in self.charts.items()}
 
-    def parameters(self, vector: Array) -> Any:
-        return self.problem.parameters(self.cpds(vector))
-
-    def gradient(self, parameters: Any, statistic: Any) -> Array:
-        """The gradient of the objective, ln L and what the prior adds, from the statistic expected under these parameters.
+    def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
+        """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
+        statistic that is expected under them it is that of ln L and of what the prior adds.
 
         >>> from suffice.learning.problem import problem_of
         >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
-        >>> half = problem.parameters({"x": Table(problem.variables["x"], (), [0.5, 0.5])})
+        >>> cpds = {"x": Table(problem.variables["x"], (), [0.5, 0.5])}
+        >>> half = problem.parameters(cpds)
         >>> statistic = problem.expected(half).statistic  # 1.5 and 3.5 rows; the reference state is the first
-        >>> Atlas.around(problem, half, statistic).gradient(half, statistic)
+        >>> Atlas.around(problem, half, statistic).scores(cpds, statistic)
         array([1.])
         """
-        return self.scores(self.problem.cpds(parameters), statistic)
-
-    def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
-        """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`."""
         parts = self.weighed(statistic, names)
         return self._joined({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
 

@@ -28,7 +28,8 @@ from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_run import StructuralRun
 from suffice.recipes.structural_search import Options, StructuralSearch
-from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics import Counts, Statistics
+from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
@@ -140,14 +141,8 @@ def said_once() -> Iterator[None]:
 
 def _blank(task: Task) -> Statistics:
     """Statistics that speak of the variables, and say nothing: what is expected takes their place in each round."""
-    none = np.zeros(0)
-    entries: list[Counts | Moments] = []
-    for name, v in task.variables.items():
-        if isinstance(v, Finite):
-            entries.append(Counts((v,), np.zeros(v.n_states)))
-        else:
-            entries.append(Moments((), (name,), none.astype(np.int64), none, none.reshape(0, 1), none.reshape(0, 1, 1)))
-    return Statistics(entries, task.rows.weight)
+    blank = [Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([n]) for n, v in task.variables.items()]
+    return Statistics(blank, task.rows.weight)
 
 
 def _checked(method: Any) -> Method:
