@@ -20,8 +20,7 @@ from suffice.incomplete.completions import CodedRows, FiniteCompletions, condens
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
 from suffice.learning.problem import problem_of
-from suffice.recipes.structural_em import structural_em
-from suffice.recipes.structural_run import StructuralRun
+from suffice.recipes.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request
 from suffice.structure.local_scores import LocalScores
 from suffice.structure.rules import Rules
