@@ -70,12 +70,15 @@ def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) ->
     return int(shape)
 
 
-@kernel(nb.int64(nb.int64, nb.int64, nb.uint64, nb.float64, _records))
-def _weigh(shape: int, k: int, key: Any, w: float, all_records: Any) -> int:
-    """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new. The
-    number of the record."""
+@kernel(nb.int64(nb.int64, nb.int64, nb.float64, _records))
+def _weigh(shape: int, k: int, w: float, all_records: Any) -> int:
+    """Give weight to the record whose k places were written behind the last one: it stays if it is new. The number of the
+    record."""
     records, record_at, record_shape, multiplicity, record_key, record_slots = all_records
     at = record_at[1 + record_at[0]]
+    key = BASIS ^ np.uint64(shape)
+    for i in range(k):
+        key = (key ^ np.uint64(records[at + i])) * PRIME
     slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
     while record_slots[slot] >= 0:
         other = record_slots[slot]
@@ -174,11 +177,9 @@ def reduce_rows(
             missing -= m
             shape = _shape_of(m, k, queue, families, all_shapes)
             at = record_at[1 + record_at[0]]
-            key = BASIS ^ np.uint64(shape)
             for i in range(k):
                 records[at + i] = place[families[i]]
-                key = (key ^ np.uint64(place[families[i]])) * PRIME
-            record = _weigh(shape, k, key, w, all_records)
+            record = _weigh(shape, k, w, all_records)
             for i in range(m):
                 codes[r, queue[i]] = ~record
     return len(codes)
@@ -207,11 +208,9 @@ def take_records(
                 families[i] = their_shapes[at + 2 + m + i]
             moved[shape] = _shape_of(m, k, variables, families, all_shapes)
         at = record_at[1 + record_at[0]]
-        key = BASIS ^ np.uint64(moved[shape])
         for i in range(k):
             records[at + i] = their_records[their_record_at[1 + r] + i]
-            key = (key ^ np.uint64(records[at + i])) * PRIME
-        _weigh(moved[shape], k, key, their_multiplicity[r], all_records)
+        _weigh(moved[shape], k, their_multiplicity[r], all_records)
     return int(their_record_at[0])
 
 

@@ -241,9 +241,7 @@ def _numbers(cpd: Any, parent: str) -> list[tuple[Array, int]]:
         return [(np.nan_to_num(a), i) for a, i in scaled]
     if isinstance(cpd, LogisticCpd):
         return [(cpd.effects(parent), 0)]
-    numbers = getattr(cpd, "probs", None)
-    numbers = getattr(cpd, "rates", None) if numbers is None else numbers
-    return [] if numbers is None else [(np.asarray(numbers), cpd.parents.index(parent))]
+    return [(np.asarray(getattr(cpd, a)), cpd.parents.index(parent)) for a in cpd.arrays]
 
 
 def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:

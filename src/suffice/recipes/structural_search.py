@@ -159,13 +159,16 @@ class StructuralSearch:
             self._where = f"{start}round {number + 1}, {len(state.model.dag.edges)} edges: "
             new = self._next(state, seen)
             if new is None:
-                return self._end(k)
+                break
             seen.add(new.model.dag)
             if self.penalised and not _above(new.score, state.score):
-                return self._end(k)
+                break
             state = new
             self._take(k, state)
-        return None
+        else:
+            return
+        if k == self.of_best:  # the best network so far is where this start came to
+            self.converged = True
 
     def _next(self, state: _State, seen: set[Dag]) -> _State | None:
         """The network of the graph that scores best on what is expected, None if there is none that is new.
@@ -217,11 +220,6 @@ class StructuralSearch:
             raise error
         note(f"from here on at most {most} parents are allowed: {error}")
         self.problem = replace(self.problem, rules=rules.capped(most))
-
-    def _end(self, k: int) -> None:
-        """The k-th start is at its end; if its network is the best so far, that is where it came to."""
-        if k == self.of_best:
-            self.converged = True
 
     def _take(self, k: int, state: _State) -> None:
         dag = state.model.dag
