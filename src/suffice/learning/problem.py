@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,14 +42,12 @@ from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.incomplete import Task, task_of
 from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
+from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, linked
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.learning.starts import Starts
 
 
 class Statistic(NamedTuple):
@@ -166,8 +164,6 @@ class ParameterProblem(Task):
 
     @cached_property
     def _starts(self) -> Starts:
-        from suffice.learning.starts import Starts
-
         return Starts(self)
 
     def parts(self, n: int) -> list[ParameterProblem]:
@@ -314,22 +310,19 @@ class ParameterProblem(Task):
     @cached_property
     def alpha(self) -> Array:
         """What the prior imagines of the cells of all tables."""
-        result = np.zeros(self.tables.n_cells)
-        for name, imagined in self._said_of_tables.items():
-            result[self.tables.cells(name)] = imagined.dense().reshape(-1)
-        return result
-
-    @property
-    def _said_of_tables(self) -> dict[str, Counts]:
-        return {n: s for n, s in self.said.items() if s is not None and self.nodes[n].by_table}
+        return self._imagined_cells(0.0)
 
     @cached_property
     def _more(self) -> Array:
         """What is added to counts: imagined ones, less 1 for modes."""
-        more = self.alpha.copy()
-        for name in self._said_of_tables if isinstance(self.estimate, Mode) else ():
-            more[self.tables.cells(name)] -= 1.0
-        return more
+        return self._imagined_cells(1.0 if isinstance(self.estimate, Mode) else 0.0)
+
+    def _imagined_cells(self, less: float) -> Array:
+        result = np.zeros(self.tables.n_cells)
+        for name, imagined in self.said.items():
+            if imagined is not None and self.nodes[name].by_table:
+                result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
+        return result
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:
