@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .PHONY: demo test test-bounds lint reference bench clean
 
@@ -9,13 +10,13 @@ demo: $(READY)          ## set up and run the main job: a network fitted from da
 	$(BIN)/suffice demo
 
 test: $(READY) lint     ## set up and run everything that must hold
-	$(BIN)/pytest
+	$(PYTEST)
 
 # A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
 # do, for most reach a kernel by some way; but the one that compiles all kernels twice over, to see what the cache keeps, says
 # nothing about indices. Checked code must not meet other code in one cache, so it has its own.
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(BIN)/pytest \
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
 		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 lint: $(READY)
@@ -25,7 +26,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 reference: $(READY)     ## check numbers of other programs on the tables beside the checkout (../shared)
-	$(BIN)/pytest tests/shared
+	$(PYTEST) tests/shared
 
 bench: $(READY)         ## speed and memory beside other programs; installs them
 	$(BIN)/pip install --quiet -e ".[bench]"

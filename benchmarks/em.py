@@ -113,21 +113,22 @@ def large(bn: sf.BayesNet, share: float, target: float, n: int = 1_000_000) -> N
         for name in table.column_names
     }
     data = sf.scan(pa.table(masked), variables=dict(bn.variables))
-    from suffice.learning.incomplete import problem_of
+    from suffice.learning.problem import problem_of
 
     read = seconds(lambda: sf.scan(pa.table(masked), variables=dict(bn.variables)).missing, repeats=1, warm=0)
     data.missing  # noqa: B018 (reads the columns)
 
     def set_up() -> Any:
         problem: Any = problem_of(bn.dag, data)
-        return problem, problem.components.buckets
+        return problem, problem.components.programs
 
     problem = set_up()[0]
     line(f"{n:,} rows, {share:.0%} missing, setup (reading took {read:.2f} s more)", seconds(set_up, repeats=3), 2.0)
     run = sf.em(bn.dag, data)
     line(f"{n:,} rows, {share:.0%} missing, one iteration", per_iteration(run), target)
     r = problem.components.reduction
-    kept = (r.n_bytes + problem.components.buckets.n_bytes) / 2**20
+    arrays = [problem.components.programs.pool, *(part for part in vars(r).values() if isinstance(part, np.ndarray))]
+    kept = sum(part.nbytes for part in arrays) / 2**20
     print(f"  {run.n_iterations} iterations; {r.n_records:,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
 
 

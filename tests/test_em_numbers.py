@@ -20,9 +20,9 @@ from suffice.families.family import Mean, Mode
 from suffice.families.logistic import Logistic
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Gamma
-from suffice.learning.incomplete import problem_of, task_of
+from suffice.learning.incomplete import task_of
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem
+from suffice.learning.problem import ParameterProblem, problem_of
 from tests.hybrid_oracles import parts, probability, random_hybrid
 
 Row = dict[str, Any]

@@ -159,6 +159,8 @@ def test_weights_are_repeated_rows(engine: str, tmp_path: Path) -> None:
 def test_the_weight_alone(engine: str, tmp_path: Path) -> None:
     data = opened(engine, tmp_path, TABLE, weights="w")
     assert data.gather([Request(())]).counts([]).total == TABLE["w"].sum() == data.weight
+    unweighted = opened(engine, tmp_path, {"gap": np.where(np.arange(len(TABLE["w"])) % 2, None, "x"), **COMPLETE})
+    assert unweighted.gather([Request(())]).counts([]).total == len(TABLE["w"])
 
 
 def test_weights_as_an_array(engine: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import suffice as sf
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import em
 from suffice.learning.gradient import LBFGS, Projected, gradient, projected
-from suffice.learning.incomplete import problem_of
+from suffice.learning.problem import problem_of
 
 from .oracles import random_net, random_rows
 
@@ -107,12 +107,11 @@ def test_zeros_are_fixed():
 @pytest.mark.parametrize(("make", "options"), CASES)
 def test_the_optimum_is_that_of_em(make, options):
     problem = make(4, **options)
-    task = problem.task
     begin = problem.first()
     start = problem.network(begin, problem.expected(begin).statistic, "")
     given = {"prior": options.get("prior"), "estimate": options.get("estimate"), "start": start}
-    run = gradient(task.dag, task.rows, **given)
-    best = em(task.dag, task.rows, **given, tol=1e-10, max_iter=20_000)
+    run = gradient(problem.dag, problem.rows, **given)
+    best = em(problem.dag, problem.rows, **given, tol=1e-10, max_iter=20_000)
     assert run.converged
     assert run.objective == pytest.approx(best.objective, abs=1e-6 * (1 + 1e-3 * abs(best.objective)))
     values = [t.objective for t in run.trace]

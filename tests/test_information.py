@@ -14,8 +14,8 @@ from suffice.families.categorical import Table
 from suffice.learning import information as module
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import em
-from suffice.learning.incomplete import problem_of
 from suffice.learning.information import observed_information
+from suffice.learning.problem import problem_of
 
 from .test_gradient import CASES, holes, hybrid_problem, latent_classes
 

@@ -18,12 +18,12 @@ import suffice as sf
 from suffice.engines import Block
 from suffice.errors import TooLarge
 from suffice.incomplete import finite
-from suffice.incomplete.components import FlatTables
-from suffice.incomplete.reduction import Reduce
+from suffice.incomplete.components import FlatTables, Theta
+from suffice.incomplete.finite import Reduce
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import NONE, Network
 from suffice.inference.questions import TOO_LARGE, in_rows
-from suffice.inference.tree import arranged, completed, greedy_order, whole
+from suffice.inference.tree import arranged, completed, greedy_order, part_of
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 
@@ -56,11 +56,11 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
     child = np.full([2] * (n_parents + 1), 0.5)
     roots = [((v,), v, np.array([0.5, 0.5])) for v in range(n_parents)]
     net = Network.of([2] * (n_parents + 1), [*roots, (range(n_parents + 1), n_parents, child)])
-    part = whole(net, net.unobserved())
+    part = part_of(net, net.all_factors, net.unobserved())
     tree = arranged(net, part, greedy_order(net, part).order)
     assert tree.widest == n_parents + 1
     assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
-    assert all((np.diff(tree.dims(t)) > 0).all() for t in range(tree.n_tables))
+    assert all((np.diff(tree.dim_place[tree.dim_start[t] : tree.dim_start[t + 1]]) > 0).all() for t in range(tree.n_tables))
 
 
 def clique(n: int, n_states: int) -> Network:
@@ -75,7 +75,7 @@ def clique(n: int, n_states: int) -> Network:
 def test_more_cells_than_floats_count() -> None:
     """An order of infinitely many cells was no better than none, so none was written, and what lay in memory was taken for it."""
     net = clique(26, 2**40)
-    part = whole(net, net.unobserved())
+    part = part_of(net, net.all_factors, net.unobserved())
     for found in (greedy_order(net, part), completed(net, part, ())):
         assert sorted(found.order) == list(range(26))
         assert 1e299 < found.cells < np.inf
@@ -96,7 +96,7 @@ def test_room_that_is_counted_in_floats_is_enough(monkeypatch: pytest.MonkeyPatc
     columns = {f"x{v}": np.array([255 if v < n else seen], np.uint8) for v in range(n + 1)}
     rows = Reduce(layout, True).of(Block(columns)).reduction()
     tables = np.concatenate([np.full(5 * n, 0.2), np.full(2 * 5**n, 0.5)])
-    assert finite.Buckets(rows).expected(tables)[1] == pytest.approx(np.log(0.5))
+    assert finite.FiniteComponents(rows).expected(Theta(layout, tables)).log_likelihood == pytest.approx(np.log(0.5))
 
 
 def in_another_process(code: str, **settings: str) -> str:

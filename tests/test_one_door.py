@@ -6,6 +6,7 @@ The toy engine pickles every step and every partial sum. No rows but those of `s
 from __future__ import annotations
 
 import importlib
+import pickle
 import pkgutil
 import re
 from collections.abc import Callable
@@ -16,29 +17,31 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.engines import Data, Step
-from tests.toy_engine import Toy, toy
+from suffice.engines import Data, Step, Sum
+from suffice.engines.sample import Distinct, Sample, Stretches
+from tests.toy_engine import Toy, leaves, pool, run, toy
 
 N = 600
 SOURCE = Path(sf.__file__).parent
 
 
-def cells(seed: int = 0) -> dict[str, Any]:
+def cells(n: int = N) -> dict[str, Any]:
     """a → b → c, a → x → y, counts k by a, and a logistic l of x."""
-    rng = np.random.default_rng(seed)
-    a = rng.integers(0, 3, N)
-    b = (a + (rng.random(N) < 0.3)) % 2
-    c = (b + (rng.random(N) < 0.2)) % 2
-    x = a + rng.normal(size=N)
-    y = 2 * x + rng.normal(size=N)
-    label = rng.random(N) < 1 / (1 + np.exp(-x + 1))
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, n)
+    b = (a + (rng.random(n) < 0.3)) % 2
+    c = (b + (rng.random(n) < 0.2)) % 2
+    x = a + rng.normal(size=n)
+    y = 2 * x + rng.normal(size=n)
+    label = rng.random(n) < 1 / (1 + np.exp(-x + 1))
     words = {n: np.array([f"{n}{i}" for i in range(3)])[v] for n, v in {"a": a, "b": b, "c": c, "l": label.astype(int)}.items()}
     return {**words, "x": x, "y": y, "k": rng.poisson(1.0 + a)}
 
 
 def gaps(table: dict[str, Any], share: float = 0.1) -> dict[str, Any]:
     rng = np.random.default_rng(1)
-    return {n: [None if lost else v for v, lost in zip(c.tolist(), rng.random(N) < share, strict=True)] for n, c in table.items()}
+    lost = {name: rng.random(len(column)) < share for name, column in table.items()}
+    return {n: [None if gap else v for v, gap in zip(c.tolist(), lost[n], strict=True)] for n, c in table.items()}
 
 
 WHOLE, HOLED = cells(), gaps(cells())
@@ -118,6 +121,14 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         lambda d: [np.asarray(v) for v in sf.em("a -> b", d).information().standard_errors.values()],
     ),
     "structural EM": (some(HOLED, *FINITE), lambda d: sorted(sf.structural_em(d).model.dag.edges)),
+    "hidden class of numbers": (
+        some(WHOLE, *REAL),
+        lambda d: sf.em("h -> x; h -> y", d, hidden=[sf.Finite("h", ["u", "v"])], starts=2, max_iter=10).log_likelihood,
+    ),
+    "EM with a regression": (
+        {**some(HOLED, "l"), **some(WHOLE, "x")},
+        lambda d: numbers(sf.em("x -> l", d, families={"l": sf.Logistic()}).model),
+    ),
     "structural EM of numbers": (some(HOLED, *REAL), lambda d: sorted(sf.structural_em(d).model.dag.cpdag().edges)),
     "mixture": (some(WHOLE, *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
     "mixture, held-out rows": (
@@ -153,6 +164,39 @@ def test_every_learner_runs_on_another_engine(name: str, n: int) -> None:
     assert there.engine.rows_out == []
 
 
+def grown(table: dict[str, Any], n: int) -> dict[str, Any]:
+    """A table with the same columns and n rows."""
+    whole = cells(n)
+    holed = gaps(whole)
+    own = {name: (holed if isinstance(column, list) else whole) for name, column in table.items()}
+    return {name: own[name].get(name) if name in whole else np.roll(whole[name[0]], int(name[1:])) for name in table}
+
+
+def bytes_back(monkeypatch: pytest.MonkeyPatch, learn: Callable[[Data], Any], table: dict[str, Any]) -> dict[str, int]:
+    """The most bytes that a sum of each step has on its way back from a partition."""
+    most: dict[str, int] = {}
+
+    def note(engine: Toy, work: Any, result: Any) -> None:
+        step = getattr(work, "step", None)
+        while hasattr(step, "step"):
+            step = step.step
+        if isinstance(result, Sum) and not isinstance(step, (Sample, Distinct, Stretches)):
+            name = type(step).__name__
+            most[name] = max(most.get(name, 0), len(pickle.dumps(result)))
+
+    monkeypatch.setattr(Toy, "_spy", note)
+    learn(toy(table, {"k": sf.Count} if "k" in table else None, n=3, size=len(next(iter(table.values()))) // 6))
+    return most
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_comes_back_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Eight times the rows give sums of about the same size: a step that hands rows back, scaled or in part, is noticed."""
+    table, learn = LEARNERS[name]
+    few, many = (bytes_back(monkeypatch, learn, grown(table, n)) for n in (N, 8 * N))
+    assert {step: size for step, size in many.items() if size > 1.5 * few.get(step, 0) + 2000} == {}
+
+
 def alike(a: Any, b: Any) -> None:
     if isinstance(b, (list, tuple)) and not all(isinstance(x, (int, float)) for x in b):
         assert len(a) == len(b)
@@ -177,22 +221,30 @@ def steps(of: type = Step) -> list[type]:
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
 
 
-ELSEWHERE = {"Each", "ScanTables", "Stretches", "_Again", "_FirstImpossible", "_Sizes"}
-"""Steps that other tests pickle: of functions, of tables with many cells, of starts of regressions of many rows, of rows read
-again in each iteration, of impossible rows, of starts of classes."""
+ELSEWHERE = {"Each", "ScanTables", "Stretches", "_FirstImpossible", "_Sizes"}
+"""Steps that other tests pickle: of functions, of tables with many cells, of starts of regressions of many rows, of
+impossible rows, of starts of classes."""
 
 
 def test_every_step_of_the_library_travels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a learner folds or maps is pickled on its way; here, that no step was forgotten."""
+    """Each step is pickled, run in another process, and gives the same bits there; none is forgotten."""
     seen: set[str] = set()
-    run = Toy.run
+    run_here = Toy.run
 
     def noted(engine: Toy, work: Any) -> Any:
-        step = getattr(work, "step", None)
+        step, new = getattr(work, "step", None), False
         while step is not None:
+            new |= type(step).__name__ not in seen
             seen.add(type(step).__name__)
             step = getattr(step, "step", None)
-        return run(engine, work)
+        for blocks in engine.partitions() if new else ():
+            message = pickle.dumps(work)
+            here, there = (
+                pickle.loads(answer) for answer in (run(message, blocks), pool().submit(run, message, blocks).result())
+            )
+            for a, b in zip(leaves(here), leaves(there), strict=True):
+                assert a.tobytes() == b.tobytes() if isinstance(a, np.ndarray) else str(a) == str(b), (work, a, b)
+        return run_here(engine, work)
 
     monkeypatch.setattr(Toy, "run", noted)
     for table, learn in LEARNERS.values():

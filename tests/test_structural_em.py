@@ -16,11 +16,11 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote
 from suffice.incomplete import completions, expected_moments
-from suffice.incomplete.completions import FiniteCompletions, FiniteRows, network_of
+from suffice.incomplete.completions import FiniteCompletions, FiniteRows, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.incomplete.expected_moments import condensed
 from suffice.iteration import Progress
-from suffice.learning.incomplete import problem_of
+from suffice.learning.problem import problem_of
 from suffice.recipes.structural_em import structural_em
 from suffice.recipes.structural_run import StructuralRun
 from suffice.statistics import Request
@@ -671,13 +671,13 @@ def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(3)
     bn = random_network(rng)
     rows = FiniteRows.of(with_gaps(bn, 100, 0.4, rng), tuple(bn.variables.values()))
-    network = network_of(cpds_of(bn), rows.variables)
+    theta = theta_of(cpds_of(bn), rows.variables)
     told: list[str] = []
     monkeypatch.setattr(completions, "MANY", 2)
-    whole = FiniteCompletions.of(network, rows, 0, told.append)
+    whole = FiniteCompletions.of(theta, rows, 0, told.append)
     monkeypatch.setattr(completions, "ROOM", 16)
     told.clear()
-    parts = FiniteCompletions.of(network, rows, 0, told.append)
+    parts = FiniteCompletions.of(theta, rows, 0, told.append)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)
     assert sum("marginals" in t for t in told) > 3

@@ -81,17 +81,22 @@ class Toy(Partitions):
             self.rows_out += [(type(step).__name__, a.shape) for a in arrays(result.value) if n_rows > 50 and n_rows in a.shape]
 
 
-def arrays(value: Any) -> Iterator[np.ndarray]:
-    """All arrays in a result."""
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, (tuple, list)):
+def leaves(value: Any) -> Iterator[Any]:
+    """All that a result is made of: arrays, numbers and words."""
+    if isinstance(value, (tuple, list)):
         for part in value:
-            yield from arrays(part)
+            yield from leaves(part)
     elif isinstance(value, dict):
-        yield from arrays(list(value.values()))
+        yield from leaves(list(value.items()))
     elif hasattr(value, "__dict__"):
-        yield from arrays(vars(value))
+        yield from leaves(vars(value))
+    else:
+        yield value
+
+
+def arrays(value: Any) -> list[np.ndarray]:
+    """All arrays in a result."""
+    return [leaf for leaf in leaves(value) if isinstance(leaf, np.ndarray)]
 
 
 def toy(

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.incomplete import finite
-from suffice.incomplete.finite import FiniteComponents
-from suffice.incomplete.reduction import Reduce
+from suffice.incomplete.finite import FiniteComponents, Reduce
 from suffice.learning.incomplete import task_of
 from suffice.learning.problem import ParameterProblem
 from tests.oracles import expected_counts, random_net, with_gaps
@@ -78,7 +77,7 @@ def test_programs_beyond_the_limit_are_made_again_and_again(monkeypatch: pytest.
     whole = problem.expected(parameters)
     monkeypatch.setattr(finite, "LIMIT", 20_000)
     again = with_reduction(problem, problem.components.reduction)
-    assert again.components.buckets._kept is None
+    assert again.components.programs is None
     parts = again.expected(parameters)
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-13)
     assert parts.statistic.cells == pytest.approx(whole.statistic.cells, rel=1e-11, abs=1e-12)
@@ -102,12 +101,12 @@ def test_reductions_add() -> None:
     bn = sf.load("alarm")
     columns = with_gaps(bn.sample(300, seed=2), 0.2, 2)
     problem = problem_for(bn, columns)
-    block = problem.task.rows.sample(300).block
+    block = problem.rows.sample(300).block
 
     def part(rows: slice):
-        return Reduce(problem.tables, exact=True).of(block.take(rows)).reduction()
+        return Reduce(problem.tables, exact=True).of(block.take(rows))
 
-    both = part(slice(0, 120)) + part(slice(120, 300))
+    both = (part(slice(0, 120)) + part(slice(120, 300))).reduction()
     assert both.n_rows == 300
     assert both.n_records == problem.components.reduction.n_records
     parameters = problem.parameters({n: bn[n] for n in bn})

@@ -17,9 +17,9 @@ import suffice as sf
 from suffice.errors import ModelError
 from suffice.inference import junction_tree, questions
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.log_domain import likelihood_factors
+from suffice.inference.logs import likelihood_factors
 from suffice.inference.network import NONE, Network
-from suffice.inference.posterior import most_probable, posterior
+from suffice.inference.questions import most_probable, posterior
 from suffice.inference.rows import posteriors
 from tests.oracles import joint, random_net
 

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.incomplete import problem_of
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem
+from suffice.learning.problem import ParameterProblem, problem_of
 
 TABLES = Path(os.environ.get("SUFFICE_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "tables"
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from suffice.engines.bits import (
     SHARED,
     BitLayout,
-    Bits,
     BitStep,
     Counts,
     CountStates,
@@ -26,7 +25,7 @@ from suffice.engines.bits import (
 )
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block
+from suffice.engines.engine import Bits, Block
 from suffice.engines.parallel import available_memory, n_threads
 from suffice.engines.sample import Rows
 from suffice.errors import TooLarge, bytes_in_words

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import ROWS, Array, Block, Engine, Step, Sum
+from suffice.engines.engine import ROWS, Array, Bits, Block, Step, Sum
 from suffice.engines.parallel import available_memory, in_order, n_threads
 
 Ints = npt.NDArray[np.int64]
@@ -204,36 +204,7 @@ class Fused(Protocol[T_co]):
     def of(self, block: BitBlock) -> T_co: ...
 
 
-class Bits(Protocol):
-    """The rows of an engine, kept where they are as bits, for steps that count."""
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""
-
-    def fold(self, step: BitStep) -> Counts:
-        """The sum of the step's counts over all blocks."""
-
-    def at_once(self, step: Fused[T_co]) -> T_co:
-        """What a step makes of all rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class PassedBits:
-    """The bits of an engine that keeps none: they are made again for each step."""
-
-    engine: Engine
-    layout: BitLayout
-    at_hand: bool = False
-
-    def fold(self, step: BitStep) -> Counts:
-        return self.engine.fold(step, self.layout.names, what="counting rows")
-
-    def at_once(self, step: Fused[T_co]) -> T_co:
-        raise NotImplementedError("not all rows are here")
-
-
-class LocalBits:
+class LocalBits(Bits):
     """The rows of some blocks, given by their numbers, as bits in memory.
 
     They take an eighth of a byte a row and state, often less than the codes themselves. Threads share the tables of a step, not
@@ -251,7 +222,7 @@ class LocalBits:
         weighted: bool,
         threads: int | None,
     ) -> None:
-        self.block, self.n_rows, self.layout = block, n_rows, layout
+        self.layout, self.block, self.n_rows = layout, block, n_rows
         self.n_blocks, self.workers = -(-n_rows // ROWS), n_threads(threads)
         self._places, self._shape = self._arranged() if weighted else self._in_pairs()
         self._pool: ThreadPoolExecutor | None = None

@@ -157,7 +157,7 @@ class Data:
         step = Gather(Plan.of(wanted, variables, self.engine.n_rows), self.weighted)
         workers = n_threads(threads)
         step.check_size(workers)
-        total = self.engine.fold(step, names, complete=True, threads=workers, what="counting rows")
+        total = self.engine.fold(step, names, threads=workers, what="counting rows")
         return Statistics(step.entries(total), self.weight)
 
     @one_blas_thread

@@ -130,7 +130,9 @@ class Watched(io.RawIOBase):
             self._mark, data = 3, data[3:] or self._raw.read(n)
         self._first = False
         self._check_text(data)
-        for piece in _pieces(data) if b'"' in data else (data,):
+        # Parts that fit in the cache together with what is computed of them.
+        size = 2**16 if b'"' in data else max(1, len(data))
+        for piece in (data[i : i + size] for i in range(0, max(1, len(data)), size)):
             self._check_quotes(piece)
             self._offset += len(piece)
         return data
@@ -203,11 +205,6 @@ def _about_separator(path: Path, separator: str, mark: str) -> str:
     )
     seems, taken = shown.get(mark, repr(mark)), shown.get(separator, repr(separator))
     return f"{path}: read as one column, as {taken} separates columns; here {seems} seems to separate them: {remedy}"
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """Parts that fit in the cache together with what is computed of them."""
-    return (data[i : i + 2**16] for i in range(0, len(data), 2**16))
 
 
 def _line_at(path: Path, offset: int) -> int:

@@ -168,7 +168,7 @@ def from_frame(frame: Any) -> Frame:
     series = list(frame.iter_columns())
     # The categories of a polars Categorical are those of the whole process, not of the column.
     loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
-    return Frame({s.name: _getter(s) for s in series}, len(frame), loose=loose)
+    return Frame({s.name: partial(_from_series, s) for s in series}, len(frame), loose=loose)
 
 
 def from_columns(columns: Mapping[object, Any]) -> Frame:
@@ -185,22 +185,19 @@ def from_columns(columns: Mapping[object, Any]) -> Frame:
         if n != lengths[first]:
             raise DataError(f"the column {name!r} has {n} rows where {first!r} has {lengths[first]}")
     texts_only = frozenset(str(n) for n, v in columns.items() if isinstance(v, np.ndarray) and v.dtype.kind == "U")
-    return Frame({n: _converter(v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only)
+    return Frame({n: partial(_from_cells, v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only)
 
 
-def _getter(series: Any) -> Callable[[], Any]:
-    def get() -> Any:
-        import pyarrow as pa
+def _from_series(series: Any) -> Any:
+    import pyarrow as pa
 
-        native = series.to_native()
-        if series.implementation.is_pandas() and native.dtype.name == "category":
-            return _from_categories(native.cat)
-        try:
-            return series.to_arrow()
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            return _as_texts(series.to_list())
-
-    return get
+    native = series.to_native()
+    if series.implementation.is_pandas() and native.dtype.name == "category":
+        return _from_categories(native.cat)
+    try:
+        return series.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return _as_texts(series.to_list())
 
 
 def _from_categories(categories: Any) -> Any:
@@ -218,24 +215,21 @@ def _from_categories(categories: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, words, ordered=bool(categories.ordered))
 
 
-def _converter(values: Any) -> Callable[[], Any]:
-    def convert() -> Any:
-        import pyarrow as pa
+def _from_cells(values: Any) -> Any:
+    import pyarrow as pa
 
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            return values
-        if hasattr(values, "to_arrow"):
-            return values.to_arrow()
-        if isinstance(values, np.ma.MaskedArray):
-            return pa.array(values.data, mask=np.ma.getmaskarray(values))
-        if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
-            return _from_unicode(values)
-        try:
-            return pa.array(values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            return _as_texts(values)
-
-    return convert
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if hasattr(values, "to_arrow"):
+        return values.to_arrow()
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
+        return _from_unicode(values)
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return _as_texts(values)
 
 
 def _from_unicode(values: Any) -> Any:

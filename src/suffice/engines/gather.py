@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -85,23 +86,17 @@ class Plan:
         return tuple(n for n in request.real if isinstance(self.variables[n], Count))
 
     @cached_property
-    def narrow(self) -> tuple[str, ...]:
-        """Columns whose codes take one byte,"""
-        return tuple(n for n, v in self.variables.items() if isinstance(v, Finite) and code_type(v.n_states) == np.uint8)
-
-    @cached_property
-    def wide(self) -> tuple[str, ...]:
-        """more of them,"""
-        return tuple(n for n, v in self.variables.items() if isinstance(v, Finite) and code_type(v.n_states) != np.uint8)
-
-    @cached_property
-    def real(self) -> tuple[str, ...]:
-        """and numbers."""
-        return tuple(n for n, v in self.variables.items() if not isinstance(v, Finite))
+    def columns(self) -> tuple[list[str], list[str], list[str]]:
+        """Columns whose codes take one byte, those whose codes take more, and numbers."""
+        columns: tuple[list[str], list[str], list[str]] = ([], [], [])
+        for name, v in self.variables.items():
+            columns[2 if not isinstance(v, Finite) else int(code_type(v.n_states) != np.uint8)].append(name)
+        return columns
 
     def arrays(self) -> tuple[Keys, Members, Keys, Keys]:
         """first, members, sizes and offsets of the dense tables, as `suffice.kernels.count` has them."""
-        place = {n: i for i, n in enumerate(self.narrow)} | {n: ~i for i, n in enumerate(self.wide)}
+        narrow, wide, _ = self.columns
+        place = {n: i for i, n in enumerate(narrow)} | {n: ~i for i, n in enumerate(wide)}
         members = np.array([place[n] for r in self.dense for n in r.finite], np.int32)
         each = [self.sizes(r) for r in self.dense]
         first = np.cumsum([0, *map(len, each)], dtype=np.int64)
@@ -144,13 +139,12 @@ class Buffers:
     def __init__(self, plan: Plan, weighted: bool, n_rows: int = ROWS) -> None:
         self.plan = plan
         self.n_rows = 0
-        self.narrow = np.empty((len(plan.narrow), n_rows), np.uint8)
-        self.wide = np.empty((len(plan.wide), n_rows), np.uint32)
-        self.real = np.empty((len(plan.real), n_rows), np.float64)
+        types = (np.uint8, np.uint32, np.float64)
+        arrays: list[Array] = [np.empty((len(names), n_rows), t) for names, t in zip(plan.columns, types, strict=True)]
+        self.narrow, self.wide, self.real = arrays
         self.weight = np.ones(n_rows)
         self.weighted = weighted
-        parts = ((plan.narrow, self.narrow), (plan.wide, self.wide), (plan.real, self.real))
-        self._rows = {name: array[i] for names, array in parts for i, name in enumerate(names)}
+        self._rows = {n: array[i] for names, array in zip(plan.columns, arrays, strict=True) for i, n in enumerate(names)}
 
     def __getitem__(self, name: str) -> Array:
         row: Array = self._rows[name]
@@ -218,6 +212,7 @@ class Gather(Step[Partial]):
 
     plan: Plan
     weighted: bool
+    complete: ClassVar[bool] = True
 
     @property
     def runs(self) -> int:
@@ -258,7 +253,7 @@ class _Counter:
     def __init__(self, plan: Plan, weighted: bool) -> None:
         self.plan, self.weighted = plan, weighted
         self.arrays = plan.arrays()
-        place = {n: i for i, n in enumerate(plan.real)}
+        place = {n: i for i, n in enumerate(plan.columns[2])}
         self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
         self._counted = {r: plan.counted(r) for r in plan.moments}
         self.whole: Keys | None = None

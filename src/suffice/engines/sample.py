@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import ROWS, Array, Block, Step
+from suffice.engines.engine import Array, Block, Step
 from suffice.errors import TooLarge, bytes_in_words
 
 Hashes = npt.NDArray[np.uint64]
@@ -74,7 +74,7 @@ class Sample(Step[_Keyed]):
     most: int = 2**64 - 1
 
     def of(self, block: Block) -> _Keyed:
-        keys = row_keys(block.n_rows, self.seed, block.number)
+        keys = hashed(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
         few = np.flatnonzero(keys <= np.uint64(self.most))
         return self.kept(keys[few], Rows(block.take(few), _at(block, few)))
 
@@ -139,27 +139,6 @@ def most_of(n: int, n_rows: int | None) -> int:
     (True, True)
     """
     return min(int((n + 10.0 * np.sqrt(n) + 100.0) / (n_rows or 1) * 2**64), 2**64 - 1)
-
-
-def sampled_rows(n: int, n_rows: int, seed: int, size: int = ROWS) -> Ints:
-    """The rows that `Sample` takes of rows in full blocks, in their order.
-
-    >>> sampled_rows(3, 10, 0), len(sampled_rows(10, 10**5, 0))
-    (array([0, 2, 3]), 10)
-    """
-    most, keys, places = np.uint64(most_of(n, n_rows)), [], []
-    for number, start in enumerate(range(0, n_rows, size)):
-        found = row_keys(min(size, n_rows - start), seed, number)
-        few = np.flatnonzero(found <= most)
-        keys.append(found[few])
-        places.append(few + start)
-    rows = np.concatenate(places)
-    return rows if len(rows) <= n else np.sort(rows[np.argsort(np.concatenate(keys), kind="stable")[:n]])
-
-
-def row_keys(n_rows: int, seed: int, number: int) -> Hashes:
-    """The hash of each row of a block: which rows a sample takes goes by these."""
-    return hashed(np.arange(n_rows, dtype=np.uint64), seed, number)
 
 
 def hashed(values: Hashes, *salt: int) -> Hashes:

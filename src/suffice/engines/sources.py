@@ -190,6 +190,11 @@ class Options:
     integers: type[Real] | type[Finite] = Real
     memory_limit: int = 2**30
 
+    def with_targets(self, names: Iterable[str]) -> list[str]:
+        """These columns, and those by which some of them are cut."""
+        targets = [b.target for n in names if isinstance(b := self.declared.get(n), Bins) and b.target is not None]
+        return list(dict.fromkeys([*names, *targets]))
+
 
 def checked_variables(variables: Any, source: Source) -> dict[str, Any]:
     """Declarations by name, each of a column that is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -74,6 +75,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[probs.argmax(axis=1)])
 
 
+@dataclass(eq=False, repr=False)
 class BayesNetClassifier(NetworkClassifier):
     """A classifier by a Bayesian network of features and class, whose graph is searched for unless `dag` gives it.
 
@@ -92,30 +94,18 @@ class BayesNetClassifier(NetworkClassifier):
     array(['a'], dtype='<U1')
     """
 
-    def __init__(
-        self,
-        dag: Any = None,
-        *,
-        method: Any = None,
-        criterion: Any = None,
-        prior: Any = PRIOR,
-        bins: Any = None,
-        variables: Any = None,
-        estimate: Any = None,
-        target: str = "class",
-    ) -> None:
-        self.dag = dag
-        self.method = method
-        self.criterion = criterion
-        self.prior = prior
-        self.bins = bins
-        self.variables = variables
-        self.estimate = estimate
-        self.target = target
+    dag: Any = None
+    _: KW_ONLY
+    method: Any = None
+    criterion: Any = None
+    prior: Any = PRIOR
+    bins: Any = None
+    variables: Any = None
+    estimate: Any = None
+    target: str = "class"
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
-        # a clone has a copy of the default, which `suitable` would not know
-        prior = suitable(PRIOR if self.prior == PRIOR else self.prior, data.schema.values())
+        prior = suitable(self.prior, data.schema.values())
         if self.dag is not None:
             return fit(self._graph(), data, prior=prior, estimate=self.estimate)
         criterion = self.criterion or (BIC() if prior is None else Evidence(prior))
@@ -131,6 +121,7 @@ class BayesNetClassifier(NetworkClassifier):
         return graph
 
 
+@dataclass(eq=False, repr=False)
 class NaiveBayesClassifier(NetworkClassifier):
     """Naive Bayes with features of every kind, missing cells included; see `suffice.naive_bayes`.
 
@@ -147,16 +138,17 @@ class NaiveBayesClassifier(NetworkClassifier):
     Dag('class -> x0')
     """
 
-    def __init__(self, prior: Any = recipes.PRIOR, *, estimate: Any = None, variables: Any = None, target: str = "class") -> None:
-        self.prior = prior
-        self.estimate = estimate
-        self.variables = variables
-        self.target = target
+    prior: Any = recipes.PRIOR
+    _: KW_ONLY
+    estimate: Any = None
+    variables: Any = None
+    target: str = "class"
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         return recipes.naive_bayes(data, self.target, names, prior=self.prior, estimate=self.estimate)
 
 
+@dataclass(eq=False, repr=False)
 class GaussianDiscriminant(NetworkClassifier):
     """Gaussian discriminant analysis, quadratic or linear; see `suffice.discriminant`.
 
@@ -173,18 +165,11 @@ class GaussianDiscriminant(NetworkClassifier):
     array([[0.1091, 0.8909]])
     """
 
-    def __init__(
-        self,
-        covariance: Any = None,
-        *,
-        prior: Any = WEAK,
-        estimate: Any = None,
-        target: str = "class",
-    ) -> None:
-        self.covariance = covariance
-        self.prior = prior
-        self.estimate = estimate
-        self.target = target
+    covariance: Any = None
+    _: KW_ONLY
+    prior: Any = WEAK
+    estimate: Any = None
+    target: str = "class"
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         return discriminant(data, self.target, names, covariance=self.covariance, prior=self.prior, estimate=self.estimate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real as Number
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ COUNTS = (PoissonLog, NegativeBinomialLog, BinomialLogit)
 NUMBERS = (Linear, GammaLog, GammaInverse, *COUNTS)
 
 
+@dataclass(eq=False, repr=False)
 class GLMClassifier(NetworkClassifier):
     """Logistic regression, of two classes or more (softmax), by default with a ridge of 1; a node of `network_`.
 
@@ -52,11 +53,11 @@ class GLMClassifier(NetworkClassifier):
     array([[0.9082]])
     """
 
-    def __init__(self, family: Any = None, *, ridge: Any = None, variables: Any = None, target: str = "class") -> None:
-        self.family = family
-        self.ridge = ridge
-        self.variables = variables
-        self.target = target
+    family: Any = None
+    _: KW_ONLY
+    ridge: Any = None
+    variables: Any = None
+    target: str = "class"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -75,6 +76,7 @@ class GLMClassifier(NetworkClassifier):
         return _regression(self, data, names, family)
 
 
+@dataclass(eq=False, repr=False)
 class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A generalised linear model of a number, by default linear with a ridge of 1: `GLMRegressor()` is ridge regression.
 
@@ -92,11 +94,11 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     array([4.5])
     """
 
-    def __init__(self, family: Any = None, *, ridge: Any = None, variables: Any = None, target: str = "y") -> None:
-        self.family = family
-        self.ridge = ridge
-        self.variables = variables
-        self.target = target
+    family: Any = None
+    _: KW_ONLY
+    ridge: Any = None
+    variables: Any = None
+    target: str = "y"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the regression to rows X (an array or a frame), their values y and, if given, their weights."""

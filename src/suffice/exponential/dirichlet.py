@@ -264,9 +264,6 @@ class Beta(Simplex):
     support: ClassVar[str] = "numbers above 0 and below 1"
     example: ClassVar[str] = "Bernoulli()"
 
-    def _checked(self, name: str, value: Any) -> Array:
-        return bounded(value, f"{name} of Beta", 0.0, open=True)
-
     def sufficient(self, x: Any) -> Array:
         x = self._inside(x)[0][..., 0]
         with np.errstate(divide="ignore"):

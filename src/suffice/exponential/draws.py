@@ -267,20 +267,11 @@ class Trials(Draws):
     prior: ClassVar[str] = "Beta"
     k = 2
 
-    @property
-    @abstractmethod
-    def trials(self) -> Array:
-        """n, the number of trials."""
-
-    @property
-    def draws(self) -> Array:
-        return self.trials
-
     def with_probs(self, probs: Any) -> Self:
         return replace(self, p=probs[..., 0])  # type: ignore[type-var]
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        p, trials = np.broadcast_arrays(self._need("p"), self.trials)
+        p, trials = np.broadcast_arrays(self._need("p"), self.draws)
         return np.asarray(generator(n, seed).binomial(trials.astype(np.int64), p, (n, *p.shape)))
 
     def _probs(self, eta: Any = None) -> Array:
@@ -298,8 +289,8 @@ class Trials(Draws):
     def _inside(self, x: Any) -> Inside:
         """Successes and failures; no success in place of what is not possible."""
         x = observed(x, self._title)
-        inside = (x >= 0.0) & (x <= self.trials) & (x == np.rint(x))
-        return _with_rest(np.where(inside, x, 0.0)[..., None], self.trials), inside
+        inside = (x >= 0.0) & (x <= self.draws) & (x == np.rint(x))
+        return _with_rest(np.where(inside, x, 0.0)[..., None], self.draws), inside
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -329,7 +320,7 @@ class Binomial(Trials):
         return broadcast("Binomial", p=p, n=np.asarray(self.n))[0]
 
     @property
-    def trials(self) -> Array:
+    def draws(self) -> Array:
         return np.asarray(self.n, dtype=np.float64)
 
     def _predicted(self, prior: Any) -> BetaBinomial:
@@ -360,7 +351,7 @@ class Bernoulli(Trials):
         return bounded(value, "p of Bernoulli", 0.0, 1.0)
 
     @property
-    def trials(self) -> Array:
+    def draws(self) -> Array:
         return np.ones(())
 
     def entropy(self) -> Any:

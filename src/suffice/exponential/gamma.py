@@ -62,9 +62,6 @@ class Gamma(FamilyAndPrior):
     names: ClassVar[tuple[str, ...]] = ("shape", "rate")
     support: ClassVar[str] = "positive numbers"
 
-    def _checked(self, name: str, value: Any) -> Array:
-        return bounded(value, f"the {name} of Gamma", 0.0, open=True)
-
     @property
     def mean(self) -> Any:
         """E[x] = a/b."""
@@ -202,9 +199,6 @@ class Exponential(Summed):
     names: ClassVar[tuple[str, ...]] = ("rate",)
     prior: ClassVar[str] = "Gamma"
     support: ClassVar[str] = "numbers from 0 up"
-
-    def _checked(self, name: str, value: Any) -> Array:
-        return bounded(value, "the rate of Exponential", 0.0, open=True)
 
     def _inside(self, x: Any) -> Inside:
         x = observed(x, "Exponential")

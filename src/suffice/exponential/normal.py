@@ -22,9 +22,9 @@ from suffice.errors import DataError, FitError, ModelError, TooLarge, bytes_in_w
 from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
+from suffice.exponential.predictives import MultivariateT, StudentT
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
 from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
-from suffice.exponential.student_t import MultivariateT, StudentT
 from suffice.exponential.symmetric import (
     COLLINEAR,
     Factor,
@@ -181,9 +181,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
     def _checked(self, name: str, value: Any) -> Array:
-        if name == "mean":
-            return finite(value, "the mean of Normal")
-        return bounded(value, "the variance of Normal", 0.0, open=True)
+        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
 
     @property
     def mode(self) -> Any:

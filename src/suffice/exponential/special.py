@@ -238,7 +238,8 @@ def log_poisson(x: Any, m: Any, log_m: Any = None) -> Array:
     if large.any():
         many = x[large]
         answer[large] = -deviance(many, m[large]) - stirling_rest(many) - HALF_LOG_2PI - 0.5 * np.log(many)
-    return answer if log_m is None else np.where(m < TINY, x * log_m - m - gammaln(x + 1.0), answer)
+    tiny = m < TINY if log_m is not None else np.zeros(0, bool)
+    return np.where(tiny, x * log_m - m - gammaln(x + 1.0), answer) if tiny.any() else answer
 
 
 def log_binomial(x: Any, n: Any, p: Any, q: Any) -> Array:

@@ -22,22 +22,11 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mode,
-    checked_level,
-    flat_index,
-    frame,
-    split,
-)
-from suffice.inference.network import log_poisson
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, checked_level, flat_index, split
+from suffice.inference.network import CountNode, log_poisson
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Variable
 
 LARGEST = 1e15
 """Counts are not drawn at larger rates: not every whole number is a double beyond."""
@@ -109,6 +98,8 @@ class Rates:
 
     rates: Any
 
+    kind: ClassVar[type] = Count
+
     def bound(self, child: Variable, parents: Sequence[Variable]) -> PoissonRates:
         """The CPD that these numbers make of a node and its parents; a single number holds for every configuration."""
         finite, numbers = split(parents)
@@ -144,6 +135,7 @@ class PoissonRates(Cpd):
 
     arrays: ClassVar[tuple[str, ...]] = ("rates",)
     kind: ClassVar[str] = "Poisson"
+    marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rates = np.array(self.rates, dtype=np.float64, order="C")
@@ -160,6 +152,9 @@ class PoissonRates(Cpd):
     @property
     def family(self) -> Poisson:
         return Poisson()
+
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
+        return CountNode.of(tuple(number[p] for p in self.parents), self.rates)
 
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
@@ -197,14 +192,7 @@ class PoissonRates(Cpd):
 
     def to_frame(self) -> Any:
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
-        header, rows = self._rows(self.rates.size)
-        columns: dict[str, Any] = {h: [r[i] for r in rows] for i, h in enumerate(header[: len(self.parents)])}
-        columns["rate"] = self.rates.reshape(-1)
-        if self.seen is not None:
-            columns["unsupported"] = self.unsupported.reshape(-1)
-        if self.imagined is not None:
-            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
-        return frame(columns)
+        return self._frame("rate", self.rates, self.parent_variables)
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
@@ -220,9 +208,6 @@ class PoissonRates(Cpd):
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return ["rate"], [[rate] for rate in self.rates.reshape(-1)[:limit].tolist()]
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        return self._marked(*super()._rows(limit))
 
 
 def _rows_and_events(moments: Moments) -> tuple[Array, Array]:

@@ -29,13 +29,9 @@ def checked_rows_path(path: str) -> str:
     return suffix
 
 
-def write_rows(table: pa.Table, path: str | None) -> None:
-    """Write an Arrow table; None is standard output."""
-    write_stream([table], path)
-
-
 def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
-    """Write tables one after the other, with the columns of the first, as one file; give the number of rows.
+    """Write tables one after the other, with the columns of the first, as one file, None for standard output; give the number of
+    rows.
 
     No more than one table, or one group of a Parquet file, is held at a time. If the tables break off, so does the file: under
     its own name there is all of it or nothing.

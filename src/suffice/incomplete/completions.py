@@ -1,9 +1,9 @@
 """What incomplete rows may have been, under a finite network: the completions of each component of missing cells.
 
-Given the observed cells of a row, its missing ones fall into components that are independent of each other: cells stay together
-if a path in the moral graph joins them that passes no observed cell. A component's posterior depends on its variables and the
-states around it only, so that equal ones are computed once. It is a list of completions with their probabilities: all that are
-possible, up to `MOST` combinations of states; of larger components `DRAWS` exact draws, which weigh the same.
+Given the observed cells of a row, its missing ones fall into components that are independent of each other, the same as those of
+EM (`suffice.incomplete.finite`): equal ones are computed once. The posterior of one is a list of completions with their
+probabilities: all that are possible, up to `MOST` combinations of states; of larger components `DRAWS` exact draws, which weigh
+the same.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
-from suffice.families.categorical import Table
 from suffice.families.family import Cpd
-from suffice.incomplete.reduction import coded
-from suffice.inference.network import Network
+from suffice.incomplete.components import FlatTables, Theta
+from suffice.incomplete.finite import ComponentTable, coded
 from suffice.variables import Finite
 
 Floats = npt.NDArray[np.float64]
@@ -86,6 +85,7 @@ class FiniteRows(NamedTuple):
         """The rows over these variables, of which those that are no column are hidden."""
         seen = data.take([v.name for v in variables if v.name in data.columns])
         rows = seen.distinct()
+        rows = rows.take(rows.weights > 0)
         codes = codes_of(rows.columns, variables, rows.n_rows)
         return FiniteRows(tuple(variables), codes, rows.weights, Places(seen, rows.at))
 
@@ -95,25 +95,21 @@ def codes_of(columns: Mapping[str, npt.NDArray[Any]], variables: Sequence[Finite
     return np.ascontiguousarray(coded(columns, [v.name for v in variables], n_rows).T)
 
 
-def network_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Network:
-    """The tables of these variables; factor i is p(variable i | its parents)."""
-    number = {v.name: i for i, v in enumerate(variables)}
-    factors = []
-    for i, v in enumerate(variables):
-        cpd = cpds[v.name]
-        assert isinstance(cpd, Table)
-        factors.append(((*(number[p] for p in cpd.parents), i), i, cpd.probs))
-    return Network.of([v.n_states for v in variables], factors)
+def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
+    """The tables of these variables, in their order."""
+    own: list[Any] = [cpds[v.name] for v in variables]
+    tables = FlatTables.of(variables, [(*cpd.parent_variables, v) for v, cpd in zip(variables, own, strict=True)])
+    return Theta(tables, np.concatenate([cpd.probs.reshape(-1) for cpd in own]))
 
 
-def factors_at(network: Network, members: set[int], row: npt.NDArray[Any]) -> list[Factor]:
+def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[Factor]:
     """The tables that touch these variables, in logs, at what the row shows of the others."""
     result: list[Factor] = []
-    for f in np.unique(np.concatenate([network.touching[1][slice(*network.touching[0][v : v + 2])] for v in members])):
-        scope = network.scope(f).tolist()
+    logs, touching, names = theta.tables.cut(theta.logs), theta.tables.touching, theta.tables.variables
+    for f in np.unique(np.concatenate([touching[1][slice(*touching[0][v : v + 2])] for v in members])):
+        scope = theta.tables.scope(f)
         at = tuple(slice(None) if v in members else int(row[v]) for v in scope)
-        with np.errstate(divide="ignore"):
-            result.append(([v for v in scope if v in members], np.log(network.table(f)[at])))
+        result.append(([v for v in scope if v in members], logs[names[scope[-1]].name][at]))
     return result
 
 
@@ -121,99 +117,75 @@ class FiniteCompletions(NamedTuple):
     """The components of some rows, as `suffice.kernels.expectations` takes them; none, where none are given."""
 
     codes: Small
-    """[variable, row]: states, and ~c for the missing cell c."""
+    """[variable, row]: states, and ~c for the missing cell c of a component."""
     weights: Floats
+    start: Ints = NO_INTS
+    """Of each component: where its cells begin;"""
     component: Small = NO_SMALL
-    """Of each missing cell: its component,"""
-    position: Small = NO_SMALL
-    """its place in it,"""
-    marginal_at: Ints = NO_INTS
+    """of each cell: its component,"""
+    begin: Ints = NO_INTS
     """and where its marginal begins."""
     marginal: Floats = NO_FLOATS
     at: Ints = NO_INTS
     """Of each component: where its completions begin,"""
     digit_at: Ints = NO_INTS
-    """where their states begin,"""
-    size: Small = NO_SMALL
-    """and its number of cells."""
+    """and where their states begin."""
     p: Floats = NO_FLOATS
     digits: Small = NO_SMALL
-    origin: Ints = NO_INTS
-    """Of each component: where its marginals begin,"""
-    span: Ints = NO_INTS
-    """how many numbers they are,"""
     pair_at: Ints = NO_INTS
-    """and where the marginals of pairs of cells begin, if they are held, else −1."""
+    """Of each component: where the marginals of pairs of cells begin, if they are held, else −1."""
     pair: Floats = NO_FLOATS
 
     @staticmethod
-    def of(network: Network, rows: FiniteRows, seed: int, watch: Watch) -> FiniteCompletions:
+    def of(theta: Theta, rows: FiniteRows, seed: int, watch: Watch) -> FiniteCompletions:
         """What the rows may have been under a network; `watch` is called on the way."""
-        owner, variables = (a.astype(np.int32) for a in np.nonzero(rows.codes.T < 0))
-        linked = _linked(network)
-        label = _labels(owner, variables, rows.codes.shape[1], linked)
-        order = np.argsort(label, kind="stable")
-        start = starts(np.bincount(label))
-        every = _Components(start, variables[order], owner[order][start[:-1]].astype(np.int64))
-        position = np.empty(len(label), np.int32)
-        position[order] = np.arange(len(label)) - np.repeat(start[:-1], np.diff(start))
-        codes = rows.codes.copy()
-        codes[variables, owner] = ~np.arange(len(variables), dtype=np.int32)
-        some, inverse = _distinct(every, rows.codes, linked)
-        count, p, digits = _listed(network, some, rows, seed, watch)
-        size = np.diff(some.start)
-        lists = (starts(count), starts(count * size), size.astype(np.int32), p, digits)
-        marginal, begin, pairs = _marginals(network.sizes[some.variables], some.start, lists, watch)
-        component = inverse[label].astype(np.int32)
-        cells = (component, position, begin[some.start[component] + position], marginal)
-        return FiniteCompletions._make((codes, rows.weights, *cells, *lists, *pairs))
-
-
-def _linked(network: Network) -> npt.NDArray[np.uint8]:
-    """Which variables are in a family together."""
-    linked = np.zeros((network.n_variables,) * 2, np.uint8)
-    for f in range(network.n_factors):
-        linked[np.ix_(network.scope(f), network.scope(f))] = 1
-    np.fill_diagonal(linked, 0)
-    return linked
+        every = _Components.of(theta, rows)
+        count, p, digits = _listed(every, seed, watch)
+        begin = starts(theta.tables.sizes[every.variables])
+        lists = (starts(count), starts(count * np.diff(every.start)), p, digits)
+        marginal, pair_at, pair = _marginals(every.start, begin, lists, watch)
+        cells = (every.start, every.component, begin, marginal)
+        return FiniteCompletions(every.codes, rows.weights, *cells, *lists, pair_at, pair)
 
 
 class _Components(NamedTuple):
-    """Components of missing cells: of component d the variables start[d]:start[d+1], and the row."""
+    """The components of missing cells that rows have under a network, the records of a `ComponentTable`, as EM has them: of
+    component d the variables start[d]:start[d+1], and the first row that has it."""
 
+    theta: Theta
+    rows: FiniteRows
+    table: ComponentTable
     start: Ints
     variables: Small
-    rows: Ints
+    component: Small
+    codes: Small
+    first: Ints
+
+    @staticmethod
+    def of(theta: Theta, rows: FiniteRows) -> _Components:
+        codes = np.array(rows.codes.T, order="C")
+        table = ComponentTable(theta.tables).add_codes(codes, rows.weights)
+        n = int(table.record_at[0])
+        at = table.shape_at[1:][table.record_shape[:n]]
+        start = starts(size := table.shapes[at])
+        variables = table.shapes[np.repeat(at + 2 - start[:-1], size) + np.arange(start[-1])]
+        component = np.repeat(np.arange(n, dtype=np.int32), size)
+        owner, variable = np.nonzero(codes < 0)
+        record, first = ~codes[owner, variable], np.empty(n, np.int64)
+        first[record[::-1]] = owner[::-1]
+        keys = component.astype(np.int64) * len(rows.variables) + variables
+        order = np.argsort(keys, kind="stable")
+        codes[owner, variable] = ~order[np.searchsorted(keys[order], record.astype(np.int64) * len(rows.variables) + variable)]
+        return _Components(theta, rows, table, start, variables, component, np.ascontiguousarray(codes.T), first)
+
+    def impossible(self, d: int) -> FitError:
+        return self.rows.places.impossible(int(self.first[d]))
 
 
-def _labels(owner: Small, variables: Small, n_rows: int, linked: Any) -> Ints:
-    from suffice.kernels.expectations import labelled
-
-    label = np.empty(len(owner), np.int64)
-    labelled(starts(np.bincount(owner, minlength=n_rows)), variables, linked, label)
-    return label
-
-
-def _distinct(every: _Components, codes: Small, linked: Any) -> tuple[_Components, Ints]:
-    """One of each kind of components, and of which kind each is: the same variables, the same states around them."""
-    from suffice.kernels.expectations import fingerprints
-
-    near = np.nonzero(linked)[1].astype(np.int32)
-    prints = np.empty((len(every.rows), 2), np.uint64)
-    fingerprints(*every, codes, starts(linked.sum(axis=1, dtype=np.int64)), near, prints)
-    _, which, inverse = np.unique(prints[:, 0], return_index=True, return_inverse=True)
-    if np.any(prints[which[inverse], 1] != prints[:, 1]):  # two kinds with the same first number
-        which = inverse = np.arange(len(every.rows))
-    size = np.diff(every.start)[which]
-    start = starts(size)
-    cells = np.repeat(every.start[which] - start[:-1], size) + np.arange(start[-1])
-    return _Components(start, every.variables[cells], every.rows[which]), inverse
-
-
-def _listed(network: Network, some: _Components, rows: FiniteRows, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
+def _listed(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
     """The number of completions of each component, their probabilities, and their states."""
-    n = len(some.rows)
-    bits = np.concatenate([[0.0], np.cumsum(np.log2(network.sizes[some.variables]))])
+    n = len(some.first)
+    bits = np.concatenate([[0.0], np.cumsum(np.log2(some.theta.tables.sizes[some.variables]))])
     ways = np.exp2(bits[some.start[1:]] - bits[some.start[:-1]])
     large = ways > MOST * (1 + 1e-9)
     if large.any():
@@ -227,10 +199,10 @@ def _listed(network: Network, some: _Components, rows: FiniteRows, seed: int, wa
     for low, high in zip([0, *edges], [*edges, n], strict=True):
         watch(f"completing missing cells, {low:,} of {n:,} groups")
         if high > low and large[low]:
-            states, times = np.unique(_draws(network, some, low, rows, seed), axis=0, return_counts=True)
+            states, times = np.unique(_draws(some, low, seed), axis=0, return_counts=True)
             parts.append((np.array([len(times)]), times / DRAWS, states.reshape(-1)))
         elif high > low:
-            parts.append(_enumerated(network, some, slice(low, high), np.rint(ways[low:high]).astype(np.int64), rows))
+            parts.append(_enumerated(some, low, high, np.rint(ways[low:high]).astype(np.int64)))
     joined: list[Any] = []
     for column in zip(*parts, strict=True):
         watch("putting completions together")
@@ -239,48 +211,43 @@ def _listed(network: Network, some: _Components, rows: FiniteRows, seed: int, wa
     return count, p, digits
 
 
-def _enumerated(network: Network, some: _Components, which: slice, ways: Ints, rows: FiniteRows) -> tuple[Ints, Floats, Small]:
+def _enumerated(some: _Components, low: int, high: int, ways: Ints) -> tuple[Ints, Floats, Small]:
     from suffice.kernels.expectations import completed
 
-    start = some.start[which.start : which.stop + 1]
-    size = np.diff(start)
-    variables, owners = some.variables[start[0] : start[-1]], some.rows[which]
+    t, found = some.theta.tables, some.table
+    size = np.diff(some.start[low : high + 1])
     count, p, digits = np.zeros(len(ways), np.int64), np.empty(ways.sum()), np.empty(ways @ size, np.int32)
-    with np.errstate(divide="ignore"):
-        logs = np.log(network.tables)
-    tables = (network.scope_start, network.scopes, network.table_start, logs, *network.touching)
-    bad = completed(start - start[0], variables, owners, rows.codes, network.sizes, *tables, count, digits, p)
+    records = (found.shapes, found.shape_at, found.records, found.record_at, found.record_shape)
+    tables = (t.sizes, t.scope_start, t.scopes, t.strides, some.theta.logs)
+    bad = completed(low, high, records, tables, count, digits, p)
     if bad >= 0:
-        raise rows.places.impossible(int(owners[bad]))
+        raise some.impossible(bad)
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
 
 
-def _marginals(cells: Ints, start: Ints, lists: Any, watch: Watch) -> tuple[Floats, Ints, tuple[Ints, Ints, Ints, Floats]]:
-    """The marginal of each cell of each component, and where it begins; of components with many completions those of pairs."""
+def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Floats, Ints, Floats]:
+    """The marginal of each cell of each component; of components with many completions those of pairs, and where they begin."""
     from suffice.kernels.expectations import marginals
 
-    at, digit_at, size = lists[:3]
-    begin = starts(cells)
-    origin = begin[start[:-1]]
-    span = begin[start[1:]] - origin
-    room = np.where((np.diff(at) > MANY) & (size > 1), span**2, 0)
+    at, digit_at = lists[:2]
+    span = np.diff(begin[start])
+    room = np.where((np.diff(at) > MANY) & (np.diff(start) > 1), span**2, 0)
     pair_at = np.where(room > 0, np.cumsum(room) - room, -1)
     marginal, pair = np.zeros(int(begin[-1])), np.zeros(int(room.sum()))
     cuts = np.searchsorted(digit_at, np.arange(0, int(digit_at[-1]) + ROOM, ROOM))  # looks at the clock in between
-    for low, high in pairwise(np.unique(np.minimum([0, *cuts, len(size)], len(size))).tolist()):
-        watch(f"marginals of missing cells, {low:,} of {len(size):,} groups")
-        marginals(low, high, *lists, start, begin, span, pair_at, marginal, pair)
-    return marginal, begin[:-1], (origin, span, pair_at, pair)
+    for low, high in pairwise(np.unique(np.minimum([0, *cuts, len(span)], len(span))).tolist()):
+        watch(f"marginals of missing cells, {low:,} of {len(span):,} groups")
+        marginals(low, high, start, begin, lists, pair_at, marginal, pair)
+    return marginal, pair_at, pair
 
 
-def _draws(network: Network, some: _Components, d: int, rows: FiniteRows, seed: int) -> Small:
+def _draws(some: _Components, d: int, seed: int) -> Small:
     """Exact draws from the posterior of a large component, [draw, cell]."""
-    members = some.variables[some.start[d] : some.start[d + 1]].tolist()
-    row = rows.codes[:, some.rows[d]]
-    rng = np.random.default_rng([seed, *row.clip(-1) + 1])
-    drawn = joint_draws(members, factors_at(network, set(members), row), DRAWS, rng, rows.variables)
+    members, row = some.variables[some.start[d] : some.start[d + 1]].tolist(), some.rows.codes[:, some.first[d]]
+    rng = np.random.default_rng([seed, *row + 1])
+    drawn = joint_draws(members, factors_at(some.theta, set(members), row), DRAWS, rng, some.rows.variables)
     if drawn is None:
-        raise rows.places.impossible(int(some.rows[d]))
+        raise some.impossible(d)
     return drawn.astype(np.int32)
 
 

@@ -20,9 +20,8 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed
 from suffice.families import family_of
 from suffice.families.categorical import Categorical, Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Cpd
-from suffice.families.gaussian import LinearGaussian
 from suffice.graphs import Dag
 from suffice.statistics.configurations import checked_cells, described, sizes
 from suffice.variables import Count, Finite, Variable
@@ -82,6 +81,10 @@ class FlatTables:
     def cells(self, name: str) -> slice:
         """Where the table of a node is."""
         return self._places[name]
+
+    def scope(self, family: int) -> list[int]:
+        """The variables of a family."""
+        return list(self.scopes[self.scope_start[family] : self.scope_start[family + 1]].tolist())
 
     @cached_property
     def state_start(self) -> Ints:
@@ -274,10 +277,14 @@ class Theta:
         return Theta(tables, cells, others)
 
     @cached_property
-    def log_tables(self) -> dict[str, Array]:
+    def logs(self) -> Array:
+        """The logarithms of all tables."""
         with np.errstate(divide="ignore"):
-            logs = np.log(self.cells)
-        return {name: logs[self.tables.cells(name)] for name in (f[-1].name for f in self.tables.families)}
+            return np.log(self.cells)
+
+    @cached_property
+    def log_tables(self) -> dict[str, Array]:
+        return {family[-1].name: self.logs[self.tables.cells(family[-1].name)] for family in self.tables.families}
 
     @cached_property
     def lines(self) -> dict[str, Line]:

@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, network_of, starts
+from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, starts, theta_of
 from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Real, Variable
@@ -71,7 +71,7 @@ class IncompleteRows:
         """What is expected under the network of these distributions."""
         if isinstance(self.rows, NumberRows):
             return ExpectedMoments(cpds, self.rows, self.weight, self._seed, self.watch)
-        completions = FiniteCompletions.of(network_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
+        completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
         return ExpectedTables(self.rows, completions, self.weight, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
@@ -123,7 +123,7 @@ class ExpectedTables:
         def job(low: int, high: int) -> None:
             members = np.array([self._number[n] for s in sets[low:high] for n in s], np.int32)
             which = (starts([len(s) for s in sets[low:high]]), members, sizes, at[low : high + 1] - at[low])
-            expected_tables(*self.completions, *which, self._complete_only, flat[at[low] : at[high]])
+            expected_tables(tuple(self.completions), *which, self._complete_only, flat[at[low] : at[high]])
 
         parts = max(4 * n_threads(threads), len(sets) * self.completions.codes.shape[1] // VISITS)
         ends = np.unique(np.linspace(0, len(sets), parts + 1).astype(int)).tolist()
@@ -168,13 +168,12 @@ def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -
     steps = np.array([math.prod(shape[k + 1 :]) for k in range(len(members))], np.int64)
     whole = (codes >= 0).all(axis=0)
     keys, weights = [steps @ codes[:, whole]], [c.weights[whole]]
-    for i in np.flatnonzero(~whole) if len(c.component) else ():
+    for i in np.flatnonzero(~whole) if len(c.start) else ():
         places, shares = np.array([steps @ np.maximum(codes[:, i], 0)]), np.array([c.weights[i]])
-        cells = ~codes[codes[:, i] < 0, i]
-        step = steps[codes[:, i] < 0]
+        cells, step = ~codes[codes[:, i] < 0, i], steps[codes[:, i] < 0]
         for d in np.unique(c.component[cells]):
-            mine = c.component[cells] == d
-            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, c.size[d])[:, c.position[cells[mine]]]
+            mine, size = c.component[cells] == d, c.start[d + 1] - c.start[d]
+            states = c.digits[c.digit_at[d] : c.digit_at[d + 1]].reshape(-1, size)[:, cells[mine] - c.start[d]]
             moves, inverse = np.unique(states.astype(np.int64) @ step[mine], return_inverse=True)
             share = np.bincount(inverse, c.p[c.at[d] : c.at[d + 1]], len(moves))
             places, shares = np.add.outer(places, moves).reshape(-1), np.multiply.outer(shares, share).reshape(-1)

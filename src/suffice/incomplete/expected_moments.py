@@ -42,7 +42,6 @@ from suffice.incomplete.completions import (
     codes_of,
     factors_at,
     joint_draws,
-    network_of,
     starts,
 )
 from suffice.incomplete.components import FlatTables, Theta, nodes_of
@@ -50,7 +49,6 @@ from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
 from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
 from suffice.incomplete.units import Units, observed_cells
-from suffice.inference.network import Network
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
@@ -250,12 +248,12 @@ class ExpectedMoments:
         ways = np.where(rows.codes < 0, np.array(sizes(rows.variables))[:, None], 1).astype(float).prod(axis=0)
         finder = PatternFinder(nodes, tuple(variables), MOST if ways.sum() <= MOST else MAX_STATES)
         self._step = ReduceMixed(finder, tables, rows.units.plain, True)
-        owner = self._complete_states(ways, network_of(cpds, rows.variables))
+        owner = self._complete_states(ways)
         self.numbers = rows.numbers[:, owner]
         self._left = self._complete_numbers()
         self._pairs: dict[tuple[str, ...], Counts] = {}
 
-    def _complete_states(self, ways: Floats, network: Network) -> Ints:
+    def _complete_states(self, ways: Floats) -> Ints:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
         rows, (times, drawn) = self.rows, self._times(ways)
         owner, first = np.repeat(np.arange(len(times)), times), starts(times)
@@ -272,9 +270,9 @@ class ExpectedMoments:
                     component, p[:, c], [row[c], members[0]], draws=times[row[c]]
                 )
         for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
-            self._draw_freely(network, i, codes[:, first[i] : first[i + 1]])
-        for f in range(network.n_factors):
-            lost = (network.table(f)[tuple(codes[network.scope(f)])] == 0) & (share > 0)
+            self._draw_freely(i, codes[:, first[i] : first[i + 1]])
+        for f, table in enumerate(self._theta.tables.cut(self._theta.cells).values()):
+            lost = (table[tuple(codes[self._theta.tables.scope(f)])] == 0) & (share > 0)
             if lost.any():
                 raise rows.places.impossible(int(owner[np.argmax(lost)]))
         kept = share > NEGLIGIBLE
@@ -287,10 +285,10 @@ class ExpectedMoments:
         at = np.searchsorted(ends, np.random.default_rng([self._seed, *seeds]).random(draws) * ends[-1], side="right")
         return digits_of(component.shape)[:, np.minimum(at, len(p) - 1)]
 
-    def _draw_freely(self, network: Network, row: int, codes: Small) -> None:
+    def _draw_freely(self, row: int, codes: Small) -> None:
         """Draw, in place, the states of a row near which nothing is observed: there may be too many to be enumerated."""
         members = np.flatnonzero(codes[:, 0] < 0).tolist()
-        rng, factors = np.random.default_rng([self._seed, row]), factors_at(network, set(members), self.rows.codes[:, row])
+        rng, factors = np.random.default_rng([self._seed, row]), factors_at(self._theta, set(members), self.rows.codes[:, row])
         found = joint_draws(members, factors, codes.shape[1], rng, self.rows.variables)
         assert found is not None
         codes[members] = found.T

@@ -1,23 +1,30 @@
-"""Components of finite networks: distinct records by shape, solved by trees of buckets.
+"""Components of finite networks: rows reduced to distinct records by shape, which trees of buckets solve.
 
-The E-step of a reduction runs programs for its shapes, which are made once if they fit into memory, under any tables.
+A reduction is all that an E-step needs of incomplete rows, an additive statistic: families all of whose cells a row shows are
+counted; what is missing falls into components (`kernels.components`), distinct ones of which are kept with the weight of the rows
+that have them. So iterations need no rows. The E-step runs programs for the shapes (`kernels.bucket_trees`), which are made once
+if they fit into memory, under any tables.
 """
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step, Sum
+from suffice.engines.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
-from suffice.incomplete.reduction import Places, Reduce, Reduction
+from suffice.kernels import together
+
+Places = npt.NDArray[np.int32]
 
 LIMIT = 2**28
 """Numbers that all programs together may take (1 GiB); beyond that those of some shapes at a time are made again and again,"""
@@ -31,8 +38,267 @@ START = "; give another start, or one without zeros"
 
 
 @dataclass(frozen=True, eq=False)
+class Reduction:
+    """What incomplete rows say: counts of complete families and of single states, and components with their weights, by shape.
+
+    Shapes and records are as in `kernels.components`: `shape_at[0]` of them, the i-th from `shape_at[1 + i]` on. Shapes are in
+    the order of their variables, the records of a shape in that of their places: equal rows have equal reductions.
+    """
+
+    tables: FlatTables
+    counts: Array
+    states: Array
+    shapes: Places
+    shape_at: Ints
+    records: Places
+    record_at: Ints
+    record_shape: Ints
+    multiplicity: Array
+    weight: float
+    n_rows: int
+    n_empty: int
+
+    @property
+    def n_shapes(self) -> int:
+        return int(self.shape_at[0])
+
+    @property
+    def n_records(self) -> int:
+        return len(self.multiplicity)
+
+    def shape(self, number: int) -> tuple[Places, Places]:
+        """The variables of a shape, and the families that touch them."""
+        at = int(self.shape_at[1 + number])
+        m, end = int(self.shapes[at]), int(self.shape_at[2 + number])
+        return self.shapes[at + 2 : at + 2 + m], self.shapes[at + 2 + m : end]
+
+    def places(self, record: int) -> Places:
+        """For each family of its shape where in its table the observed states of a record lead."""
+        return self.records[self.record_at[1 + record] : self.record_at[2 + record]]
+
+    def only(self, some: npt.NDArray[Any]) -> Reduction:
+        """The same with only some of the records, in this order."""
+        length = np.diff(self.record_at[1:])[some]
+        starts = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        places = np.repeat(self.record_at[1:-1][some] - starts[:-1], length) + np.arange(starts[-1])
+        return replace(
+            self,
+            records=self.records[places],
+            record_at=np.concatenate([[len(length)], starts]).astype(np.int64),
+            record_shape=self.record_shape[some],
+            multiplicity=self.multiplicity[some],
+        )
+
+    def in_order(self) -> Reduction:
+        """The same, whatever the order in which the rows came."""
+        shapes = [self.shape(s) for s in range(self.n_shapes)]
+        order = sorted(range(len(shapes)), key=lambda s: shapes[s][0].tolist())
+        rank = np.argsort(np.array(order, np.int64))
+        flat = [part for s in order for part in (np.array([len(p) for p in shapes[s]], np.int32), *shapes[s])]
+        ends = np.cumsum([0, *(2 + len(shapes[s][0]) + len(shapes[s][1]) for s in order)], dtype=np.int64)
+        moved = replace(
+            self,
+            shapes=np.concatenate([np.zeros(0, np.int32), *flat]).astype(np.int32),
+            shape_at=np.concatenate([[len(shapes)], ends]).astype(np.int64),
+            record_shape=rank[self.record_shape] if len(shapes) else self.record_shape,
+        )
+        return moved.only(moved._order())
+
+    def _order(self) -> Ints:
+        """The records by shape, and within one by their places; records of as many places are sorted together."""
+        width, begin = np.diff(self.record_at[1:]), self.record_at[1:-1]
+        order = np.zeros(self.n_records, np.int64)
+        by_shape = np.argsort(self.record_shape, kind="stable")
+        slots = np.argsort(by_shape, kind="stable")  # where a record of this shape may go
+        for k in np.unique(width):
+            some = np.flatnonzero(width == k)
+            places = self.records[begin[some][:, None] + np.arange(k)]
+            ranked = some[np.lexsort([*places.T[::-1], self.record_shape[some]])]
+            order[np.sort(slots[some])] = ranked
+        return order
+
+
+class ComponentTable:
+    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it."""
+
+    def __init__(self, tables: FlatTables) -> None:
+        together("bucket_trees", "components")
+        n, f = len(tables.sizes), len(tables.families)
+        self.tables, self.least = tables, 4 * n + 2 * f + 8
+        self.counts, self.states = np.zeros(tables.n_cells), np.zeros(int(tables.sizes.sum()))
+        self.weight, self.n_rows, self.n_empty = 0.0, 0, 0
+        self.shapes, self.shape_at = np.zeros(2**14 + 4 * self.least, np.int32), np.zeros(2**10 + n + 8, np.int64)
+        self.shape_slots = np.full(2**11 + 4 * n, -1, np.int64)
+        self.records, self.record_at = np.zeros(2**16 + f, np.int32), np.zeros(2**13 + n + 8, np.int64)
+        self.record_shape, self.multiplicity = np.zeros(2**13 + n + 8, np.int64), np.zeros(2**13 + n + 8)
+        self.record_key, self.record_slots = np.zeros(2**13 + n + 8, np.uint64), np.full(2**15 + 4 * n, -1, np.int64)
+        self.work = np.zeros(2 * n + 3 * f, np.int64)
+
+    @classmethod
+    def of(cls, reduction: Reduction) -> ComponentTable:
+        return cls(reduction.tables).take(reduction)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """What travels is the reduction, without the room for more."""
+        return ComponentTable.of, (self.reduction(),)
+
+    @property
+    def _arrays(self) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]:
+        """The arrays of shapes and those of records, as the kernels take them."""
+        records = (self.records, self.record_at, self.record_shape, self.multiplicity, self.record_key, self.record_slots)
+        return (self.shapes, self.shape_at, self.shape_slots), records
+
+    def add(self, block: Block) -> ComponentTable:
+        """Take some rows. Columns that the block does not have are hidden."""
+        return self.add_codes(
+            coded(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
+        )
+
+    def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
+        """Take some rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
+        from suffice.kernels.components import reduce_rows
+
+        t, done = self.tables, 0
+        where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching)
+        own = (self.counts, t.state_start, self.states, self.work)
+        while (done := reduce_rows(done, codes, weight, where, *own, *self._arrays)) < len(codes):
+            self._grow()
+        return self._counted(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
+
+    def take(self, other: ComponentTable | Reduction) -> ComponentTable:
+        """Take what other rows were reduced to."""
+        from suffice.kernels.components import take_records
+
+        moved, done = np.full(int(other.shape_at[0]), -1, np.int64), 0
+        sizes = len(self.tables.sizes), len(self.tables.families)
+        theirs = (other.shapes, other.shape_at, other.records, other.record_at, other.record_shape, other.multiplicity)
+        while (done := take_records(done, *sizes, theirs, moved, self.work, *self._arrays)) < other.record_at[0]:
+            self._grow()
+        self.counts += other.counts
+        self.states += other.states
+        return self._counted(other.weight, other.n_rows, other.n_empty)
+
+    __add__ = take
+
+    def _counted(self, weight: float, rows: int, empty: int) -> ComponentTable:
+        self.weight, self.n_rows, self.n_empty = self.weight + weight, self.n_rows + rows, self.n_empty + empty
+        return self
+
+    def _grow(self) -> None:
+        """Twice the room, for whatever is more than half full."""
+        from suffice.kernels.components import rehash
+
+        n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
+        self.shapes = _longer(self.shapes, int(self.shape_at[1 + n_shapes]) + self.least)
+        self.shape_at = _longer(self.shape_at, n_shapes + self.least)
+        self.records = _longer(self.records, int(self.record_at[1 + n_records]) + self.least)
+        for name in ("record_at", "record_shape", "multiplicity", "record_key"):
+            setattr(self, name, _longer(getattr(self, name), n_records + self.least))
+        if 4 * (n_records + self.least) > len(self.record_slots):
+            self.record_slots = np.full(4 * len(self.record_slots), -1, np.int64)
+            rehash(n_records, self.record_key, self.record_slots)
+        if 4 * (n_shapes + self.least) > len(self.shape_slots):
+            at = self.shape_at[1 : 1 + n_shapes].tolist()
+            keys = np.array([_key(self.shapes[a + 2 : a + 2 + self.shapes[a]]) for a in at], np.uint64)
+            self.shape_slots = np.full(4 * len(self.shape_slots), -1, np.int64)
+            rehash(n_shapes, keys, self.shape_slots)
+
+    def reduction(self) -> Reduction:
+        """What was collected."""
+        n_shapes, n = int(self.shape_at[0]), int(self.record_at[0])
+        shape_at, record_at = self.shape_at[: n_shapes + 2], self.record_at[: n + 2]
+        arrays = (self.counts, self.states, self.shapes[: shape_at[-1]], shape_at, self.records[: record_at[-1]], record_at)
+        sums = (self.weight, self.n_rows, self.n_empty)
+        return Reduction(self.tables, *arrays, self.record_shape[:n], self.multiplicity[:n], *sums).in_order()
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Step[ComponentTable]):
+    """Puts rows into a table of components. `exact`: weights are whole numbers, whose sums are the same in any order."""
+
+    tables: FlatTables
+    exact: bool
+
+    @property
+    def runs(self) -> int:
+        """A table that takes in many rows costs less than many tables that are added."""
+        return 2
+
+    def of(self, block: Block) -> ComponentTable:
+        return ComponentTable(self.tables).add(block)
+
+    def __call__(self, blocks: Iterable[Block]) -> Sum[ComponentTable]:
+        if not self.exact:
+            return super().__call__(blocks)
+        total: Sum[ComponentTable] = Sum()
+        for block in blocks:
+            total.exact = (total.exact or ComponentTable(self.tables)).add(block)
+        return total
+
+
+def coded(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:
+    """Codes by row, −1 where a cell is missing.
+
+    >>> coded({"x": np.array([1, 255], np.uint8)}, ["x", "h"], 2)
+    array([[ 1, -1],
+           [-1, -1]], dtype=int32)
+    """
+    codes = np.full((n_rows, len(names)), -1, np.int32)
+    for j, name in enumerate(names):
+        column = columns.get(name)
+        if column is None:
+            continue
+        most = np.iinfo(column.dtype).max
+        if most == 255:
+            codes[:, j] = _NARROW[column]
+        else:
+            codes[:, j] = np.where(column == most, -1, column.astype(np.int64))  # unsigned ones have no −1
+    return codes
+
+
+_NARROW = np.append(np.arange(255, dtype=np.int32), np.int32(-1))
+
+
+def _longer(array: npt.NDArray[Any], used: int) -> npt.NDArray[Any]:
+    if 2 * used <= len(array):
+        return array
+    longer = np.zeros(2 * len(array) + used, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _key(variables: Places) -> int:
+    """The hash of a shape, as in the kernel."""
+    key = 1469598103934665603
+    for v in variables.tolist():
+        key = ((key ^ v) * 1099511628211) % 2**64
+    return key
+
+
+class Programs(NamedTuple):
+    """The programs of shapes first … last−1, of which that of shape s begins at `at[s]` in the pool; the numbers that the largest
+    needs room for, and the records of these shapes in parts."""
+
+    first: int
+    last: int
+    at: Ints
+    pool: Places
+    room: int
+    parts: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
 class FiniteComponents:
-    """The components of a reduction; see `suffice.incomplete.components`."""
+    """The components of a reduction; see `suffice.incomplete.components`.
+
+    >>> from suffice.engines.engine import Block
+    >>> from suffice.variables import Finite
+    >>> x = Finite("x", ["a", "b"])
+    >>> tables = FlatTables.of([x], [(x,)])
+    >>> rows = Reduce(tables, True).of(Block({"x": np.array([0, 255], np.uint8)})).reduction()
+    >>> rows.counts, FiniteComponents(rows).expected(Theta(tables, np.array([0.25, 0.75]))).cells
+    (array([1., 0.]), array([1.25, 0.75]))
+    """
 
     reduction: Reduction
     threads: int | None = None
@@ -49,16 +315,14 @@ class FiniteComponents:
         parts = zip(tables.variables, np.split(r.states, tables.state_start[1:-1]), strict=True)
         return Shown(r.counts, {}, {v.name: part for v, part in parts}, r.weight, r.n_empty)
 
-    @cached_property
-    def buckets(self) -> Buckets:
-        return Buckets(self.reduction, self.threads)
-
     def expected(self, theta: Theta) -> Expectation:
-        counts = self.reduction.counts
-        try:
-            more, logs = self.buckets.expected(theta.cells)
-        except ImpossibleRecord as impossible:
-            raise self._impossible(impossible.record) from None
+        more, logs, counts = np.zeros(len(theta.cells)), 0.0, self.reduction.counts
+        for programs in self._programs():
+            for cells, log_p, impossible in self._run(programs, theta.cells):
+                if impossible >= 0:
+                    raise self._impossible(impossible)
+                more += cells
+                logs += log_p
         own = log_likelihood(counts, theta.cells)
         if own == -np.inf:
             cell = int(np.argmax((counts > 0) & (theta.cells <= 0.0)))
@@ -87,101 +351,48 @@ class FiniteComponents:
         gone = listed(sorted(missing))
         return FitError(f"rows with {given}, in which {gone} is missing, are impossible under the parameters{START}")
 
-
-class ImpossibleRecord(Exception):
-    """A record has no probability under the tables."""
-
-    def __init__(self, record: int) -> None:
-        super().__init__(record)
-        self.record = record
-
-
-class _Programs(NamedTuple):
-    """The programs of shapes first … last−1: program s begins at `at[s]` in the pool."""
-
-    first: int
-    last: int
-    at: Ints
-    pool: Places
-    room: int
-
-
-class Buckets:
-    """Expected counts of the components of a reduction.
-
-    >>> from suffice.engines.engine import Block
-    >>> from suffice.incomplete.reduction import Reduce
-    >>> from suffice.incomplete.components import FlatTables
-    >>> from suffice.variables import Finite
-    >>> x = Finite("x", ["a", "b"])
-    >>> rows = Reduce(FlatTables.of([x], [(x,)]), True).of(Block({"x": np.array([0, 255], np.uint8)})).reduction()
-    >>> rows.counts, Buckets(rows).expected(np.array([0.25, 0.75]))
-    (array([1., 0.]), (array([0.25, 0.75]), 0.0))
-    """
-
-    def __init__(self, reduction: Reduction, threads: int | None = None) -> None:
-        self.reduction, self.threads = reduction, threads or os.cpu_count() or 1
-        self._first_record = np.searchsorted(reduction.record_shape, np.arange(reduction.n_shapes + 1)).astype(np.int64)
-        self._kept: _Programs | None = None
-        self._parts: list[tuple[int, int]] = []
+    @cached_property
+    def programs(self) -> Programs | None:
+        """The programs of all shapes, if they fit into memory."""
         whole = self._made(0)
-        if whole.last == reduction.n_shapes:
-            self._kept = whole
-            self._parts = self._split(whole)
+        return whole if whole.last == self.reduction.n_shapes else None
 
-    @property
-    def n_bytes(self) -> int:
-        """The memory that programs take."""
-        return 4 * LIMIT if self._kept is None else self._kept.pool.nbytes
-
-    def expected(self, tables: Array) -> tuple[Array, float]:
-        """What the components are expected to count under these tables, and their log-likelihood."""
-        if self._kept is not None:
-            return self._run(self._kept, self._parts, tables)
-        counts, log_likelihood, first = np.zeros(len(tables)), 0.0, 0
+    def _programs(self) -> Iterator[Programs]:
+        """The programs of all shapes; where they do not fit at once, of some at a time, made again."""
+        if self.programs is not None:
+            yield self.programs
+            return
+        first = 0
         while first < self.reduction.n_shapes:
-            some = self._made(first)
-            more, logs = self._run(some, self._split(some), tables)
-            counts += more
-            log_likelihood += logs
+            yield (some := self._made(first))
             first = some.last
-        return counts, log_likelihood
 
-    def _run(self, programs: _Programs, parts: list[tuple[int, int]], tables: Array) -> tuple[Array, float]:
+    def _run(self, programs: Programs, tables: Array) -> Iterator[tuple[Array, float, int]]:
+        """What the records of each part are expected to count, their log-likelihood, and the first that is impossible, or −1."""
         from suffice.kernels.bucket_trees import expect
 
         r = self.reduction
-        records = (r.records, r.record_at, r.record_shape, r.multiplicity, programs.at, programs.pool)
+        records = (r.records, r.record_at, r.record_shape, r.multiplicity)
+        solve = (programs.at, programs.pool, int(programs.at[programs.first]))
 
         def run(part: tuple[int, int]) -> tuple[Array, float, int]:
             counts, logs = np.zeros(len(tables)), np.zeros(1)
-            impossible = expect(*part, *records, int(programs.at[programs.first]), tables, np.empty(programs.room), counts, logs)
+            impossible = expect(*part, records, solve, tables, np.empty(programs.room), counts, logs)
             return counts, float(logs[0]), int(impossible)
 
-        if len(parts) > 1 and self.threads > 1:
-            with ThreadPoolExecutor(self.threads) as pool:
-                results = list(pool.map(run, parts))
-        else:
-            results = [run(part) for part in parts]
-        for _, _, impossible in results:
-            if impossible >= 0:
-                raise ImpossibleRecord(impossible)
-        counts = np.zeros(len(tables))
-        for more, _, _ in results:
-            counts += more
-        return counts, float(sum(logs for _, logs, _ in results))
+        return in_order((partial(run, part) for part in programs.parts), self.threads if len(programs.parts) > 1 else 1)
 
-    def _split(self, programs: _Programs) -> list[tuple[int, int]]:
-        """The records of these programs in parts of like cost: how many does not depend on the number of threads."""
-        first, last = int(self._first_record[programs.first]), int(self._first_record[programs.last])
-        length = np.diff(programs.at[programs.first : programs.last + 1])
-        cost = np.cumsum(np.concatenate([[0], length[self.reduction.record_shape[first:last] - programs.first]]))
+    def _split(self, start: int, end: int, at: Ints) -> list[tuple[int, int]]:
+        """The records of these shapes in parts of like cost: how many does not depend on the number of threads."""
+        first, last = np.searchsorted(self.reduction.record_shape, [start, end]).tolist()
+        length = np.diff(at[start : end + 1])
+        cost = np.cumsum(np.concatenate([[0], length[self.reduction.record_shape[first:last] - start]]))
         n = int(min(PARTS, max(1, cost[-1] // WORTH), max(1, 2**27 // max(1, self.reduction.tables.n_cells))))
         ends = first + np.searchsorted(cost, cost[-1] * np.arange(1, n) / n)
         bounds = [first, *ends.tolist(), last]
         return [(a, b) for a, b in pairwise(bounds) if b > a]
 
-    def _made(self, first: int) -> _Programs:
+    def _made(self, first: int) -> Programs:
         """The programs of as many shapes from `first` on as the limit allows, of one at least."""
         from suffice.kernels.bucket_trees import compile_shapes
 
@@ -191,11 +402,11 @@ class Buckets:
         at = np.zeros(n_shapes + 1, np.int64)
         most, families = (int(r.shapes[starts + i].max(initial=1)) for i in (0, 1))
         scratch = 4 * (families + most + 1) + 4 * most + 2 * (len(la.scopes) + most * most) + 16
-        work, weight, linked = np.empty(scratch, np.int64), np.empty(most), np.empty(most * most, np.uint8)
-        number, need, done = np.full(len(la.sizes), -1, np.int64), np.zeros(1), first
-        shapes = (r.shapes, r.shape_at, la.sizes, la.scope_start, la.scopes, la.strides)
+        work, number = np.empty(scratch, np.int64), np.full(len(la.sizes), -1, np.int64)
+        room, need, done = (number, work, np.empty(most), np.empty(most * most, np.uint8)), np.zeros(1), first
+        tables = (la.sizes, la.scope_start, la.scopes, la.strides)
         while True:
-            done = compile_shapes(done, n_shapes, *shapes, number, pool, at, work, weight, linked, need)
+            done = compile_shapes(done, n_shapes, (r.shapes, r.shape_at), tables, room, pool, at, need)
             if done == n_shapes:
                 break
             wanted = int(at[done]) + need[0] + 2.0  # products by their logs may come out a little short
@@ -207,8 +418,8 @@ class Buckets:
             longer[: at[done]] = pool[: at[done]]
             pool = longer
         header = pool[at[first:done][:, None] + np.arange(3)] if done > first else np.zeros((1, 3), np.int32)
-        room = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
-        return _Programs(first, done, at, pool[: at[done]], room)
+        most = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
+        return Programs(first, done, at, pool[: at[done]], most, self._split(first, done, at))
 
     def _too_large(self, shape: int, need: float) -> TooLarge:
         variables = self.reduction.shape(shape)[0].tolist()

@@ -2,7 +2,7 @@
 
 Complete families are counted and done with. Components without finite unknowns become moments, those without observed numbers
 become distinct rows with weights. Only rows with both, a hidden class of measured things, are needed in every iteration: they
-are kept where they fit into `HELD` bytes, and read again otherwise.
+are kept where they are near and fit into `HELD` bytes, and read again otherwise.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class MixedComponents:
         cls, data: Data, nodes: Mapping[str, NodeFamily], tables: FlatTables, units: Units, threads: int | None
     ) -> MixedComponents:
         """The rows, passed over once."""
-        held = 16.0 * data.n_rows * (len(units.scale) + 2) <= HELD
+        held = data.engine.near and 16.0 * data.n_rows * (len(units.scale) + 2) <= HELD
         step = ReduceMixed(PatternFinder(nodes, data.columns), tables, units, held)
         constant = -units.of_cells([n for n, node in nodes.items() if node.normal])
         return cls(data, step, data.fold(step, threads=threads), constant, threads)
@@ -230,7 +230,7 @@ class MixedComponents:
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""
         if not self.step.hold:
-            raise FitError("batches= cannot be used here: the rows do not fit into memory; leave it out")
+            raise FitError("batches= cannot be used here: the rows are elsewhere, or do not fit into memory; leave it out")
         nothing = ReducedRows(self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={}), {}, {})
         result = []
         for i in range(n):

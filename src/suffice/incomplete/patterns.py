@@ -8,7 +8,7 @@ its missing variables alone, and rows that miss other cells elsewhere share it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -197,14 +197,9 @@ class PatternFinder:
 
     def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
-        packed = np.ascontiguousarray(np.packbits(missing, axis=0).T)
-        width = packed.shape[1]
-        patterns, inverse = np.unique(packed.view(f"V{width}")[:, 0], return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        ends = np.cumsum(np.bincount(inverse, minlength=len(patterns)))
         rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
-        for pattern, some in zip(patterns, np.split(order, ends[:-1]), strict=True):
-            for key in self._of(pattern.tobytes(), missing[:, some[0]]):
+        for pattern, some in rows_by_pattern(missing):
+            for key in self._of(pattern, missing[:, some[0]]):
                 rows.setdefault(key, []).append(some)
         return {key: np.sort(np.concatenate(parts)) for key, parts in rows.items()}
 
@@ -223,6 +218,24 @@ class PatternFinder:
             names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
             self._keys[pattern] = connected(names, self.nodes.values())
         return self._keys[pattern]
+
+
+def packed_patterns(flags: npt.NDArray[np.bool_]) -> tuple[list[bytes], npt.NDArray[np.intp]]:
+    """The distinct columns of flags as packed bytes, sorted, and which one each column is.
+
+    >>> packed_patterns(np.array([[True, False, True]]))
+    ([b'\\x00', b'\\x80'], array([1, 0, 1]))
+    """
+    packed = np.ascontiguousarray(np.packbits(flags, axis=0).T) if len(flags) else np.zeros((flags.shape[1], 1), np.uint8)
+    keys, inverse = np.unique(packed.view(f"V{packed.shape[1]}")[:, 0], return_inverse=True)
+    return [key.tobytes() for key in keys], inverse
+
+
+def rows_by_pattern(flags: npt.NDArray[np.bool_]) -> Iterator[tuple[bytes, npt.NDArray[np.intp]]]:
+    """The distinct columns of flags, and where each of them is."""
+    keys, inverse = packed_patterns(flags)
+    order, ends = np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse, minlength=len(keys)))
+    return zip(keys, np.split(order, ends[:-1]), strict=True)
 
 
 def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:

@@ -8,7 +8,9 @@ of the rows leave open.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,9 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference import rows as finite
-from suffice.inference.blocks import Block, Hybrid, ManyConfigurations, block_of, density, grid, refuse
-from suffice.inference.gaussian import FINE
-from suffice.inference.log_domain import LogFactor, log_factors, log_joint
-from suffice.inference.network import NONE, Array, GaussianNode, Ints
+from suffice.inference.hybrid import Block, Hybrid, ManyConfigurations, block_of, conditioned, density
+from suffice.inference.logs import LogFactor, log_factors, log_joint
+from suffice.inference.network import NONE, Array, GaussianNode, Ints, Soft
 from suffice.inference.rows import RowEvidence, alike
 
 CELLS = 2**23
@@ -58,64 +59,24 @@ def nothing(rows: RowEvidence) -> Iterable[Factor]:
 def finite_rows(hybrid: Hybrid, target: int, rows: RowEvidence, beside: Beside = nothing) -> Array:
     """p(target | the other observed cells of the row) of a finite target: [rows, states], NaN where they are impossible."""
     width = int(hybrid.network.sizes[target])
-
-    def answer(rows: RowEvidence) -> Array:
-        densities = Densities(rows, beside)
-        densities.gather_all(hybrid)
-        result = np.empty((rows.n_rows, width))
-        for same in alike(rows.codes != NONE):
-            result[same] = densities.weights(hybrid, (target,), same)
-        return result
-
-    return _in_parts(_without(rows, finite=target), answer, width)
+    return _in_parts(hybrid, _without(rows, finite=target), beside, lambda d: d.posterior(target), width)
 
 
 def real_rows(hybrid: Hybrid, target: int, rows: RowEvidence, beside: Beside = nothing) -> Array:
     """The mean and variance of a real target given the other observed cells of the row: [rows, 2]; NaN as above."""
-
-    def answer(rows: RowEvidence) -> Array:
-        densities, own = Densities(rows, beside), []
-        blocks, others = _blocks_of_target(hybrid.nodes, rows.reals, target)
-        for block, same in blocks:
-            own += densities.gather(hybrid, block, same, target)
-        open_rows = np.zeros(rows.n_rows, bool)
-        for scope, same, _, _ in own:
-            open_rows[same] = bool(scope)
-        for block, same in others if open_rows.any() else ():
-            densities.gather(hybrid, block, same[open_rows[same]])
-        return densities.pooled(hybrid, own)
-
-    return _in_parts(_without(rows, real=target), answer, 2)
+    return _in_parts(hybrid, _without(rows, real=target), beside, lambda d: d.moments(target), 2)
 
 
 def moments_in_rows(
     hybrid: Hybrid, target: int, rows: RowEvidence, moments: Callable[[RowEvidence], Iterable[Moments]], beside: Beside
 ) -> Array:
     """The same of a number that has only a stand-in here, by its moments given the finite variables that are open."""
-
-    def answer(rows: RowEvidence) -> Array:
-        densities = Densities(rows, beside)
-        densities.gather_all(hybrid)
-        return densities.pooled(hybrid, moments(rows), finite=True)
-
-    return _in_parts(_without(rows, real=target), answer, 2)
+    return _in_parts(hybrid, _without(rows, real=target), beside, lambda d: d.mixture(moments(d.rows)), 2)
 
 
 def log_probs(hybrid: Hybrid, rows: RowEvidence, beside: Beside = nothing) -> Array:
     """ln p(observed cells) of each row, a density where numbers are observed; −inf where they are impossible together."""
-
-    def answer(rows: RowEvidence) -> Array:
-        densities = Densities(rows, beside)
-        densities.gather_all(hybrid, constants=True)
-        result, still_open = np.empty((rows.n_rows, 1)), densities.open
-        closed = np.flatnonzero(~still_open)
-        result[closed, 0] = finite.log_probs(hybrid.network, rows.codes[closed]) + sum(f.values for f in densities.at(closed))
-        for same in alike(rows.codes[still_open] != NONE):
-            some = np.flatnonzero(still_open)[same]
-            result[some, 0] = densities.logs(hybrid, (), some)
-        return result
-
-    return _in_parts(rows, answer, 1, PART)[:, 0]
+    return _in_parts(hybrid, rows, beside, Densities.log_probs, 1, PART)[:, 0]
 
 
 def _without(rows: RowEvidence, finite: int | None = None, real: int | None = None) -> RowEvidence:
@@ -133,7 +94,7 @@ Shared = Iterator[tuple[Block, Ints]]
 
 
 def shared_blocks(nodes: Sequence[GaussianNode], reals: Array) -> Shared:
-    """The blocks (see `blocks`) of the evidence of all rows.
+    """The blocks (see `hybrid`) of the evidence of all rows.
 
     >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
     >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
@@ -143,8 +104,7 @@ def shared_blocks(nodes: Sequence[GaussianNode], reals: Array) -> Shared:
     """
     seen = np.ascontiguousarray(~np.isnan(reals).T)
     labels = _labels(nodes, seen, seen)
-    for first in range(len(nodes)):
-        yield from _labelled(nodes, labels, seen, first, labels[first] == first)
+    return _labelled(nodes, labels, seen, lambda first: labels[first] == first)
 
 
 def _blocks_of_target(nodes: Sequence[GaussianNode], reals: Array, target: int) -> tuple[Shared, Shared]:
@@ -154,20 +114,19 @@ def _blocks_of_target(nodes: Sequence[GaussianNode], reals: Array, target: int) 
     needed[target] = True
     labels = _labels(nodes, seen, needed)
     own = labels[target]
-    mine = (b for first in np.unique(own).tolist() for b in _labelled(nodes, labels, seen, first, own == first))
-    firsts = range(len(nodes))
-    others = (b for first in firsts for b in _labelled(nodes, labels, seen, first, (labels[first] == first) & (own != first)))
-    return mine, others
+    mine = _labelled(nodes, labels, seen, lambda first: own == first)
+    return mine, _labelled(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
 
 
-def _labelled(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, first: int, having: Flags) -> Shared:
-    """The blocks that begin with a certain node, in the rows that have one."""
-    rows = np.flatnonzero(having)
-    members = labels[:, rows] == first
-    observed = members & seen[:, rows]
-    for same in alike(np.concatenate([members, observed]).T):
-        inside, known = np.flatnonzero(members[:, same[0]]), np.flatnonzero(observed[:, same[0]])
-        yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
+def _labelled(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, having: Callable[[int], Flags]) -> Shared:
+    """The blocks that begin with each node, in those rows that are to have one."""
+    for first in range(len(nodes)):
+        rows = np.flatnonzero(having(first))
+        members = labels[:, rows] == first
+        observed = members & seen[:, rows]
+        for same in alike(np.concatenate([members, observed]).T):
+            inside, known = np.flatnonzero(members[:, same[0]]), np.flatnonzero(observed[:, same[0]])
+            yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
 
 
 def _labels(nodes: Sequence[GaussianNode], seen: Flags, asked: Flags) -> Ints:
@@ -200,38 +159,87 @@ class Moments(NamedTuple):
     variance: Array
 
 
+class Known(NamedTuple):
+    """What rows show that agree in the finite parents of a block: `Evidence` of many rows."""
+
+    codes: Ints
+    reals: dict[int, Array]
+    soft: Soft = MappingProxyType({})
+
+
 class Densities:
     """What is known of the finite variables of each row: sums of logarithms, by those of them that are not observed."""
 
-    def __init__(self, rows: RowEvidence, beside: Beside = nothing) -> None:
-        self.rows = rows
+    def __init__(self, hybrid: Hybrid, rows: RowEvidence, beside: Beside = nothing) -> None:
+        self.hybrid, self.rows = hybrid, rows
         self.sums: dict[tuple[int, ...], tuple[Array, Flags]] = {}
         self.impossible = np.zeros(rows.n_rows, bool)
         for scope, some, values in beside(rows):
             self._add(scope, some, values)
             self.impossible[some] |= (values.reshape(len(some), -1) == -np.inf).all(axis=1)
 
-    def gather_all(self, hybrid: Hybrid, *, constants: bool = False) -> None:
-        """Add what all real evidence says; what depends on no open variable if `constants` matter."""
-        for block, same in shared_blocks(hybrid.nodes, self.rows.reals):
-            self.gather(hybrid, block, same, constants=constants)
+    def posterior(self, target: int) -> Array:
+        """p(target | row) of a finite target."""
+        self.gather_all()
+        result = np.empty((self.rows.n_rows, int(self.hybrid.network.sizes[target])))
+        for same in alike(self.rows.codes != NONE):
+            result[same] = self.weights((target,), same)
+        return result
 
-    def gather(
-        self, hybrid: Hybrid, block: Block, rows: Ints, target: int | None = None, *, constants: bool = False
-    ) -> list[Moments]:
+    def moments(self, target: int) -> Array:
+        """The mean and variance of a real target."""
+        blocks, others = _blocks_of_target(self.hybrid.nodes, self.rows.reals, target)
+        own = [found for block, same in blocks for found in self.gather(block, same, target)]
+        open_rows = np.zeros(self.rows.n_rows, bool)
+        for scope, same, _, _ in own:
+            open_rows[same] = bool(scope)
+        for block, same in others if open_rows.any() else ():
+            self.gather(block, same[open_rows[same]])
+        return self.pooled(own)
+
+    def mixture(self, moments: Iterable[Moments]) -> Array:
+        """The mean and variance of a number with these moments, which must be finite."""
+        self.gather_all()
+        return self.pooled(moments, finite=True)
+
+    def log_probs(self) -> Array:
+        """ln p(row)."""
+        self.gather_all(constants=True)
+        result, still_open = np.empty((self.rows.n_rows, 1)), self.open
+        closed = np.flatnonzero(~still_open)
+        result[closed, 0] = finite.log_probs(self.hybrid.network, self.rows.codes[closed]) + sum(
+            f.values for f in self.at(closed)
+        )
+        for same in alike(self.rows.codes[still_open] != NONE):
+            some = np.flatnonzero(still_open)[same]
+            result[some, 0] = self.logs((), some)
+        return result
+
+    def gather_all(self, *, constants: bool = False) -> None:
+        """Add what all real evidence says; what depends on no open variable if `constants` matter."""
+        for block, same in shared_blocks(self.hybrid.nodes, self.rows.reals):
+            self.gather(block, same, constants=constants)
+
+    def gather(self, block: Block, rows: Ints, target: int | None = None, *, constants: bool = False) -> list[Moments]:
         """Add what the evidence in a block says; with a target in it, its moments."""
-        found = []
-        finite = list(block.finite)
+        hybrid, found, finite = self.hybrid, [], list(block.finite)
+        parents = {p for m in block.members for p in hybrid.nodes[m].real_parents}
+        shown = [*block.observed, *(parents - set(block.members))]
         for same in alike(self.rows.codes[rows][:, finite]):
             some = rows[same]
             scope = tuple(v for v in finite if self.rows.codes[some[0], v] == NONE)
             if target is None and not scope and not constants and hybrid.complete:
                 continue  # a constant, and not one that must be refused
-            log_density, moments = _conditioned(hybrid, block, self.rows.take(some), target)
+            size = math.prod(hybrid.network.sizes[list(scope)].tolist())
+            if len(some) > 1 and len(some) * size * len(block.members) > CELLS:
+                raise TooLarge(f"{len(some)} rows of {size} configurations of {len(block.members)} nodes")
+            known = Known(self.rows.codes[some], {m: self.rows.reals[some, m] for m in shown})
+            every, answer = conditioned(hybrid, block, () if target is None else (target,), known)
             if block.observed:
-                self._add(scope, some, log_density)
-            if moments is not None:
-                found.append(Moments(scope, some, *moments))
+                self._add(scope, some, density(every, answer).values)
+            if target is not None:
+                each = (answer.mean[:, :, 0].T, answer.variance.T)
+                found.append(Moments(scope, some, *(np.broadcast_to(x, (len(some), size)) for x in each)))
         return found
 
     def at(self, rows: Ints) -> list[LogFactor]:
@@ -244,25 +252,25 @@ class Densities:
         touched = [touched for scope, (_, touched) in self.sums.items() if scope]
         return np.asarray(np.logical_or.reduce(touched)) if touched else np.zeros(self.rows.n_rows, bool)
 
-    def logs(self, hybrid: Hybrid, keep: tuple[int, ...], some: Ints) -> Array:
+    def logs(self, keep: tuple[int, ...], some: Ints) -> Array:
         """ln p(keep, evidence) of rows that observe the same finite variables: [rows, one axis per variable]."""
         factors = self.at(some)
         needed = [*keep, *(v for f in factors for v in f.scope)]
-        pool = [*log_factors(hybrid.network, self.rows.codes[some], needed), *factors]
-        return log_joint(pool, keep, hybrid.network.sizes)
+        pool = [*log_factors(self.hybrid.network, self.rows.codes[some], needed), *factors]
+        return log_joint(pool, keep, self.hybrid.network.sizes)
 
-    def weights(self, hybrid: Hybrid, keep: tuple[int, ...], some: Ints) -> Array:
+    def weights(self, keep: tuple[int, ...], some: Ints) -> Array:
         """p(keep | evidence) of rows that observe the same finite variables: [rows, one axis per variable]."""
-        if not keep and hybrid.all_possible:
+        if not keep and self.hybrid.all_possible:
             return np.ones(len(some))
-        logs = self.logs(hybrid, keep, some)
+        logs = self.logs(keep, some)
         axes = tuple(range(1, logs.ndim))
         with np.errstate(invalid="ignore"):
             values = np.exp(logs - logs.max(axis=axes, keepdims=True))
         values /= values.sum(axis=axes, keepdims=True)
         return np.asarray(np.broadcast_to(values, (len(some), *values.shape[1:])))
 
-    def pooled(self, hybrid: Hybrid, found: Iterable[Moments], *, finite: bool = False) -> Array:
+    def pooled(self, found: Iterable[Moments], *, finite: bool = False) -> Array:
         """Means and variances over the configurations that finite variables may have; NaN in rows that are impossible.
 
         If they must be `finite`, others are refused.
@@ -271,7 +279,7 @@ class Densities:
         for scope, same, mean, variance in _joined(list(found)):
             weights = np.empty(mean.shape)
             for part in alike(self.rows.codes[same] != NONE):
-                weights[part] = self.weights(hybrid, scope, same[part]).reshape(len(part), -1)
+                weights[part] = self.weights(scope, same[part]).reshape(len(part), -1)
             wrong = (weights > 0) & ~np.isfinite(variance)
             if finite and wrong.any():
                 raise NotFinite(float(mean[wrong][0]))
@@ -293,25 +301,6 @@ class Densities:
         touched[rows] = True
 
 
-def _conditioned(hybrid: Hybrid, block: Block, rows: RowEvidence, target: int | None) -> tuple[Array, tuple[Array, Array] | None]:
-    """ln p(evidence in the block | scope) of rows that agree in its finite parents, and the moments of the target."""
-    every = grid(hybrid.network, block.finite, rows.codes[0])
-    n = len(rows.codes)
-    if n > 1 and n * every.size * len(block.members) > CELLS:
-        raise TooLarge(f"{n} rows of {every.size} configurations of {len(block.members)} nodes")
-    parents = {p for m in block.members for p in hybrid.nodes[m].real_parents}
-    values = {m: rows.reals[:, m] for m in {*block.observed, *(parents - set(block.members))}}
-    answer = hybrid.gaussians.condition(block.members, () if target is None else (target,), values, every.codes, every.size)
-    if (answer.trouble != FINE).any():
-        for same in alike(rows.codes):
-            refuse(hybrid.network, every, answer.trouble, block.observed, rows.codes[same[0]], {})
-    log_density = density(every, answer).values
-    if target is None:
-        return log_density, None
-    shape = (n, every.size)
-    return log_density, (np.broadcast_to(answer.mean[:, :, 0].T, shape), np.broadcast_to(answer.variance.T, shape))
-
-
 def _joined(found: Sequence[Moments]) -> Iterator[Moments]:
     """Rows of the same scope together."""
     for scope in dict.fromkeys(f.scope for f in found):
@@ -319,24 +308,22 @@ def _joined(found: Sequence[Moments]) -> Iterator[Moments]:
         yield Moments(scope, *(np.concatenate([f[i] for f in same]) for i in (1, 2, 3)))
 
 
-def _in_parts(rows: RowEvidence, answer: Callable[[RowEvidence], Array], width: int, most: int = CELLS) -> Array:
-    """The answers of all rows in their order, in parts that are not too large."""
+def _in_parts(
+    hybrid: Hybrid, rows: RowEvidence, beside: Beside, answer: Callable[[Densities], Array], width: int, most: int = CELLS
+) -> Array:
+    """The answers of all rows in their order, in parts that are not too large: half as many at a time where they are."""
     rows = RowEvidence(rows.codes.astype(np.int64, copy=False), rows.reals)
     result = np.empty((rows.n_rows, width))
     step = max(1, min(most, CELLS // max(1, rows.codes.shape[1] + rows.reals.shape[1])))
-    for start in range(0, len(result), step):
-        _fill(rows, np.arange(start, min(start + step, len(result))), answer, result)
-    return result
-
-
-def _fill(rows: RowEvidence, some: Ints, answer: Callable[[RowEvidence], Array], result: Array) -> None:
-    """Half as many rows at a time where all together are too large."""
-    try:
-        result[some] = answer(rows.take(some))
-    except ManyConfigurations:
-        raise
-    except TooLarge:
-        if len(some) == 1:
+    parts = [np.arange(start, min(start + step, len(result))) for start in range(0, len(result), step)][::-1]
+    while parts:
+        some = parts.pop()
+        try:
+            result[some] = answer(Densities(hybrid, rows.take(some), beside))
+        except ManyConfigurations:
             raise
-        for half in np.array_split(some, 2):
-            _fill(rows, half, answer, result)
+        except TooLarge:
+            if len(some) == 1:
+                raise
+            parts += np.array_split(some, 2)[::-1]
+    return result

@@ -94,6 +94,11 @@ class Network:
         return result
 
     @cached_property
+    def log_tables(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.tables)
+
+    @cached_property
     def all_factors(self) -> Ints:
         return np.arange(self.n_factors)
 

@@ -14,11 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.log_domain import Weighed
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network
-from suffice.inference.posterior import answered, carefully, most_probable, tree_for
-from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, in_rows
-from suffice.inference.tree import Tree
+from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
 
 Flags = npt.NDArray[np.bool_]
 
@@ -30,7 +27,7 @@ class RowEvidence(NamedTuple):
     """What some rows observe: a line per row and a column per finite variable (−1: not observed) or real one (NaN)."""
 
     codes: npt.NDArray[Any]
-    reals: Array
+    reals: npt.NDArray[Any]
 
     @property
     def n_rows(self) -> int:
@@ -70,7 +67,7 @@ def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Ar
     for t in targets:
         own = seen[:, t].copy()
         seen[:, t] = NONE
-        result.append(_answered(network, [int(t)], network.with_zeros, seen, network.tables[None])[0])
+        result.append(answered(network, [int(t)], network.with_zeros, seen, network.tables[None])[0])
         seen[:, t] = own
     return result
 
@@ -85,7 +82,7 @@ def log_probs(network: Network, codes: Codes) -> Array:
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen) or not network.n_variables:
         return np.zeros(len(seen))
-    return _answered(network, (), network.all_factors, seen, network.tables[None])[1]
+    return answered(network, (), network.all_factors, seen, network.tables[None])[1]
 
 
 def marginals_in_rows(network: Network, codes: Ints) -> Array:
@@ -100,10 +97,10 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
     out[log_prob == -np.inf] = np.nan
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         for v in np.flatnonzero(seen[r] == HINTED):
-            row = seen[r].astype(np.int64)
-            row[v] = NONE
+            row = seen[r : r + 1].copy()
+            row[0, v] = NONE
             at = slice(network.starts[v], network.starts[v + 1])
-            out[r, at] = carefully([int(v)], network.with_zeros, Weighed(network, network.tables, row, 0.0))[0]
+            out[r, at] = answered(network, [int(v)], network.with_zeros, row, network.tables[None])[0][0]
     return out
 
 
@@ -113,20 +110,7 @@ def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints
     Each line of `tables` takes the place of `network.tables`. NaN where the evidence is impossible.
     """
     seen = np.ascontiguousarray(codes, np.int32)[None]
-    return _answered(network, targets, network.all_factors, seen, tables)[0]
-
-
-def _answered(network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array) -> tuple[Array, Array]:
-    """All rows by the kernel, and those that it could not answer one by one, with a tree for each set of observed variables."""
-    out, log_prob, status = in_rows(network, targets, seeds, seen, tables)
-    trees: dict[bytes, Tree] = {}
-    for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
-        codes = seen[r if len(seen) > 1 else 0].astype(np.int64)
-        key = np.minimum(codes, 0).tobytes()
-        if key not in trees:
-            trees = {key: tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
-        out[r], log_prob[r] = answered(trees[key], targets, Weighed(network, tables[r if len(tables) > 1 else 0], codes, 0.0))
-    return out, log_prob
+    return answered(network, targets, network.all_factors, seen, tables)[0]
 
 
 def fill_each(network: Network, codes: Codes, gaps: Flags) -> Flags:

@@ -42,7 +42,7 @@ class LikelihoodWeighting:
     n: int = 10_000
 
     def __post_init__(self) -> None:
-        _checked("the number of draws of LikelihoodWeighting", self.n, 1)
+        whole_number("the number of draws of LikelihoodWeighting must be", self.n, 1)
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Gibbs:
     chains: int = 4
 
     def __post_init__(self) -> None:
-        _checked("the number of chains of Gibbs", self.chains, 1)
-        _checked("the burn-in of Gibbs", self.burn_in, 0)
-        _checked("the number of draws of Gibbs", self.n, 4 * self.chains, " (four for each chain)")
+        whole_number("the number of chains of Gibbs must be", self.chains, 1)
+        whole_number("the burn-in of Gibbs must be", self.burn_in, 0)
+        whole_number("the number of draws of Gibbs must be", self.n, 4 * self.chains, " (four for each chain)")
 
     @property
     def length(self) -> int:
@@ -239,9 +239,15 @@ def _shares(probs: Array, error: Array, effective: float, agree: bool = True, r_
     return Shares(probs, np.where(alike, 1.0 / effective, error), effective, agree, r_hat)
 
 
-def _checked(what: str, n: object, least: int, why: str = "") -> None:
+def whole_number(what: str, n: object, least: int, why: str = "") -> int:
+    """A number that must be whole, and not too small; `what` must be so.
+
+    >>> whole_number("a seed is", 3, 0)
+    3
+    """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
-        raise ModelError(f"{what} must be a whole number from {least} up{why}, not {n!r}")
+        raise ModelError(f"{what} a whole number from {least} up{why}, not {n!r}")
+    return int(n)
 
 
 def checked_seed(seed: object) -> int:
@@ -250,6 +256,4 @@ def checked_seed(seed: object) -> int:
     >>> checked_seed(3)
     3
     """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ModelError(f"a seed is a whole number from 0 up, not {seed!r}")
-    return int(seed)
+    return whole_number("a seed is", seed, 0)

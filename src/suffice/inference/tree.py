@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -46,11 +46,6 @@ class Part:
         return np.concatenate([[m, self.n_kept, len(self.factors)], self.variables, self.factors, last]).astype(np.int64)
 
 
-def whole(network: Network, codes: Ints, targets: Ints | None = None) -> Part:
-    """All factors over all unobserved variables."""
-    return part_of(network, network.all_factors, codes, targets)
-
-
 def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> Part:
     """Some factors over their unobserved variables."""
     asked = np.zeros(0, np.int64) if targets is None else np.asarray(targets, np.int64)
@@ -60,6 +55,19 @@ def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None =
     touched &= codes < 0
     touched[asked] = False
     return Part(np.concatenate([asked, np.flatnonzero(touched)]).astype(np.int64), np.asarray(factors, np.int64), len(asked))
+
+
+def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Part:
+    """What p(targets | observed) depends on, and the same for some factors."""
+    from suffice.kernels.parts import find_parts
+
+    n, n_factors, asked = network.n_variables, network.n_factors, np.asarray(targets, np.int64)
+    parts, part_at, slots = np.empty(4 + 2 * n + n_factors, np.int64), np.zeros(4, np.int64), np.full(4, -1, np.int64)
+    work, index = np.empty(2 * n + n_factors, np.int64), np.empty(1, np.int64)
+    scopes = (network.scope_start, network.scopes, network.child, network.own, network.backwards, *network.touching)
+    find_parts(0, 1, asked, seeds, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
+    m, _, k = parts[:3]
+    return Part(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))
 
 
 class Tree:
@@ -78,14 +86,9 @@ class Tree:
         """How many states the variable at each place has."""
         return self.network.sizes[self.variables]
 
-    def dims(self, t: int) -> list[int]:
-        """The places of the variables of a table before anything is summed."""
-        return [int(p) for p in self.dim_place[self.dim_start[t] : self.dim_start[t + 1]]]
-
-    def kept(self, t: int) -> list[int]:
-        """The places of the variables that a table has in the end."""
-        span = slice(self.dim_start[t], self.dim_start[t + 1])
-        return [int(p) for p in self.dim_place[span][(self.dim_flag[span] & 4) > 0]]
+    def unobserved(self, codes: Ints) -> list[int]:
+        """The variables that are not observed, in the order of their elimination; what was asked for is among the last."""
+        return [v for v in self.variables.tolist() if codes[v] < 0]
 
     def cells(self, codes: Ints) -> float:
         """Cells of all products, given what is observed: what time is proportional to."""
@@ -112,11 +115,6 @@ class Tree:
             logs = np.where(self.dim_flag & 4, logs, 0.0)
         sums = np.concatenate([[0.0], np.cumsum(logs)])
         return np.asarray(sums[self.dim_start[1:]] - sums[self.dim_start[:-1]])
-
-    @cached_property
-    def lone(self) -> list[int]:
-        """The tables of which only a number is left, but the root: where nothing was asked for their product is p(observed)."""
-        return [t for t in range(self.n_tables) if not self.kept(t) and t != self.root]
 
 
 def _exp(logs: Array) -> Array:

@@ -19,6 +19,9 @@ import numpy as np
 from suffice.kernels import kernel
 
 _ints, _places, _floats = nb.int64[::1], nb.int32[::1], nb.float64[::1]
+_shapes, _tables = nb.types.Tuple((_places, _ints)), nb.types.UniTuple(_ints, 4)
+_room = nb.types.Tuple((_ints, _ints, _floats, nb.uint8[::1]))
+_records, _programs = nb.types.Tuple((_places, _ints, _ints, _floats)), nb.types.Tuple((_ints, _places, nb.int64))
 
 SMALL = 32
 """Variables with at most so many joint states are one bucket."""
@@ -26,30 +29,17 @@ FEW, SAFE = 16, 1e-200
 """Products of more factors than these, or smaller ones, are taken in logs."""
 
 
-@kernel(nb.int64(nb.int64, nb.int64, _places, *6 * (_ints,), _places, _ints, _ints, _floats, nb.uint8[::1], _floats))
-def compile_shapes(
-    first: int,
-    last: int,
-    shapes: Any,
-    shape_at: Any,
-    sizes: Any,
-    scope_start: Any,
-    scopes: Any,
-    strides: Any,
-    number: Any,
-    pool: Any,
-    program_at: Any,
-    work: Any,
-    weight: Any,
-    linked: Any,
-    need: Any,
-) -> int:
+@kernel(nb.int64(nb.int64, nb.int64, _shapes, _tables, _room, _places, _ints, _floats))
+def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: Any, pool: Any, program_at: Any, need: Any) -> int:
     """Make the programs of shapes first … last−1, one after the other from `program_at[first]` on; the shape for which there
     was no room, with what it needs in `need[0]`.
 
-    `number` is −1 everywhere, and is again; `work` has room for 8·(variables + families + 2)² numbers or what the largest shape
-    needs; `weight` for the variables, `linked` for their pairs.
+    Of the room, `number` is −1 everywhere, and is again; `work` has room for 8·(variables + families + 2)² numbers or what the
+    largest shape needs; `weight` for the variables, `linked` for their pairs.
     """
+    shapes, shape_at = all_shapes
+    sizes, scope_start, scopes, strides = tables
+    number, work, weight, linked = room
     for s in range(first, last):
         at = shape_at[1 + s]
         m: Any = np.int64(shapes[at])
@@ -215,23 +205,9 @@ def compile_shapes(
     return last
 
 
-@kernel(
-    nb.int64(nb.int64, nb.int64, _places, _ints, _ints, _floats, _ints, _places, nb.int64, _floats, _floats, _floats, _floats)
-)
+@kernel(nb.int64(nb.int64, nb.int64, _records, _programs, _floats, _floats, _floats, _floats))
 def expect(
-    first: int,
-    last: int,
-    records: Any,
-    record_at: Any,
-    record_shape: Any,
-    multiplicity: Any,
-    program_at: Any,
-    pool: Any,
-    base: int,
-    tables: Any,
-    room: Any,
-    counts: Any,
-    log_likelihood: Any,
+    first: int, last: int, all_records: Any, programs: Any, tables: Any, room: Any, counts: Any, log_likelihood: Any
 ) -> Any:
     """Add what the records first … last−1 are expected to count, and their log-likelihood; the first record that is
     impossible under the tables, or −1.
@@ -239,6 +215,8 @@ def expect(
     Programs begin at `program_at[shape] − base` in the pool. Messages are divided by their sums, and products that would vanish
     are taken in logs.
     """
+    records, record_at, record_shape, multiplicity = all_records
+    program_at, pool, base = programs
     before = np.int64(-1)
     n_buckets, n_cells, n_message, begin = 0, 0, 0, 0
     total, scaled = 0.0, 0.0

@@ -70,9 +70,10 @@ def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) ->
     return int(shape)
 
 
-@kernel(nb.void(nb.int64, nb.int64, nb.uint64, nb.float64, _records))
-def _weigh(shape: int, k: int, key: Any, w: float, all_records: Any) -> None:
-    """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new."""
+@kernel(nb.int64(nb.int64, nb.int64, nb.uint64, nb.float64, _records))
+def _weigh(shape: int, k: int, key: Any, w: float, all_records: Any) -> int:
+    """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new. The
+    number of the record."""
     records, record_at, record_shape, multiplicity, record_key, record_slots = all_records
     at = record_at[1 + record_at[0]]
     slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
@@ -85,13 +86,14 @@ def _weigh(shape: int, k: int, key: Any, w: float, all_records: Any) -> None:
                 break
         if same:
             multiplicity[other] += w
-            return
+            return int(other)
         slot = (slot + 1) % len(record_slots)
     record = record_at[0]
     record_slots[slot] = record
     record_key[record], record_shape[record], multiplicity[record] = key, shape, w
     record_at[0] += 1
     record_at[2 + record] = at + k
+    return int(record)
 
 
 @kernel(nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _floats, _ints, _floats, _ints, _shapes, _records))
@@ -107,7 +109,7 @@ def reduce_rows(
     all_shapes: Any,
     all_records: Any,
 ) -> int:
-    """Take the rows from `first` on; the row before which room ran out. A missing code is −1.
+    """Take the rows from `first` on; the row before which room ran out. A missing code is −1, and becomes ~ its record.
 
     Of shapes and records, `at[0]` is their number and `at[1 + i]` where the i-th begins (one more: where the next would); slots
     find them by a hash (−1: empty). `states` counts the observed states of each variable, from `state_start` on. `work` has room
@@ -176,7 +178,9 @@ def reduce_rows(
             for i in range(k):
                 records[at + i] = place[families[i]]
                 key = (key ^ np.uint64(place[families[i]])) * PRIME
-            _weigh(shape, k, key, w, all_records)
+            record = _weigh(shape, k, key, w, all_records)
+            for i in range(m):
+                codes[r, queue[i]] = ~record
     return len(codes)
 
 

@@ -1,10 +1,9 @@
 """Expected tables of incomplete rows under a finite network, for any sets of variables, and scores of such tables.
 
-The missing cells of a row fall into components: cells that no observed one separates, by the moral graph. Component d has size[d]
-cells, in the order of their variables, and a list of completions, the t-th with the probability p[at[d] + t] and the states
-digits[digit_at[d] + t * size[d] + position].
+The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, and
+a list of completions, the t-th with the probability p[at[d] + t] and the states from digits[digit_at[d] + t * k] on.
 
-In `codes` [variable, row] a state is its number, and a missing cell is ~c, where c is its place in the lists of missing cells.
+In `codes` [variable, row] a state is its number, and a missing cell is ~c, where c is its number among those of all components.
 """
 
 from __future__ import annotations
@@ -19,120 +18,51 @@ from suffice.kernels import kernel
 from suffice.kernels.local_scores import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
-_codes = nb.int32[:, ::1]
+_records, _tables = nb.types.Tuple((_small, _ints, _small, _ints, _ints)), nb.types.Tuple((*4 * (_ints,), _floats))
+_lists = nb.types.Tuple((_ints, _ints, _floats, _small))
+_rows = nb.types.Tuple((nb.int32[:, ::1], _floats, _ints, _small, _ints, _floats, *_lists, _ints, _floats))
 
 
 ROWS = 4096
 """Rows whose cells are found at once: short enough for the first-level cache, long enough to vectorise."""
 
 
-@kernel(nb.int64(_ints, _small, nb.uint8[:, ::1], _ints))
-def labelled(first: Any, variables: Any, linked: Any, label: Any) -> int:
-    """Number the components of the missing cells first[i]:first[i+1] of each row; their count is returned."""
-    n = 0
-    waiting = np.empty(linked.shape[0], np.int64)
-    for i in range(len(first) - 1):
-        low, high = first[i], first[i + 1]
-        for c in range(low, high):
-            label[c] = -1
-        for c in range(low, high):
-            if label[c] >= 0:
-                continue
-            label[c] = n
-            waiting[0], left = c, 1
-            while left:
-                left -= 1
-                v = variables[waiting[left]]
-                for other in range(low, high):
-                    if label[other] < 0 and linked[v, variables[other]]:
-                        label[other] = n
-                        waiting[left] = other
-                        left += 1
-            n += 1
-    return n
+@kernel(nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats))
+def completed(first: int, last: int, components: Any, tables: Any, count: Any, digits: Any, p: Any) -> int:
+    """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
 
-
-@kernel(nb.void(_ints, _small, _ints, _codes, _ints, _small, nb.uint64[:, ::1]))
-def fingerprints(start: Any, variables: Any, rows: Any, codes: Any, near_first: Any, near: Any, out: Any) -> None:
-    """Two numbers for each component, from its variables and the states that are observed around them."""
-    prime = np.uint64(1099511628211)
-    other = np.uint64(6364136223846793005)
-    for d in range(len(start) - 1):
-        a, b = np.uint64(14695981039346656037), np.uint64(1442695040888963407)
-        for c in range(start[d], start[d + 1]):
-            v = variables[c]
-            for k in range(near_first[v] - 1, near_first[v + 1]):
-                x = np.uint64(v if k < near_first[v] else max(codes[near[k], rows[d]], -1) + 1)
-                a = (a ^ x) * prime
-                a ^= a >> np.uint64(29)
-                b = (b + x) * other
-                b ^= b >> np.uint64(31)
-        out[d, 0], out[d, 1] = a, b
-
-
-@kernel(
-    nb.int64(
-        *(_ints, _small, _ints, _codes, _ints, _ints, _ints, _ints, _floats),
-        *(_ints, _ints, _ints, _small, _floats),
-    )
-)
-def completed(
-    start: Any,
-    variables: Any,
-    rows: Any,
-    codes: Any,
-    sizes: Any,
-    family_first: Any,
-    family: Any,
-    table_at: Any,
-    logs: Any,
-    touch_first: Any,
-    touching: Any,
-    count: Any,
-    digits: Any,
-    p: Any,
-) -> int:
-    """List the completions of each component with their probabilities; −1, or the first component that has none.
-
-    Family f is family[family_first[f]:family_first[f+1]], the child last; ln of its table, child fastest, lies at table_at[f].
-    Variable v is in the families touching[touch_first[v]:touch_first[v+1]].
+    Components are the records of `kernels.components`; `logs` has ln of all tables.
     Depth first: a family is multiplied in where its last missing member is set, and what has become 0 is not followed.
     """
+    shapes, shape_at, records, record_at, record_shape = components
+    sizes, scope_start, scopes, strides, logs = tables
     n = len(sizes)
     depth = np.full(n, -1, np.int64)
     state, prefix = np.empty(n, np.int64), np.zeros(n + 1)
     end = np.zeros(n + 1, np.int64)
     base, link_first = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-    most = 0
-    for f in range(n):
-        most += family_first[f + 1] - family_first[f]
-    link_depth, link_step = np.empty(most, np.int64), np.empty(most, np.int64)
+    link_depth, link_step = np.empty(len(scopes), np.int64), np.empty(len(scopes), np.int64)
     used, digit = 0, 0
-    for d in range(len(start) - 1):
-        low, k = start[d], start[d + 1] - start[d]
+    for d in range(first, last):
+        low = shape_at[1 + record_shape[d]] + 2
+        k: Any = np.int64(shapes[low - 2])
         for j in range(k):
-            depth[variables[low + j]] = j
+            depth[shapes[low + j]] = j
         factors, links = 0, 0
         for j in range(k):
-            v = variables[low + j]
-            for c in range(touch_first[v], touch_first[v + 1]):
-                f = touching[c]
+            for i in range(shapes[low - 1]):
+                f = shapes[low + k + i]
                 deepest = 0
-                for m in range(family_first[f], family_first[f + 1]):
-                    deepest = max(deepest, depth[family[m]])
+                for m in range(scope_start[f], scope_start[f + 1]):
+                    deepest = max(deepest, depth[scopes[m]])
                 if deepest != j:
                     continue
                 link_first[factors] = links
-                step, place = 1, table_at[f]
-                for m in range(family_first[f + 1] - 1, family_first[f] - 1, -1):
-                    u = family[m]
-                    if depth[u] >= 0:
-                        link_depth[links], link_step[links] = depth[u], step
+                for m in range(scope_start[f], scope_start[f + 1]):
+                    if depth[scopes[m]] >= 0:
+                        link_depth[links], link_step[links] = depth[scopes[m]], strides[m]
                         links += 1
-                    else:
-                        place += step * codes[u, rows[d]]
-                    step *= sizes[u]
-                base[factors] = place
+                base[factors] = records[record_at[1 + d] + i]
                 factors += 1
             end[j + 1] = factors
         link_first[factors] = links
@@ -141,7 +71,7 @@ def completed(
         state[0] = -1
         while j >= 0:
             state[j] += 1
-            if state[j] == sizes[variables[low + j]]:
+            if state[j] == sizes[shapes[low + j]]:
                 j -= 1
                 continue
             total = prefix[j]
@@ -164,8 +94,8 @@ def completed(
             used += 1
             top = max(top, total)
         for j in range(k):
-            depth[variables[low + j]] = -1
-        count[d] = used - begun
+            depth[shapes[low + j]] = -1
+        count[d - first] = used - begun
         if used == begun:
             return d
         whole = 0.0
@@ -177,29 +107,16 @@ def completed(
     return -1
 
 
-@kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _ints, _floats, _floats))
-def marginals(
-    low: int,
-    high: int,
-    at: Any,
-    digit_at: Any,
-    size: Any,
-    p: Any,
-    digits: Any,
-    start: Any,
-    begin: Any,
-    span: Any,
-    pair_at: Any,
-    one: Any,
-    two: Any,
-) -> None:
+@kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _lists, _ints, _floats, _floats))
+def marginals(low: int, high: int, start: Any, begin: Any, lists: Any, pair_at: Any, one: Any, two: Any) -> None:
     """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells.
 
-    The cells of component d are numbered from start[d] on; the states of cell c lie at begin[c] in `one`. Those of pairs are a
-    matrix over all states of all cells, span[d] wide.
+    The states of cell c lie at begin[c] in `one`. The marginals of pairs are a matrix over all states of all cells.
     """
+    at, digit_at, p, digits = lists
     for d in range(low, high):
-        k, origin = size[d], begin[start[d]]
+        k, origin = start[d + 1] - start[d], begin[start[d]]
+        span = begin[start[d + 1]] - origin
         for t in range(at[d], at[d + 1]):
             first = digit_at[d] + (t - at[d]) * k
             for a in range(k):
@@ -207,43 +124,19 @@ def marginals(
                 one[place] += p[t]
                 if pair_at[d] < 0:
                     continue
-                row = pair_at[d] + (place - origin) * span[d]
+                row = pair_at[d] + (place - origin) * span
                 for b in range(k):
                     two[row + begin[start[d] + b] - origin + digits[first + b]] += p[t]
 
 
-_lists = (_small, _small, _ints, _floats, _ints, _ints, _small, _floats, _small, _ints, _ints, _ints, _floats)
-
-
-@kernel(nb.void(_codes, _floats, *_lists, _ints, _small, _ints, _ints, nb.boolean, _floats))
-def expected_tables(
-    codes: Any,
-    weight: Any,
-    component: Any,
-    position: Any,
-    marginal_at: Any,
-    marginal: Any,
-    at: Any,
-    digit_at: Any,
-    size: Any,
-    p: Any,
-    digits: Any,
-    origin: Any,
-    span: Any,
-    pair_at: Any,
-    pair: Any,
-    first: Any,
-    members: Any,
-    sizes: Any,
-    offsets: Any,
-    complete_only: bool,
-    out: Any,
-) -> None:
+@kernel(nb.void(_rows, _ints, _small, _ints, _ints, nb.boolean, _floats))
+def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: Any, complete_only: bool, out: Any) -> None:
     """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g].
 
     A row of which a set shows some cells only is spread over the table: the product over the components that the set touches of
     their marginals. With `complete_only` it is left out.
     """
+    codes, weight, start, component, begin, marginal, at, digit_at, p, digits, pair_at, pair = rows
     most = 1
     for g in range(len(first) - 1):
         most = max(most, offsets[g + 1] - offsets[g])
@@ -252,6 +145,7 @@ def expected_tables(
     step = np.empty(codes.shape[0], np.int64)
     index, sign = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
     open_, inner = np.empty(codes.shape[0], np.int64), np.empty(codes.shape[0], np.int64)
+    cell = np.empty(codes.shape[0], np.int64)
     for g in range(len(first) - 1):
         low, n = first[g], first[g + 1] - first[g]
         table = out[offsets[g] : offsets[g + 1]]
@@ -282,19 +176,19 @@ def expected_tables(
                     missing += 1
             if missing == 1:
                 j = open_[0]
-                begun = marginal_at[~codes[members[low + j], i]]
+                begun = begin[~codes[members[low + j], i]]
                 for s in range(sizes[members[low + j]]):
                     table[here + s * step[j]] += weight[i] * marginal[begun + s]
                 continue
             place[0], share[0], held = here, weight[i], 1
             while missing:
                 # The missing members that share a component with the first of them, which are then done.
-                c = ~codes[members[low + open_[0]], i]
-                d = component[c]
+                d = component[~codes[members[low + open_[0]], i]]
                 k, left = 0, 0
                 for j in range(missing):
-                    if component[~codes[members[low + open_[j]], i]] == d:
-                        inner[k] = open_[j]
+                    c = ~codes[members[low + open_[j]], i]
+                    if component[c] == d:
+                        inner[k], cell[k] = open_[j], c
                         k += 1
                     else:
                         open_[left] = open_[j]
@@ -305,7 +199,7 @@ def expected_tables(
                     r = sizes[members[low + j]]
                     begun = held
                     for s in range(r - 1, -1, -1):
-                        q = marginal[marginal_at[c] + s]
+                        q = marginal[begin[cell[0]] + s]
                         if s == 0:
                             for h in range(begun):
                                 share[h] *= q
@@ -320,15 +214,17 @@ def expected_tables(
                 known = k == 2 and pair_at[d] >= 0
                 if known:
                     a, b = members[low + inner[0]], members[low + inner[1]]
-                    left = pair_at[d] + (marginal_at[~codes[a, i]] - origin[d]) * span[d] + marginal_at[~codes[b, i]] - origin[d]
+                    origin = begin[start[d]]
+                    span = begin[start[d + 1]] - origin
+                    left = pair_at[d] + (begin[cell[0]] - origin) * span + begin[cell[1]] - origin
                     for s in range(sizes[a]):
                         for r in range(sizes[b]):
-                            part[s * sizes[b] + r] = pair[left + s * span[d] + r]
+                            part[s * sizes[b] + r] = pair[left + s * span + r]
                 for t in range(at[d], at[d] if known else at[d + 1]):
                     where = 0
+                    row = digit_at[d] + (t - at[d]) * (start[d + 1] - start[d]) - start[d]
                     for m in range(k):
-                        v = members[low + inner[m]]
-                        where = where * sizes[v] + digits[digit_at[d] + (t - at[d]) * size[d] + position[~codes[v, i]]]
+                        where = where * sizes[members[low + inner[m]]] + digits[row + cell[m]]
                     part[where] += p[t]
                 begun = held
                 for where in range(whole - 1, -1, -1):

@@ -15,7 +15,7 @@ The intercept is taken at the mean c, so that a parent with mean 1e9 does not ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -127,6 +127,10 @@ class TableChart:
         moving[np.arange(len(moving)), self.reference] = self.free.any(axis=1)
         return moving
 
+    def lines(self, cpd: Table) -> Array:
+        """The parameters, one line for each configuration."""
+        return _rows(cpd)
+
     def shaped(self, values: Array) -> Natural:
         """One number for each configuration and parameter, in the shape of the parameters."""
         return values.reshape(self.cpd.probs.shape)
@@ -145,7 +149,7 @@ class GaussianChart:
 
     @classmethod
     def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Moments | None, mode: bool, boundary: float) -> GaussianChart:
-        """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `suffice.families.gaussian`."""
+        """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
         Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
         extra = 0.0 if imagined is None else 3.0 + k if mode else -2.0
         moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))
@@ -175,13 +179,10 @@ class GaussianChart:
         return np.column_stack([centred, b, np.log(v)]).reshape(-1)
 
     def at(self, vector: Array) -> ConditionalGaussian:
-        own = vector.reshape(-1, 2 + self.centre.shape[1])
-        cpd, Q = self.cpd, len(self.known)
-        a, b, v = cpd.intercept.reshape(-1).copy(), cpd.coefficients.reshape(Q, -1).copy(), cpd.variance.reshape(-1).copy()
-        b[self.known], v[self.known] = own[:, 1:-1], np.exp(own[:, -1])
-        a[self.known] = own[:, 0] - np.einsum("gi,gi->g", own[:, 1:-1], self.centre[self.known])
-        shape, own_shape = cpd.variance.shape, cpd.coefficients.shape
-        return ConditionalGaussian(cpd.child, cpd.parent_variables, a.reshape(shape), b.reshape(own_shape), v.reshape(shape))
+        new, own = vector.reshape(-1, 2 + self.centre.shape[1]), self.lines(self.cpd)
+        centred = new[:, :1] - np.einsum("gi,gi->g", new[:, 1:-1], self.centre[self.known])[:, None]
+        own[self.known] = np.hstack([centred, new[:, 1:-1], np.exp(new[:, -1:])])
+        return replace(self.cpd, seen=None, imagined=None, **self.shaped(own))  # type: ignore[arg-type]
 
     def weighed(self, seen: Moments) -> Weighed:
         moments = (seen if self.imagined is None else seen + self.imagined).at(np.flatnonzero(self.known))
@@ -215,7 +216,11 @@ class GaussianChart:
     def moving(self) -> Flags:
         return np.repeat(self.known[:, None], 2 + self.centre.shape[1], axis=1)
 
-    def shaped(self, values: Array) -> Natural:
+    def lines(self, cpd: ConditionalGaussian) -> Array:
+        b = cpd.coefficients.reshape(len(self.known), -1)
+        return np.column_stack([cpd.intercept.reshape(-1), b, cpd.variance.reshape(-1)])
+
+    def shaped(self, values: Array) -> dict[str, Array]:
         cpd = self.cpd
         return {
             "intercept": values[:, 0].reshape(cpd.intercept.shape),
@@ -224,9 +229,8 @@ class GaussianChart:
         }
 
     def _parts(self, cpd: ConditionalGaussian) -> tuple[Array, Array, Array]:
-        Q = len(self.known)
-        b = cpd.coefficients.reshape(Q, self.centre.shape[1])
-        return cpd.intercept.reshape(-1)[self.known], b[self.known], cpd.variance.reshape(-1)[self.known]
+        own = self.lines(cpd)[self.known]
+        return own[:, 0], own[:, 1:-1], own[:, -1]
 
     def _sums(self, cpd: ConditionalGaussian, s: Moments) -> tuple[Array, Array, Array]:
         """Σ r z, Σ r² and Σ z zᵀ of each configuration, from centred moments."""
@@ -250,7 +254,7 @@ Chart = TableChart | GaussianChart
 class Atlas:
     """The parameters of a problem as one vector, around some parameters and what is expected there: a chart for each node.
 
-    >>> from suffice.learning.incomplete import problem_of
+    >>> from suffice.learning.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
     >>> begin = problem.first()
     >>> atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
@@ -266,7 +270,7 @@ class Atlas:
     def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
         """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
         cpds, seen = problem.cpds(parameters), problem.statistics(statistic)
-        mode = isinstance(problem.task.estimate, Mode)
+        mode = isinstance(problem.estimate, Mode)
         charts = {}
         for name, cpd in cpds.items():
             if name not in fixed:
@@ -303,7 +307,7 @@ class Atlas:
     def gradient(self, parameters: Any, statistic: Any) -> Array:
         """The gradient of the objective, ln L and what the prior adds, from the statistic expected under these parameters.
 
-        >>> from suffice.learning.incomplete import problem_of
+        >>> from suffice.learning.problem import problem_of
         >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
         >>> half = problem.parameters({"x": Table(problem.variables["x"], (), [0.5, 0.5])})
         >>> statistic = problem.expected(half).statistic  # 1.5 and 3.5 rows; the reference state is the first

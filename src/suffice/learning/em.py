@@ -23,8 +23,7 @@ from suffice.families.family import Estimate
 from suffice.families.logistic import LogisticCpd
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
-from suffice.learning.incomplete import problem_of
-from suffice.learning.problem import ParameterProblem
+from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings, collapsed, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import shared_in_words
@@ -174,8 +173,8 @@ def em(
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
     hidden = hidden_in(dag, data, hidden, start)
     threads = None if threads is None else whole(threads, "threads", 1)
-    options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
-    problem = problem_of(dag, data, shared=shared, **options)
+    how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "shared": shared}
+    problem = problem_of(dag, data, hidden=hidden, threads=threads, **how)
     problem = _holding(problem, [fixed] if isinstance(fixed, str) else list(fixed), start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
@@ -292,8 +291,8 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
 
 
 def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
-    by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.task.estimate).__name__.lower()}"
-    rows = _rows_in_words(problem, problem.task.rows)
+    by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
+    rows = _rows_in_words(problem, problem.rows)
     end = "converged" if climb.converged else "did not converge"
     several = f", best of {len(optima)} starts" if len(optima) > 1 else ""
     return (

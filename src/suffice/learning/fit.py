@@ -10,7 +10,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
-from suffice.families.family import Estimate, Mean, Mode
+from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
 from suffice.families.glm import needs_rows
 from suffice.families.hierarchical import PartialPooling
@@ -61,9 +61,7 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    how = Mean() if estimate is None else estimate
-    if not isinstance(how, (Mean, Mode)):
-        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
@@ -72,7 +70,7 @@ def fit(
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
-        return _from_incomplete(dag, rows, prior, how, shared=shared)
+        return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
 
@@ -108,7 +106,7 @@ def with_regressions(
         return _tabled_regressions(dag, data, prior, how, families, shared)
     task = task_of(dag, data, prior=prior, estimate=how, families=families, shared=shared)
     if any(task.rows.missing.values()):
-        return _beside_incomplete(dag, data, prior, how, families, shared, task, climbing)
+        return _beside_incomplete(dag, data, task, {"prior": prior, "estimate": how, "shared": shared, **climbing})
     nodes = {n: (v, [task.variables[p] for p in task.dag.parents(n)]) for n, v in task.variables.items()}
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
@@ -116,18 +114,10 @@ def with_regressions(
     return estimated(task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
-def _beside_incomplete(
-    dag: Any,
-    data: Any,
-    prior: Any,
-    how: Estimate,
-    families: Mapping[str, Any],
-    shared: Any,
-    task: Task,
-    climbing: Mapping[str, Any],
-) -> BayesNet:
+def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and the
     other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
+    families = task.families
     whole = {n: f for n, f in families.items() if getattr(f, "iterative", False) and _complete(task, n)}
     for name, family in families.items():
         if getattr(family, "iterative", False) and name not in whole and not hasattr(family, "advance"):
@@ -137,10 +127,10 @@ def _beside_incomplete(
                 "complete rows only (Logistic() may have gaps); fill them in, or leave the rows out yourself"
             )
     if not whole:
-        return _from_incomplete(dag, data, prior, how, families, shared, climbing)
+        return _from_incomplete(dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
     rest = {n: f for n, f in families.items() if n not in whole}
-    bn = _from_incomplete(cut, task.rows, prior, how, rest, [tie.nodes for tie in task.ties], climbing)
+    bn = _from_incomplete(cut, task.rows, families=rest, **{**options, "shared": [tie.nodes for tie in task.ties]})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
     return replaced(bn, task.dag, {n: fitted(*nodes[n], task.rows, family) for n, family in whole.items()})
 
@@ -168,18 +158,10 @@ def _tabled_regressions(
     return estimated(graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
 
 
-def _from_incomplete(
-    dag: Any,
-    rows: Any,
-    prior: Any,
-    how: Estimate,
-    families: Mapping[str, Any] | None = None,
-    shared: Any = None,
-    climbing: Mapping[str, Any] | None = None,
-) -> BayesNet:
+def _from_incomplete(dag: Any, rows: Any, **options: Any) -> BayesNet:
     from suffice.learning.em import em
 
-    run = em(dag, rows, prior=prior, estimate=how, families=families, shared=shared, **(climbing or {}))
+    run = em(dag, rows, **options)
     note(f"there are missing cells: {run.model.fit_info}")
     return run.model
 

@@ -22,8 +22,8 @@ from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import checked_numbers, hidden_in
-from suffice.learning.incomplete import problem_of
 from suffice.learning.objective import Collapsed
+from suffice.learning.problem import problem_of
 from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import described

@@ -1,4 +1,4 @@
-"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked and made a problem."""
+"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.family import Estimate, Mean, Mode
+from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
-from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
@@ -38,34 +37,6 @@ class Task:
     ties: tuple[Tie, ...] = ()
 
 
-def problem_of(
-    dag: Any,
-    data: Any,
-    *,
-    hidden: Any = (),
-    prior: Any = None,
-    estimate: Estimate | None = None,
-    families: Mapping[str, Any] | None = None,
-    threads: int | None = None,
-    shared: Any = (),
-) -> ParameterProblem:
-    """The problem of fitting this graph to this data; what is wrong with them is said here."""
-    if getattr(dag, "pools", ()):
-        raise FitError(
-            "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
-            "Separate() or Pooled(), or fill the cells in before"
-        )
-    options: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "families": families, "threads": threads}
-    task = task_of(dag, data, shared=shared, **options)
-    for name, family in task.families.items():
-        if getattr(family, "iterative", False) and not hasattr(family, "advance"):
-            raise FitError(
-                f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
-                "does); fit fits it by itself where its own columns are complete"
-            )
-    return ParameterProblem.of(task)
-
-
 def task_of(
     dag: Any,
     data: Any,
@@ -78,9 +49,7 @@ def task_of(
     shared: Any = (),
 ) -> Task:
     """Graph, rows, hidden variables and prior, checked."""
-    how = Mean() if estimate is None else estimate
-    if not isinstance(how, (Mean, Mode)):
-        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    how = checked_estimate(estimate)
     if isinstance(data, Statistics):
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})

@@ -13,7 +13,7 @@ the posterior.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -59,7 +59,7 @@ class Information:
     lost            the directions that the data does not identify
     posterior       whether a prior is part of it: then it is the curvature of the posterior
 
-    >>> from suffice.learning.incomplete import problem_of
+    >>> from suffice.learning.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80})
     >>> information = observed_information(problem, problem.maximised(problem.expected(problem.first()).statistic))
     >>> information.standard_errors["x"]
@@ -97,12 +97,16 @@ class Information:
     @cached_property
     def standard_errors(self) -> dict[str, Natural]:
         """By node, in the shape of its parameters; NaN on the boundary, inf where the data does not identify a parameter."""
-        return self._by_node(np.sqrt)
+        return {n: self.atlas.charts[n].shaped(np.sqrt(v)) for n, (v, _) in self._variances.items()}
 
     @cached_property
     def missing_information(self) -> dict[str, Natural]:
         """By node, 1 − (variance with complete rows) / (variance): 0 if nothing is missing, 1 where nothing is known."""
-        return {n: self.atlas.charts[n].shaped(np.clip(1.0 - c / v, 0.0, 1.0)) for n, (v, c) in self._variances.items()}
+        return {n: chart.shaped(self._missing(n)) for n, chart in self.atlas.charts.items()}
+
+    def _missing(self, name: str) -> Array:
+        variance, complete = self._variances[name]
+        return np.clip(1.0 - complete / variance, 0.0, 1.0)
 
     @one_blas_thread
     def interval(self, name: str, level: float = 0.95) -> Any:
@@ -110,22 +114,25 @@ class Information:
 
         Of probabilities it is normal on the scale of log-odds, of variances on that of logarithms: the ends stay inside.
         """
+        shaped = self.atlas.charts[self._known(name)].shaped
+        lower, upper = map(shaped, self._ends(name, level))
+        if isinstance(lower, dict) and isinstance(upper, dict):
+            return {kind: Interval(lower[kind], upper[kind]) for kind in lower}
+        return Interval(lower, upper)
+
+    def _ends(self, name: str, level: float) -> tuple[Array, Array]:
+        """The ends of these intervals, for each configuration and parameter of a node."""
         from scipy.special import expit, ndtri
 
         z = float(ndtri(0.5 + checked_level(level) / 2.0))
-        cpd, error = self.points[self._known(name)], self.standard_errors[name]
-        if isinstance(cpd, Table):
-            assert not isinstance(error, dict)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                middle, half = np.log(cpd.probs) - np.log1p(-cpd.probs), z * error / (cpd.probs * (1.0 - cpd.probs))
-            return Interval(expit(middle - half), expit(middle + half))
-        assert isinstance(error, dict)
-        point = {kind: getattr(cpd, kind) for kind in error}
-        ends = {kind: Interval(point[kind] - z * error[kind], point[kind] + z * error[kind]) for kind in point}
-        v = point["variance"]
-        with np.errstate(over="ignore"):
-            factor = np.exp(z * error["variance"] / v)
-            return {**ends, "variance": Interval(v / factor, v * factor)}
+        point, error = self.atlas.charts[name].lines(self.points[name]), np.sqrt(self._variances[name][0])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if isinstance(self.points[name], Table):
+                middle, half = np.log(point) - np.log1p(-point), z * error / (point * (1.0 - point))
+                return expit(middle - half), expit(middle + half)
+            factor = np.exp(z * error[:, -1:] / point[:, -1:])
+            lower, upper = point - z * error, point + z * error
+            return np.hstack([lower[:, :-1], point[:, -1:] / factor]), np.hstack([upper[:, :-1], point[:, -1:] * factor])
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -164,9 +171,6 @@ class Information:
         along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
         return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
 
-    def _by_node(self, of: Callable[[Array], Array]) -> dict[str, Natural]:
-        return {name: self.atlas.charts[name].shaped(of(variance)) for name, (variance, _) in self._variances.items()}
-
     def _known(self, name: str) -> str:
         if name not in self.cpds:
             raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
@@ -183,12 +187,10 @@ class Information:
         header = ["node", "parameter", "estimate", "standard error", "lower", "upper", "missing information"]
         rows: list[list[Any]] = []
         for name, chart in self.atlas.charts.items():
-            ends, cpd = self.interval(name, level), self.points[name]
-            columns: list[Any] = [cpd.probs if isinstance(cpd, Table) else {k: getattr(cpd, k) for k in ends}]
-            columns += [self.standard_errors[name], *_ends(ends), self.missing_information[name]]
-            flat = [_lines(column, chart.moving.shape) for column in columns]
+            columns = [chart.lines(self.points[name]), np.sqrt(self._variances[name][0])]
+            columns += [*self._ends(name, level), self._missing(name)]
             for u, i in zip(*np.nonzero(chart.moving), strict=True):
-                rows.append([name, _label(chart, u, i), *(float(part[u, i]) for part in flat)])
+                rows.append([name, _label(chart, u, i), *(float(part[u, i]) for part in columns)])
         return header, rows
 
     def _repr_html_(self) -> str:
@@ -220,7 +222,7 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
 
     What the data does not identify, and an estimate that is no maximum, are noted.
 
-    >>> from suffice.learning.incomplete import problem_of
+    >>> from suffice.learning.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100})
     >>> theta = problem.first()
     >>> for _ in range(60):
@@ -334,21 +336,6 @@ def _check_size(n: int) -> None:
             f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
             f"the limit is {MOST:,} parameters"
         )
-
-
-def _ends(ends: Any) -> tuple[Any, Any]:
-    """The lower and the upper ends of the intervals of a node."""
-    if isinstance(ends, Interval):
-        return ends.lower, ends.upper
-    return {k: e.lower for k, e in ends.items()}, {k: e.upper for k, e in ends.items()}
-
-
-def _lines(values: Any, shape: tuple[int, ...]) -> Array:
-    """Numbers of a node as one line for each configuration of its parents."""
-    if isinstance(values, dict):
-        parts = [values["intercept"].reshape(shape[0], 1), values["coefficients"].reshape(shape[0], -1)]
-        return np.hstack([*parts, values["variance"].reshape(shape[0], 1)])
-    return np.asarray(values).reshape(shape)
 
 
 def _label(chart: Chart, u: int, i: int) -> str:

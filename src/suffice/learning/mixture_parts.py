@@ -1,86 +1,101 @@
-"""Parts of a mixture: columns that have one distribution together in each class; given the class, the parts are independent.
+"""The M-step of a mixture, part by part: the parameters that expected statistics and a prior give.
 
-A part knows its columns, what is fixed about them, and what the prior imagines. Its parameters θ, which it does not hold, are a
-named tuple of arrays, class by class on the first axis. A learner runs it as
+A part here knows what is fixed about its columns and what the prior imagines; `blank` are parameters that are the same in every
+class, around which first statistics are gathered. Parameters are a `ClassPart` (`suffice.incomplete.class_parts`).
 
-    prepared(θ)            what one pass over the rows needs of the parameters
-    scored(prepared, …)    adds ln p(columns | class) of some rows to an array, one row per class, and remembers what it used
-    gathered(memory, r)    the statistic of these rows weighted by responsibilities r: an array, or a tuple of them, that adds
-    maximised(θ, s)        the parameters that the statistic and the prior give; θ are those under which it was gathered
+Real columns that are normal together have statistics in z = L⁻¹ (x − μ), around the parameters under which they were gathered:
 
-Here are finite columns with a table, and counts with a Poisson rate, in each class; given the class they are independent. Both
-are products of matrices, ln p = c(θ) · h with the statistic r · hᵀ: for tables h are indicators of states and c = ln θ, for
-counts h = (x, 1) and c = (ln λ, −λ), less ln x!, which is the same in every class. A missing cell is a column of zeros in h.
+    μ ← μ + L m,   L ← L chol(Σ r z zᵀ / N − m mᵀ),   m = Σ r z / N
+
+What a prior believes of them are imagined moments of each column given those before it. With κ, m₀, S₀, ν₀ the imagined moments
+of columns 1 … j (count, mean, scatter, df), c = (−b, 1), and a, b, v the intercept, coefficients and variance of column j on
+those before it, the M-step maximises, besides the expected log-likelihood,
+
+    −½ (ν₀ + e) ln v − ½ (cᵀ S₀ c + κ (c·m₀ − a)²) / v        e = −2 (Mean) or 3 + the number of coefficients b (Mode)
+
+of which the posterior mean (or mode) that `fit` takes is the maximiser. Where classes share b and v, S₀ and ν₀ are imagined once,
+κ and m₀ in each class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from suffice.engines.engine import Block
-from suffice.errors import FitError
+from suffice.errors import FitError, listed
 from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array, Cpd, Estimate, Mode
 from suffice.families.poisson import PoissonRates
-from suffice.statistics import Counts
+from suffice.families.priors import Prior
+from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
+from suffice.incomplete.class_parts import (
+    ClassNormals,
+    ClassPart,
+    ClassRates,
+    ClassTables,
+    JointNormals,
+    SeparateNormals,
+    inverses,
+)
+from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 
-LOG_ZERO = -1e200
-"""Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices. Sums below `IMPOSSIBLE` are of probability 0."""
+NARROW = 1e-10
+"""A variance below this share of the column's own has collapsed."""
 
-IMPOSSIBLE = -1e199
+SINGULAR = 1e-12
+"""The same for what the columns before it leave of the variance of a column."""
 
-CELLS = 2**18
-"""Numbers of an array of a block of rows: two megabytes, by measurement."""
+P = TypeVar("P", bound=ClassPart)
+Q = TypeVar("Q", bound=ClassNormals)
 
 
 class CollapsedClass(Exception):
     """A class has shrunk to a point, a line or nothing: its likelihood has no maximum. Says what has happened."""
 
 
-class Part(Protocol):
+@dataclass(frozen=True, eq=False)
+class Part(Generic[P]):
     """What a part must be able to do."""
 
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def n_parameters(self) -> int: ...
-    @property
-    def block_rows(self) -> int:
-        """The rows that a block should have for this part at most."""
+    blank: P
+    how: Estimate
 
-    def blank(self) -> Any:
-        """Parameters that are the same in every class, around which first statistics are gathered."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.blank.names
 
-    def prepared(self, theta: Any) -> Any: ...
-    def scored(self, prepared: Any, block: Block, rows: slice, log_probs: Array) -> Any: ...
-    def gathered(self, memory: Any, responsibilities: Array) -> Any: ...
-    def maximised(self, theta: Any, statistic: Any) -> Any: ...
-    def log_prior(self, theta: Any) -> float: ...
-    def narrowness(self, theta: Any) -> float:
+    @property
+    def unspoken(self) -> tuple[str, ...]:
+        """The columns about which the prior says nothing."""
+        raise NotImplementedError
+
+    @property
+    def n_parameters(self) -> int:
+        raise NotImplementedError
+
+    def maximised(self, theta: P, statistic: Any) -> P:
+        """The parameters that the statistic and the prior give; `theta` are those under which it was gathered."""
+        raise NotImplementedError
+
+    def log_prior(self, theta: P) -> float:
+        raise NotImplementedError
+
+    def narrowness(self, theta: P) -> float:
         """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
+        return 0.0
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Any:
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> P:
         """The parameters that a start gives: means and covariances of the part's columns, or what each has in each class."""
+        raise NotImplementedError
 
-    def cpds(self, theta: Any, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+    def cpds(self, theta: P, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
         """Each column's distribution given the hidden class and, where they are together, the columns before it."""
-
-
-class Entries(NamedTuple):
-    """Class × state, or class × count."""
-
-    table: Array
-
-
-def logs(p: Array) -> Array:
-    """ln p, with a finite number in place of ln 0."""
-    return np.log(p, out=np.full_like(p, LOG_ZERO), where=p > 0.0)
+        raise NotImplementedError
 
 
 def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Array:
@@ -104,142 +119,290 @@ def _log_powers(p: Array, power: Array) -> float:
     return float((power * np.log(p, out=np.zeros_like(p), where=power != 0.0)).sum())
 
 
-def log_factorials(x: Array) -> Array:
-    """ln x!, 0 where x is missing."""
-    from scipy.special import gammaln
-
-    return np.asarray(np.nan_to_num(gammaln(x + 1.0), nan=0.0))
-
-
-class _Linear:
-    """ln p = c · h."""
-
-    def gathered(self, memory: Array, responsibilities: Array) -> Array:
-        return np.asarray(responsibilities @ memory.T)
-
-    def narrowness(self, theta: Entries) -> float:
-        return 0.0
-
-
 @dataclass(frozen=True, eq=False)
-class Tables(_Linear):
-    """Finite columns. θ: one array, class × state, the states of all columns one after the other."""
+class Tables(Part[ClassTables]):
+    """Finite columns with a table in each class; `alpha` are the imagined counts of each."""
 
-    variables: tuple[Finite, ...]
-    n_classes: int
-    incomplete: bool
     alpha: tuple[Array | None, ...]
-    how: Estimate
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
+    def unspoken(self) -> tuple[str, ...]:
+        return tuple(n for n, alpha in zip(self.names, self.alpha, strict=True) if alpha is None)
 
     @property
     def n_parameters(self) -> int:
-        return self.n_classes * sum(v.n_states - 1 for v in self.variables)
+        return len(self.blank.table) * sum(size - 1 for size in self.blank.sizes)
 
-    @property
-    def ends(self) -> list[int]:
-        return [0, *np.cumsum([v.n_states for v in self.variables]).tolist()]
+    def maximised(self, theta: ClassTables, statistic: Array) -> ClassTables:
+        parts = zip(theta.split(statistic), self.alpha, self.names, strict=True)
+        return replace(theta, table=np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
 
-    @property
-    def block_rows(self) -> int:
-        return CELLS // max(self.n_classes, self.ends[-1])
+    def log_prior(self, theta: ClassTables) -> float:
+        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(theta.split(theta.table), self.alpha, strict=True))
 
-    def _split(self, table: Array) -> list[Array]:
-        return [table[:, a:b] for a, b in pairwise(self.ends)]
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> ClassTables:
+        return replace(self.blank, table=np.concatenate([tables[n] for n in self.names], axis=1))
 
-    def blank(self) -> Entries:
-        return Entries(np.concatenate([np.full((self.n_classes, v.n_states), 1.0 / v.n_states) for v in self.variables], axis=1))
-
-    def prepared(self, theta: Entries) -> Array:
-        return logs(theta.table)
-
-    def scored(self, prepared: Array, block: Block, rows: slice, log_probs: Array) -> Array:
-        n = log_probs.shape[1]
-        h, each = np.zeros((prepared.shape[1], n)), np.arange(n)
-        for v, offset in zip(self.variables, self.ends, strict=False):
-            codes = block.columns[v.name][rows].astype(np.intp)
-            if self.incomplete:
-                seen = np.flatnonzero(codes < v.n_states)
-                h[codes[seen] + offset, seen] = 1.0
-            else:
-                h[codes + offset, each] = 1.0
-        log_probs += prepared @ h
-        return h
-
-    def maximised(self, theta: Entries, statistic: Array) -> Entries:
-        parts = zip(self._split(statistic), self.alpha, self.names, strict=True)
-        return Entries(np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
-
-    def log_prior(self, theta: Entries) -> float:
-        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self._split(theta.table), self.alpha, strict=True))
-
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Entries:
-        return Entries(np.concatenate([tables[n] for n in self.names], axis=1))
-
-    def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        pairs = zip(self.variables, self._split(theta.table), strict=True)
+    def cpds(self, theta: ClassTables, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        pairs: Any = zip((variables[n] for n in self.names), theta.split(theta.table), strict=True)
         return {v.name: Table(v, (hidden,), p, Counts((hidden, v), counts[:, None] * p)) for v, p in pairs}
 
 
 @dataclass(frozen=True, eq=False)
-class Rates(_Linear):
-    """Counts. θ: the rates, class × column. `imagined` are the events and the rows of a Gamma prior, by column."""
+class Rates(Part[ClassRates]):
+    """Counts with a Poisson rate in each class; `imagined` are the events and the rows of a Gamma prior, by column."""
 
-    names: tuple[str, ...]
-    n_classes: int
-    overall: Array
-    incomplete: bool
     imagined: tuple[Array, Array]
-    how: Estimate
+
+    @property
+    def unspoken(self) -> tuple[str, ...]:
+        return tuple(n for n, rows in zip(self.names, self.imagined[1], strict=True) if not rows)
 
     @property
     def n_parameters(self) -> int:
-        return self.n_classes * len(self.names)
+        return self.blank.table.size
 
-    @property
-    def block_rows(self) -> int:
-        return CELLS // (self.n_classes + len(self.names))
-
-    def blank(self) -> Entries:
-        return Entries(np.tile(self.overall, (self.n_classes, 1)))
-
-    def prepared(self, theta: Entries) -> Array:
-        return np.concatenate([logs(theta.table), -theta.table], axis=1)
-
-    def scored(self, prepared: Array, block: Block, rows: slice, log_probs: Array) -> Array:
-        h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
-        for j, name in enumerate(self.names):
-            h[j] = block.columns[name][rows]
-        if self.incomplete:
-            np.copyto(h[d:], 0.0, where=np.isnan(h[:d]))
-            np.nan_to_num(h[:d], copy=False, nan=0.0)
-        log_probs += prepared @ h
-        return h
-
-    def maximised(self, theta: Entries, statistic: Array) -> Entries:
+    def maximised(self, theta: ClassRates, statistic: Array) -> ClassRates:
         d = len(self.names)
         events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
             name = self.names[int(np.argmin(events.min(axis=0)))]
             raise FitError(f"the posterior of the rate of {name!r} has no mode: use estimate=Mean() or a Gamma of a larger shape")
-        return Entries(np.divide(events, N, out=self.blank().table, where=N > 0.0))
+        return replace(theta, table=np.divide(events, N, out=self.blank.table.copy(), where=N > 0.0))
 
     def _power(self) -> Array:
         """a − 1 for modes, a for means, 0 without a prior."""
         shape, rows = self.imagined
         return np.where(rows > 0.0, shape - (1.0 if isinstance(self.how, Mode) else 0.0), 0.0)
 
-    def log_prior(self, theta: Entries) -> float:
+    def log_prior(self, theta: ClassRates) -> float:
         """Σ a ln λ − b λ for posterior means, Σ (a − 1) ln λ − b λ for modes."""
-        return _log_powers(theta.table, np.broadcast_to(self._power(), theta.table.shape)) - float(
-            (self.imagined[1] * theta.table).sum()
-        )
+        powers = np.broadcast_to(self._power(), theta.table.shape)
+        return _log_powers(theta.table, powers) - float((self.imagined[1] * theta.table).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Entries:
-        return Entries(np.stack([tables[n] for n in self.names], axis=1))
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> ClassRates:
+        return replace(self.blank, table=np.stack([tables[n] for n in self.names], axis=1))
 
-    def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+    def cpds(self, theta: ClassRates, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
         return {n: PoissonRates(variables[n], (hidden,), theta.table[:, j]) for j, n in enumerate(self.names)}
+
+
+@dataclass(frozen=True, eq=False)
+class Normal(Part[Q]):
+    """Real columns. `variance` is their overall variance; `shared`: something of the covariance is one for all classes, or for
+    all columns."""
+
+    shared: bool
+    variance: Array
+    belief: Belief | None
+
+    @property
+    def unspoken(self) -> tuple[str, ...]:
+        return self.names if self.belief is None else ()
+
+    def narrowness(self, theta: Q) -> float:
+        left = theta.root if theta.root.ndim == 2 else np.diagonal(theta.root, axis1=1, axis2=2)
+        return float((np.sqrt(self.variance) / left).max())
+
+    def _weight(self, N: Array) -> Array:
+        """What sums are divided by."""
+        if self.belief is None and np.any(N <= 0.0):
+            raise CollapsedClass("a class has no rows left")
+        return np.where(N > 0.0, N, 1.0)
+
+    def _refuse_narrow(self, variance: Array, overall: Any) -> None:
+        if np.any(variance < NARROW * overall):
+            name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
+            raise CollapsedClass(f"the variance of {name!r} has shrunk to nothing in a class")
+
+
+class Joint(Normal[JointNormals]):
+    """Columns that are normal together. `shared`: one covariance for all classes."""
+
+    @property
+    def n_parameters(self) -> int:
+        k, d = self.blank.mean.shape
+        return int(k * d + (1 if self.shared else k) * d * (d + 1) // 2)
+
+    def maximised(self, theta: JointNormals, statistic: Array) -> JointNormals:
+        d = len(self.names)
+        N = statistic[:, d, d]
+        divisor = self._weight(N)
+        m = statistic[:, :d, d] / divisor[:, None]
+        V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
+        mean = theta.mean + np.einsum("kij,kj->ki", theta.root, m)
+        if self.belief is not None:
+            scatter = N[:, None, None] * (theta.root @ V @ theta.root.transpose(0, 2, 1))
+            mean, root = self.belief.joint(N, mean, scatter, theta.shift, tied=self.shared)
+            return replace(theta, mean=mean, root=root)
+        if self.shared:
+            V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
+        root = theta.root @ self._root(V)
+        variance = np.einsum("kij,kij->ki", root, root)
+        self._refuse_narrow(variance, self.variance)
+        if not np.all(np.diagonal(root, axis1=1, axis2=2) ** 2 > SINGULAR * variance):
+            raise self._singular()
+        return replace(theta, mean=mean, root=root)
+
+    def _root(self, V: Array) -> Array:
+        try:
+            return np.asarray(np.linalg.cholesky(V), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
+
+    def _singular(self) -> CollapsedClass:
+        return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
+
+    def log_prior(self, theta: JointNormals) -> float:
+        return 0.0 if self.belief is None else self.belief.log_joint(theta, tied=self.shared)
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> JointNormals:
+        if self.shared:
+            covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
+        return replace(self.blank, mean=means - self.blank.shift, root=self._root(covariances))
+
+    def cpds(self, theta: JointNormals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        return chain([variables[n] for n in self.names], hidden, theta.mean + theta.shift, theta.root, counts)
+
+
+def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
+    """x_j | class, x_<j: with L the root, the coefficients are L_j,<j L_<j⁻¹ and the variance is L_jj²."""
+    names, keys = tuple(v.name for v in columns), np.arange(len(mean))
+    scatter, turned = counts[:, None, None] * (root @ root.transpose(0, 2, 1)), inverses(root)
+    result: dict[str, Cpd] = {}
+    for j, child in enumerate(columns):
+        b = np.einsum("ki,kij->kj", root[:, j, :j], turned[:, :j, :j])
+        a = mean[:, j] - np.einsum("kj,kj->k", b, mean[:, :j])
+        seen = Moments((hidden,), names[: j + 1], keys, counts, mean[:, : j + 1], scatter[:, : j + 1, : j + 1])
+        result[child.name] = ConditionalGaussian(child, (hidden, *columns[:j]), a, b, root[:, j, j] ** 2, seen)
+    return result
+
+
+class Separate(Normal[SeparateNormals]):
+    """Columns that are independent in each class, each with a variance, or `shared`, one for all of them."""
+
+    @property
+    def n_parameters(self) -> int:
+        k, d = self.blank.mean.shape
+        return int(k * (d + (1 if self.shared else d)))
+
+    def maximised(self, theta: SeparateNormals, statistic: tuple[Array, ...]) -> SeparateNormals:
+        N, first, second = statistic
+        m = first / self._weight(N)
+        mean, variance = self.estimated(N, theta.mean + theta.root * m, theta.root**2 * (second - N * m**2))
+        variance = np.maximum(variance, 0.0)
+        if self.belief is None:
+            self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
+        return replace(theta, mean=mean, root=np.sqrt(variance))
+
+    def estimated(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
+        """Means and variances: scatter over count, of each column or of all of them together."""
+        if self.belief is not None:
+            kappa, m0, S0, df = self.belief.single(self.blank.shift)
+            scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
+            mean, N = (N * mean + kappa * m0) / (kappa + N), positive(df + N, self.names[0])
+        if self.shared:
+            return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
+        return mean, np.asarray(scatter / N)
+
+    def log_prior(self, theta: SeparateNormals) -> float:
+        if self.belief is None:
+            return 0.0
+        kappa, m0, S0, df = self.belief.single(theta.shift)
+        v = theta.root**2
+        return float(-0.5 * (df * np.log(v) + (S0 + kappa * (theta.mean - m0) ** 2) / v).sum())
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> SeparateNormals:
+        variance = np.diagonal(covariances, axis1=1, axis2=2)
+        if self.shared:
+            variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)
+        if not np.all(variance > 0.0):
+            raise CollapsedClass("a variance is not positive")
+        return replace(self.blank, mean=means - self.blank.shift, root=np.sqrt(variance))
+
+    def cpds(self, theta: SeparateNormals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        mean, result = theta.mean + theta.shift, dict[str, Cpd]()
+        for j, name in enumerate(self.names):
+            result |= chain([variables[name]], hidden, mean[:, [j]], theta.root[:, [j], None], counts)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """The imagined moments of each column, one group per class, and which point of the posterior is wanted."""
+
+    imagined: tuple[Moments, ...]
+    how: Estimate
+
+    @classmethod
+    def of(
+        cls, prior: Prior | None, how: Estimate, columns: Sequence[Variable], hidden: Finite, *, chained: bool
+    ) -> Belief | None:
+        """What the prior says, or None if it says nothing. `chained`: each column has those before it as parents."""
+        if prior is None:
+            return None
+        said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
+        every = np.arange(hidden.n_states)
+        return cls(tuple(s.at(every) for s in said), how) if all(isinstance(s, Moments) for s in said) else None
+
+    def extra(self, n_means: int, n_coefficients: int) -> float:
+        """e of the formula: what is added to df."""
+        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
+
+    def joint(self, N: Array, mean: Array, scatter: Array, shift: Array, *, tied: bool) -> tuple[Array, Array]:
+        """Means and roots of covariances, from counts, means and scatters of the classes."""
+        new, root = np.zeros_like(mean), np.zeros_like(scatter)
+        for j in range(len(self.imagined)):
+            for group in _groups(len(N), tied):
+                a, b, v = self.line(j, N[group], mean[group], scatter[group], shift)
+                new[group, j] = a + new[group, :j] @ b
+                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
+                root[group, j, j] = np.sqrt(v)
+        return new, root
+
+    def line(self, j: int, N: Array, mean: Array, scatter: Array, shift: Array) -> tuple[Array, Array, float]:
+        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
+        d, said = j + 1, self.imagined[j]
+        kappa, m0 = said.count[0], said.mean[0] - shift[:d]
+        off = mean[:, :d] - m0
+        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
+        r = regress(S, ROUNDING)
+        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
+            name = said.reals[j if r.collinear is None else r.collinear]
+            raise FitError(
+                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
+                "rescale the columns, leave one out, or give a stronger prior"
+            )
+        df = positive(said.df[0] + N.sum() + self.extra(len(N), j), said.reals[j])
+        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
+        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
+
+    def log_joint(self, theta: JointNormals, *, tied: bool) -> float:
+        """Σ of the formula at the top."""
+        total = 0.0
+        for j, said in enumerate(self.imagined):
+            for group in _groups(len(theta.mean), tied):
+                root = theta.root[group[0]]
+                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
+                v, m0 = root[j, j] ** 2, said.mean[0] - theta.shift[: j + 1]
+                off = (theta.mean[group, : j + 1] - m0) @ c
+                total -= 0.5 * (said.df[0] + self.extra(len(group), j)) * np.log(v)
+                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
+        return float(total)
+
+    def single(self, shift: Array) -> tuple[Array, Array, Array, Array]:
+        """κ, m₀, S₀ and ν₀ + e of columns that have no other columns as parents."""
+        kappa, df = (np.array([getattr(m, name)[0] for m in self.imagined]) for name in ("count", "df"))
+        m0 = np.array([m.mean[0, 0] for m in self.imagined]) - shift
+        return kappa, m0, np.array([m.scatter[0, 0, 0] for m in self.imagined]), df + self.extra(1, 0)
+
+
+def positive(df: Any, name: str) -> Any:
+    if not np.all(df > 0.0):
+        raise FitError(f"the posterior mean of the variance of {name!r} does not exist; give the prior a df above 2")
+    return df
+
+
+def _groups(k: int, tied: bool) -> list[list[int]]:
+    """Classes that share coefficients and variances."""
+    return [list(range(k))] if tied else [[c] for c in range(k)]

@@ -17,9 +17,9 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError
 from suffice.families.family import Array
-from suffice.learning.mixture_em import Mixture, Parameters
-from suffice.learning.mixture_normals import Joint
-from suffice.learning.mixture_parts import CollapsedClass
+from suffice.incomplete.classes import ClassParameters
+from suffice.learning.mixture_parts import CollapsedClass, Joint
+from suffice.learning.mixture_setup import Mixture
 from suffice.variables import Count, Finite, Real, Variable
 
 SAMPLE = 2**14
@@ -107,16 +107,16 @@ class Responsibilities:
 class Starts:
     """A sample of the rows, from which starts are drawn."""
 
-    def __init__(self, mixture: Mixture, variables: Mapping[str, Variable], seed: int) -> None:
+    def __init__(self, mixture: Mixture, seed: int) -> None:
         sample = mixture.data.sample(SAMPLE, seed)
         self.mixture, self.rows = mixture, mixture.data.of_rows(sample)
-        self.scale = Points.of(sample.block, variables)
+        self.scale = Points.of(sample.block, mixture.variables)
         self.points = self.scale(sample.block)
         self.weight = sample.weights if sample.weights.sum() > 0.0 else np.ones(sample.n_rows)
 
-    def draw(self, rng: np.random.Generator, moving: bool) -> Parameters:
+    def draw(self, rng: np.random.Generator, moving: bool) -> ClassParameters:
         """Parameters of a start."""
-        centres = self.points[far_apart(self.points, self.weight, self.mixture.n_classes, rng)]
+        centres = self.points[far_apart(self.points, self.weight, self.mixture.hidden.n_states, rng)]
         for _ in range(N_MOVES if moving else 0):
             centres = self._means(nearest(self.points, centres), len(centres))
         return self.mixture.started(Nearest(self.scale, centres), self.rows)
@@ -150,15 +150,15 @@ def far_apart(points: Array, weight: Array, n: int, rng: np.random.Generator) ->
     return chosen
 
 
-def given_start(start: Any, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
+def given_start(start: Any, mixture: Mixture) -> ClassParameters:
     """The parameters of a start that the user gave: responsibilities, or arrays of parameters."""
     if isinstance(start, (tuple, list)) and len(start) == 3:
-        return _from_arrays(start, mixture, variables)
+        return _from_arrays(start, mixture)
     try:
         r = np.asarray(start, dtype=np.float64)
     except (TypeError, ValueError):
         r = np.zeros(0)
-    shape = (mixture.data.n_rows, mixture.n_classes)
+    shape = (mixture.data.n_rows, mixture.hidden.n_states)
     if r.shape != shape:
         raise FitError(f"a start is another run, (weights, means, covariances), or responsibilities of the shape {shape}")
     if not (np.isfinite(r).all() and (r >= 0.0).all() and np.allclose(r.sum(axis=1), 1.0, atol=1e-6)):
@@ -169,11 +169,11 @@ def given_start(start: Any, mixture: Mixture, variables: Mapping[str, Variable])
         raise FitError(f"these responsibilities are no start: {collapse}") from None
 
 
-def _from_arrays(start: Any, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
-    reals = tuple(n for n, v in variables.items() if isinstance(v, Real))
-    if len(reals) < len(variables):
+def _from_arrays(start: Any, mixture: Mixture) -> ClassParameters:
+    reals = tuple(n for n, v in mixture.variables.items() if isinstance(v, Real))
+    if len(reals) < len(mixture.variables):
         raise FitError("(weights, means, covariances) is a start for real columns only; give responsibilities or another run")
-    k, d = mixture.n_classes, len(reals)
+    k, d = mixture.hidden.n_states, len(reals)
     weights, means = np.asarray(start[0], dtype=np.float64), np.asarray(start[1], dtype=np.float64)
     if weights.shape != (k,) or means.shape != (k, d):
         raise FitError(f"a start of {k} classes and {d} columns needs weights of the shape {(k,)} and means of {(k, d)}")
@@ -202,11 +202,11 @@ def start_at(
     means: Array,
     covariances: Array,
     tables: Mapping[str, Array],
-) -> Parameters:
+) -> ClassParameters:
     """Parameters from the means and covariances of the real columns, and tables and rates of the others."""
     at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)
     pairs = zip(mixture.parts, at, strict=True)
     try:
-        return Parameters(weights, tuple(p.taken(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs))
+        return ClassParameters(weights, tuple(p.taken(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs))
     except CollapsedClass:
         raise FitError("a covariance of the start is not positive definite") from None

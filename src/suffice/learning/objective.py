@@ -6,10 +6,13 @@
 
 with imagined moments (κ rows with mean m and scatter S, ν of variance) of the child and its real parents,
 of which the line a, b leaves  R = cᵀSc + κ (c·m − a)²,  c = (−b, 1). s is the residual of seen and imagined moments together.
+
+To be extrapolated, distributions are numbers without bounds: logarithms of rates and variances, the others as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +21,8 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Estimate, Mean
-from suffice.families.gaussian import LinearGaussian
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.mixed import scaled_moments
@@ -128,3 +130,33 @@ def kept(new: Any, old: Any, groups: Groups | None) -> Any:
         weight[groups.keys] = groups.spread.weight
     known = (weight >= VANISHED).reshape(new.rates.shape) | (~np.isnan(new.rates) if new.imagined is not None else False)
     return replace(new, rates=np.where(known, new.rates, old.rates))
+
+
+LOGARITHMS = ("rates", "variance")
+PARTS = ("rates", "intercept", "coefficients", "variance")
+
+
+def free_parts(cpd: Any) -> list[Array]:
+    """The parameters of a distribution, free of bounds; what is zero is not finite there."""
+    with np.errstate(divide="ignore"):
+        return [np.log(getattr(cpd, n)) if n in LOGARITHMS else np.asarray(getattr(cpd, n)) for n in _names(cpd)]
+
+
+def like(cpd: Any, other: Any) -> Any:
+    """A distribution under its own names with the parameters of another of the same shape."""
+    return replace(cpd, **{n: getattr(other, n) for n in _names(cpd)})
+
+
+def with_parts(cpd: Any, parts: Sequence[Array]) -> Any:
+    """A distribution like this one with other parameters."""
+    given = {n: np.exp(p) if n in LOGARITHMS else p for n, p in zip(_names(cpd), parts, strict=True)}
+    if any(not np.isfinite(p).all() for p in given.values()) or np.any(given.get("variance", 1.0) <= 0.0):
+        raise FitError(f"the parameters of {cpd.child.name!r} are beyond what a double holds")
+    return replace(cpd, **given)
+
+
+def _names(cpd: Any) -> list[str]:
+    names = [n for n in PARTS if hasattr(cpd, n)]
+    if not names:
+        raise FitError(f"the parameters of {cpd.child.name!r}, a {type(cpd).__name__}, cannot be extrapolated")
+    return names

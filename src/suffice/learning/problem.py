@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,6 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
 from suffice.families.priors import Prior
-from suffice.graphs import Dag
 from suffice.incomplete.components import (
     Array,
     Components,
@@ -41,16 +40,15 @@ from suffice.incomplete.components import (
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
-from suffice.learning.objective import kept, log_prior_of_line, log_prior_of_rates, normal_of
-from suffice.learning.vectors import free_parts, like, with_parts
+from suffice.learning.incomplete import Task, task_of
+from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, linked
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.learning.incomplete import Task
     from suffice.learning.starts import Starts
 
 
@@ -71,11 +69,10 @@ class EStep(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ParameterProblem:
-    """The parameters of a graph from incomplete rows.
+class ParameterProblem(Task):
+    """The parameters of a graph from incomplete rows: a task, whose rows are reduced.
 
-    >>> from suffice.learning.incomplete import task_of
-    >>> problem = ParameterProblem.of(task_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]}))
+    >>> problem = problem_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]})
     >>> theta = problem.first()
     >>> for _ in range(50):
     ...     theta = problem.maximised(problem.expected(theta).statistic)
@@ -83,15 +80,13 @@ class ParameterProblem:
     array([1.5])
     """
 
-    task: Task
-    nodes: Mapping[str, NodeFamily]
-    tables: FlatTables
-    units: Units
-    components: Components
-    prior: Prior | None
-    said: Mapping[str, Any]
+    nodes: Mapping[str, NodeFamily] = field(kw_only=True)
+    tables: FlatTables = field(kw_only=True)
+    units: Units = field(kw_only=True)
+    components: Components = field(kw_only=True)
+    said: Mapping[str, Any] = field(kw_only=True)
     """What the prior imagines of each node; None where it says nothing."""
-    shown: Units
+    shown: Units = field(kw_only=True)
     """The units in which distributions and statistics are shown: those of the columns, unless they stay scaled."""
     fixed: tuple[str, ...] = ()
     start: Theta | None = None
@@ -121,26 +116,8 @@ class ParameterProblem:
         _refuse_constants(nodes, units, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
-        return cls(task, nodes, tables, units, components, prior, said, units)
-
-    @property
-    def dag(self) -> Dag:
-        return self.task.dag
-
-    @property
-    def variables(self) -> Mapping[str, Variable]:
-        """The variables of the graph, hidden ones included, in the order of its nodes."""
-        return self.task.variables
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """The variables that no row shows."""
-        return self.task.hidden
-
-    @property
-    def ties(self) -> tuple[Tie, ...]:
-        """The nodes that share their parameters."""
-        return self.task.ties
+        own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
+        return cls(**{**vars(task), **own, "prior": prior})
 
     @property
     def weight(self) -> float:
@@ -165,7 +142,7 @@ class ParameterProblem:
         """One M-step."""
         s = self._pooled(statistic)
         weights = s.cells + self._more
-        if isinstance(self.task.estimate, Mode) and weights.min(initial=0.0) < 0.0:
+        if isinstance(self.estimate, Mode) and weights.min(initial=0.0) < 0.0:
             cell = int(np.argmin(weights))
             raise FitError(
                 f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
@@ -301,7 +278,7 @@ class ParameterProblem:
             self.variables,
             {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()},
             prior=self.prior,
-            estimate=self.task.estimate,
+            estimate=self.estimate,
             fit_info=info,
             incomplete=True,
             hidden=self.hidden,
@@ -358,7 +335,7 @@ class ParameterProblem:
     def _more(self) -> Array:
         """What is added to counts: imagined ones, less 1 for modes."""
         more = self.alpha.copy()
-        for name in self._said_of_tables if isinstance(self.task.estimate, Mode) else ():
+        for name in self._said_of_tables if isinstance(self.estimate, Mode) else ():
             more[self.tables.cells(name)] -= 1.0
         return more
 
@@ -371,7 +348,7 @@ class ParameterProblem:
         return more, np.flatnonzero(more)
 
     def _estimate(self, node: NodeFamily, s: Statistic) -> Cpd:
-        old, imagined, how = s.theta.others[node.name], self.imagined[node.name], self.task.estimate
+        old, imagined, how = s.theta.others[node.name], self.imagined[node.name], self.estimate
         groups = s.moments.get(node.name)
         if node.iterative:
             cpd: Cpd = node.family.advance(old, s.steps[node.name]) if node.name in s.steps else old
@@ -384,7 +361,7 @@ class ParameterProblem:
         return result
 
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
-        imagined, how = self.imagined[node.name], self.task.estimate
+        imagined, how = self.imagined[node.name], self.estimate
         if hasattr(node.family, "log_prior"):
             return float(node.family.log_prior(cpd))
         if imagined is None:
@@ -429,6 +406,23 @@ class ParameterProblem:
 
     def _held(self, theta: Theta) -> Theta:
         return theta if self.start is None else self.with_nodes(theta, self.start, self.fixed)
+
+
+def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
+    """The problem of fitting this graph to this data, with the options of `task_of`; what is wrong with them is said here."""
+    if getattr(dag, "pools", ()):
+        raise FitError(
+            "Partial() learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
+            "Separate() or Pooled(), or fill the cells in before"
+        )
+    task = task_of(dag, data, **options)
+    for name, family in task.families.items():
+        if getattr(family, "iterative", False) and not hasattr(family, "advance"):
+            raise FitError(
+                f"{type(family).__name__} of {name!r} is fitted to complete rows, by fit, and takes no part in EM (Logistic() "
+                "does); fit fits it by itself where its own columns are complete"
+            )
+    return ParameterProblem.of(task)
 
 
 def _said(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:

@@ -202,7 +202,7 @@ class Starts:
     @cached_property
     def _sample(self) -> dict[str, npt.NDArray[Any]]:
         """Some rows of the data, the same for every start: codes, and numbers in their units."""
-        units, few = self.units, self.problem.task.rows.sample(SAMPLE, 0)
+        units, few = self.units, self.problem.rows.sample(SAMPLE, 0)
         return {n: units.inward(n, c) if n in units.variance else c for n, c in few.columns.items()}
 
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid
-from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, evidence_factors
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
-from suffice.inference.hybrid import Mixed, MixtureMode
-from suffice.inference.log_domain import NEVER
-from suffice.inference.posterior import conditional
-from suffice.inference.posterior import log_prob_of as finite_log_prob
+from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
+from suffice.inference.logs import NEVER
+from suffice.inference.questions import conditional
+from suffice.inference.questions import log_prob_of as finite_log_prob
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
@@ -66,7 +65,8 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     cells = np.ravel_multi_index(tuple(found.codes.T), shape)
     probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
     states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
-    return _mixture(reals, found, evidence, states, Distribution(variables, probs, given=evidence.given))
+    finite_part = Distribution(variables, probs, given=evidence.given)
+    return _mixture(reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
@@ -116,16 +116,9 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(
-    names: Sequence[str],
-    found: Mixed,
-    evidence: Observed,
-    states: tuple[tuple[str, ...], ...] = (),
-    finite: Distribution | None = None,
-) -> Mixture:
-    return Mixture(
-        tuple(names), found.weights, found.means, found.covariances, states, finite, found.log_prob, given=evidence.given
-    )
+def _mixture(names: Sequence[str], found: Mixed, evidence: Observed, **finite: Any) -> Mixture:
+    numbers = found.weights, found.means, found.covariances
+    return Mixture(tuple(names), *numbers, log_prob_of_evidence=found.log_prob, given=evidence.given, **finite)
 
 
 def _counted(name: str, found: Mixed, evidence: Observed) -> PoissonMixture:

@@ -311,16 +311,12 @@ class TiedPrior(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
         return self._said(child, parents, lambda prior, first, tie: prior.imagine(*first))
 
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        """The same of a prior that is not conjugate."""
-        return self._said(child, parents, lambda prior, first, tie: prior.believe(*first))
-
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
-        """The same of a prior that looks where there is data: at the pooled statistics `seen` of a tie."""
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Statistic | None = None) -> Any:
+        """The same of a prior that is not conjugate, or looks where there is data: at the pooled statistics `seen` of a tie."""
 
         def said(prior: Any, first: tuple[Variable, Sequence[Variable]], tie: Tie | None) -> Any:
-            there = seen if tie is None else tie.renamed(seen, child.name, tie.nodes[0])
-            return prior.imagine_where(*first, there)
+            there = seen if tie is None or seen is None else tie.renamed(seen, child.name, tie.nodes[0])
+            return prior.believe(*first, there)
 
         return self._said(child, parents, said)
 

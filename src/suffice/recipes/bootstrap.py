@@ -14,7 +14,7 @@ from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, GraphError, nearest, note
+from suffice.errors import DataError, FitError, GraphError, nearest, note, whole
 from suffice.families.family import frame
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import links, reached
@@ -68,8 +68,7 @@ def bootstrap(
     >>> sure.strength("rain", "wet"), sure.averaged()
     (1.0, Dag('moon; rain -> wet'))
     """
-    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-        raise FitError(f"the number of replicates is a whole number of at least 1, not {n!r}")
+    n = whole(n, "the number of replicates", 1)
     if isinstance(data, Statistics):
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
     options: dict[str, Any] = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
@@ -77,14 +76,14 @@ def bootstrap(
     rows = scan(data).take(problem.names)
     watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
     counts, n_done = np.zeros((problem.n, problem.n)), 0
-    for found in _replicates(rows, (score, method, constraints), int(n), options, watch):
+    for found in _replicates(rows, (score, method, constraints), n, options, watch):
         counts += _arrows(found)
         n_done += 1
     if not n_done:
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
         note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
-    return Bootstrap(problem.names, counts, int(n), n_done, watch.seconds)
+    return Bootstrap(problem.names, counts, n, n_done, watch.seconds)
 
 
 def _replicates(rows: Data, asked: tuple[Any, ...], n: int, options: dict[str, Any], watch: Progress[Any]) -> Iterator[Found]:

@@ -1,4 +1,6 @@
-"""Naive Bayes: given its class, the columns of a row are independent of each other.
+"""Classifiers: rows, the column of their classes, and the columns to tell the classes apart by; and the simplest of them.
+
+Naive Bayes: given its class, the columns of a row are independent of each other.
 
     p(class, x) = p(class) Π p(xⱼ | class)        tables for finite columns, normals for real ones, Poisson rates for counts
 
@@ -8,27 +10,32 @@ p(xⱼ | class) from all rows that show xⱼ is exact, and nothing need be itera
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.errors import MissingCells
+from suffice.engines.gather import log_base
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, MissingCells, SchemaError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.family import Estimate
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.family import Estimate, checked_estimate
+from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
+from suffice.graphs import Dag
 from suffice.incomplete.normal import weighted_moments
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
-from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
+from suffice.recipes.learn import suitable
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.configurations import checked_cells
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.statistics.configurations import checked_cells, described
+from suffice.variables import Count, Finite, Variable
 
 PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
@@ -64,18 +71,10 @@ def naive_bayes(
     """
     how = checked_estimate(estimate)
     known = labelled(data, target, features, variables)
-    chosen = _spoken(prior, (known.target, *known.features))
+    chosen = suitable(prior, (known.target, *known.features), PRIOR)
     if isinstance(known.rows, Data) and known.rows.missing[target]:
         return supported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
     return supported(estimated(known.dag(), _statistics(known), as_prior(chosen), how), target)
-
-
-def _spoken(prior: Any, variables: Iterable[Variable]) -> Any:
-    """The default prior without the parts that no variable needs; any other prior as it is."""
-    if not isinstance(prior, tuple) or prior != PRIOR:
-        return prior
-    kinds = {type(v) for v in variables}
-    return tuple(p for p, kind in zip(PRIOR, (Finite, Real, Count), strict=True) if kind in kinds)
 
 
 def _statistics(known: Labelled) -> Statistics:
@@ -116,11 +115,111 @@ def _shown(block: Block, target: Finite, feature: Variable) -> Counts | Moments:
     groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
     keys, spread = groups.keys, groups.spread
     counted = (feature.name,) if isinstance(feature, Count) else ()
-    base = np.bincount(classes, weight * _log_factorial(cells), target.n_states)[keys, None] if counted else None
+    base = np.bincount(classes, log_base(cells, weight), target.n_states)[keys, None] if counted else None
     return Moments((target,), (feature.name,), keys, spread.weight, spread.mean, spread.scatter, counted=counted, log_base=base)  # type: ignore[arg-type]
 
 
-def _log_factorial(n: Any) -> Any:
-    from scipy.special import gammaln
+class Labelled(NamedTuple):
+    """Rows with only the columns that matter, or statistics of them."""
 
-    return gammaln(n + 1.0)
+    rows: Data | Statistics
+    target: Finite
+    features: tuple[Variable, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.features)
+
+    def dag(self, *, chained: bool = False) -> Dag:
+        """The class is a parent of every feature; `chained`, so is each feature of those after it."""
+        names = self.names
+        return Dag(
+            {self.target.name: [], **{n: [self.target.name, *(names[:j] if chained else ())] for j, n in enumerate(names)}}
+        )
+
+
+def labelled(data: Any, target: Any, features: Iterable[str] | None, variables: Any) -> Labelled:
+    """Data, target and features, checked. Without features they are all other columns but those that identify rows.
+
+    >>> labelled({"x": [0.5, 1.5], "y": ["a", "b"]}, "y", None, None).features
+    (Real('x'),)
+    """
+    if isinstance(data, Statistics):
+        if variables is not None:
+            raise SchemaError("variables declare columns of rows; statistics know theirs")
+        known: Mapping[str, Variable] = data.variables
+        names = _features(target, features, known)
+        return _checked(data, target, names, known)
+    rows = scan(data, variables)
+    names = _features(target, features, rows.columns)
+    rows = rows.take([target, *names])
+    if features is None and (ids := [n for n in rows.identifiers if n != target]):
+        note(
+            f"{listed(ids)} identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
+        )
+        names = [n for n in names if n not in ids]
+        rows = rows.take([target, *names])
+    return _checked(rows, target, names, rows.schema)
+
+
+def _checked(rows: Data | Statistics, target: str, names: list[str], known: Mapping[str, Variable]) -> Labelled:
+    if not names:
+        raise DataError(f"there is no column besides {target!r} to tell its classes apart by")
+    classes = known[target]
+    empty = [n for n in (target, *names) if rows.missing[n] == rows.n_rows] if isinstance(rows, Data) and rows.n_rows else []
+    if empty:
+        raise DataError(f"every cell of {listed(empty)} is missing; leave the column out")
+    if not isinstance(classes, Finite):
+        raise SchemaError(
+            f"the target {target!r} is a {type(classes).__name__}, and a classifier needs classes: declare it finite, "
+            f"variables={{{target!r}: Finite}}, or in bins, variables={{{target!r}: Bins(5)}}"
+        )
+    return Labelled(rows, classes, tuple(known[n] for n in names))
+
+
+def _features(target: Any, features: Iterable[str] | None, columns: Iterable[str]) -> list[str]:
+    known = list(columns)
+    if not isinstance(target, str):
+        raise DataError(f"the target is the name of the column that has the classes, not {target!r}")
+    if target not in known:
+        raise DataError(f"the data has no column {target!r} of classes{nearest(target, known)}")
+    if features is None:
+        return [n for n in known if n != target]
+    if isinstance(features, str) or not isinstance(features, Iterable):
+        raise DataError(f"features are a list of names of columns, not {features!r}")
+    names = list(features)
+    for name in names:
+        if name not in known:
+            raise DataError(f"the data has no column {name!r}, which features names{nearest(str(name), known)}")
+        if name == target:
+            raise DataError(f"{name!r} is the target and cannot be among the features")
+        if names.count(name) > 1:
+            raise DataError(f"features names {name!r} twice")
+    return names
+
+
+def supported(bn: BayesNet, target: str) -> BayesNet:
+    """The network, if every class that it gives some probability has parameters of every feature."""
+    probs = bn[target].probs
+    for name in bn:
+        cpd = bn[name]
+        if not isinstance(cpd, (ConditionalGaussian, PoissonRates)):
+            continue
+        values = cpd.rates if isinstance(cpd, PoissonRates) else cpd.variance
+        lost = np.flatnonzero(np.isnan(values) & (probs > 0.0))
+        if len(lost):
+            raise _unsupported(bn, cpd, target, int(lost[0]))
+    return bn
+
+
+def _unsupported(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
+    """Why a class has no parameters: too few rows, or a column that is constant there."""
+    name, where = cpd.child.name, described(code, (bn.variables[target],))  # type: ignore[arg-type]
+    rows = 0.0 if cpd.seen is None else float(cpd.seen.at(np.arange(len(bn[target].probs))).count[code])
+    needed = 2 + len(cpd.real_parents)
+    what = f"{name!r} has no normal distribution at {where}" if isinstance(cpd, ConditionalGaussian) else f"no rate at {where}"
+    prior = "prior=(Dirichlet(1), NormalInverseGamma(), Gamma())"
+    if rows < needed:
+        n = "1 row (n_samples=1)" if rows == 1 else f"{rows:,.10g} rows"
+        return FitError(f"{what}: the class has {n}, and maximum likelihood needs at least {needed} there; give a prior, {prior}")
+    return FitError(f"{what}: the column is constant there, or determined by the others; leave it out, or give a prior, {prior}")

@@ -12,7 +12,7 @@ from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.errors import DataError, FitError, listed, nearest, note, whole
 from suffice.families.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag
 from suffice.iteration import Progress
@@ -72,14 +72,14 @@ def cross_validate(
     dag = _graph(method)
     names = _names(data, dag, score, constraints, seed, time_limit)
     rows = scan(data).take(names)
-    _check_folds(folds, rows)
+    folds = _checked_folds(folds, rows)
     how = suitable(prior, rows.schema.values())
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     watch: Progress[Any] = Progress("cross-validation", None, progress)
     done: list[Fold] = []
     stopped = 0
     try:
-        for train, test in rows.split(int(folds), seed):
+        for train, test in rows.split(folds, seed):
             watch.check(f"fold {len(done) + 1} of {folds}")
             graph = dag
             if graph is None:
@@ -101,7 +101,7 @@ def cross_validate(
         watch.close()
     if stopped:
         note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
-    return CrossValidation(tuple(done), int(folds), watch.seconds)
+    return CrossValidation(tuple(done), folds, watch.seconds)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,9 +176,9 @@ def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | No
     return dag.nodes
 
 
-def _check_folds(folds: Any, rows: Data) -> None:
-    if not isinstance(folds, (int, np.integer)) or isinstance(folds, bool) or folds < 2:
-        raise FitError(f"the number of folds is a whole number of at least 2, not {folds!r}")
+def _checked_folds(folds: Any, rows: Data) -> int:
+    number = whole(folds, "the number of folds", 2)
     most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
-    if folds > most:
-        raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
+    if number > most:
+        raise FitError(f"{number:,} folds need at least as many rows, and there are {most:,}")
+    return number

@@ -30,19 +30,17 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import DataError, FitError, MissingCells, listed, note
 from suffice.families.categorical import Categorical
-from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.family import Array, Cpd, Estimate
+from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
+from suffice.families.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.families.regression import COLLINEAR, regress, too_large
-from suffice.families.shared_gaussian import SharedGaussian
+from suffice.incomplete.class_parts import SeparateNormals
 from suffice.learning.climb import Climb, steps_of
 from suffice.learning.fit import fit
-from suffice.learning.mixture_belief import Belief, positive
-from suffice.learning.mixture_parts import CollapsedClass
-from suffice.learning.mixture_setup import KINDS, Diagonal, Full, Kind, Table, Tied
+from suffice.learning.mixture_parts import Belief, CollapsedClass, Separate
+from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.classifiers import naive_bayes
-from suffice.recipes.labelled import Labelled, checked_estimate, labelled, supported
+from suffice.recipes.classifiers import Labelled, labelled, naive_bayes, supported
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Real, Variable
 
@@ -76,6 +74,7 @@ def discriminant(
     class, too, are learned from by EM. With `Tied()` and `Spherical()`, numbers are shared between classes or columns, which
     statistics of single nodes do not say: such a network keeps none, and has no `update` and no intervals.
 
+    >>> from suffice.learning.mixture_setup import Tied
     >>> rows = {"x": [1.0, 2.0, 3.0, 5.0, 6.0, 7.0], "y": [0.0, 0.5, 0.0, 1.0, 2.0, 1.0], "kind": list("aaabbb")}
     >>> bn = discriminant(rows, "kind", covariance=Tied())
     >>> bn["y"].coefficients.round(6).tolist(), bn["x"].variance.round(4).tolist()
@@ -83,10 +82,7 @@ def discriminant(
     >>> bn.predict_proba({"x": [2.0, 4.0], "y": [0.0, 1.0]}, "kind")["b"].round(4)
     array([0.    , 0.8909])
     """
-    kind = Full() if covariance is None else covariance
-    if not isinstance(kind, KINDS):
-        raise FitError(f"a covariance is Full(), Tied(), Diagonal() or Spherical(), not {covariance!r}")
-    how = checked_estimate(estimate)
+    kind, how = checked_kind(covariance), checked_estimate(estimate)
     known = labelled(data, target, features, variables)
     _refuse_others(known)
     if isinstance(kind, Full):
@@ -119,20 +115,20 @@ def _from_statistics(known: Labelled, seen: Statistics, kind: Kind, prior: Prior
     """The network of a covariance that classes, or columns, share."""
     if not seen.weight > 0:
         raise DataError("there are no rows to learn from")
-    target, tied = known.target, isinstance(kind, Tied)
+    target = known.target
     bound = None if prior is None else prior.bind(_variables(known), seen)
     moments = seen.moments((target.name,), known.names).at(np.arange(target.n_states))
     if not np.isfinite(moments.scatter).all():
         raise too_large(known.names[0])
-    belief = Belief.of(bound, how, known.names, _variables(known), target, chained=tied)
+    belief = Belief.of(bound, how, known.features, target, chained=kind.joint)
     imagined: Any = None if bound is None else bound.imagine(target, ())
     unspoken = [*([] if imagined is not None else [target.name]), *([] if belief is not None else known.names)]
     if bound is not None and unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
     cpds: dict[str, Cpd] = {target.name: Categorical().estimate(target, [], seen.counts([target.name]), imagined, how)}
-    lines = _tied(known, moments, belief) if tied else _spherical(known, moments, belief)
+    lines = _tied(known, moments, belief) if kind.joint else _spherical(known, moments, belief, how)
     for j, (child, (intercept, slopes, variance)) in enumerate(zip(known.features, lines, strict=True)):
-        before = known.features[:j] if tied else ()
+        before = known.features[:j] if kind.joint else ()
         own = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
         cpds[child.name] = ConditionalGaussian(child, (target, *before), intercept, slopes, variance, own)
     return _network(known, kind, cpds, seen.weight, bound, how)
@@ -161,22 +157,17 @@ def _tied(known: Labelled, moments: Moments, belief: Belief | None) -> Iterator[
         yield a + shift[j] - shift[:j] @ b, np.tile(b, (len(N), 1)), np.where(np.isnan(a), np.nan, v)
 
 
-def _spherical(known: Labelled, moments: Moments, belief: Belief | None) -> Iterator[Line]:
+def _spherical(known: Labelled, moments: Moments, belief: Belief | None, how: Estimate) -> Iterator[Line]:
     """The scatter of all columns of a class together, over their numbers."""
-    N, S = moments.count[:, None], np.einsum("kjj->kj", moments.scatter)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither
-        if belief is None:
-            mean, variance = np.where(N > 0.0, moments.mean, np.nan), S.sum(axis=1) / (S.shape[1] * N[:, 0])
-        else:
-            shift = moments.mean[int(np.argmax(N))]
-            kappa, m0, S0, df = belief.single(shift)
-            off = moments.mean - shift - m0
-            mean = shift + m0 + N / (kappa + N) * off
-            total = S + S0 + kappa * N / (kappa + N) * off**2
-            variance = total.sum(axis=1) / positive(df + N, known.names[0]).sum(axis=1)
-    variance = np.where(variance > 0.0, variance, np.nan)  # a class of equal rows has no density: `supported` says so
-    for column in mean.T:
-        yield column, np.zeros((len(N), 0)), variance
+    N, S, shift = moments.count[:, None], np.einsum("kjj->kj", moments.scatter), moments.mean[int(np.argmax(moments.count))]
+    blank = SeparateNormals(known.names, shift, np.zeros_like(S), np.ones_like(S))
+    part = Separate(blank, how, True, np.ones_like(shift), belief)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
+        means, variances = part.estimated(np.repeat(N, S.shape[1], axis=1), moments.mean - shift, S)
+    means = means + shift if belief is not None else np.where(N > 0.0, moments.mean, np.nan)
+    variances = np.where(variances > 0.0, variances, np.nan)  # a class of equal rows has no density: `supported` says so
+    for mean, variance in zip(means.T, variances.T, strict=True):
+        yield mean, np.zeros((len(N), 0)), variance
 
 
 def _network(
@@ -189,15 +180,15 @@ def _network(
     climb: Climb | None = None,
 ) -> BayesNet:
     """The network, in which columns know which of their numbers they share."""
-    tied, by = isinstance(kind, Tied), "maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}"
+    by = "maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}"
     for j, name in enumerate(known.names):
-        cpds[name] = SharedGaussian.of(cpds[name], j, tied=tied)  # type: ignore[arg-type]
+        cpds[name] = SharedGaussian.of(cpds[name], j, tied=kind.joint)  # type: ignore[arg-type]
     info = f"a discriminant, {type(kind).__name__.lower()} covariance, {'by EM ' if climb else ''}from {weight:,.10g} rows, {by}"
     if climb is not None:
         ended = "converged" if climb.converged else "not converged"
         info += f"; {ended} after {len(climb.trace)} iterations, log-likelihood {climb.point.log_likelihood:,.3f}"
     said = {"prior": prior, "estimate": how, "fit_info": info, "incomplete": climb is not None}
-    return BayesNet.of(known.dag(chained=tied), _variables(known), cpds, **said)
+    return BayesNet.of(known.dag(chained=kind.joint), _variables(known), cpds, **said)
 
 
 def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
@@ -205,8 +196,8 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     assert isinstance(known.rows, Data)
     name = known.target.name
     made = Table.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
-    mixture = replace(made, data=known.rows, label=name)
-    counts = known.rows.fold(_Count(_ClassShares(name, np.zeros(mixture.n_classes))))
+    mixture = replace(made, components=replace(made.components, data=known.rows, label=name))
+    counts = known.rows.fold(_Count(_ClassShares(name, np.zeros(known.target.n_states))))
     try:
         begin = mixture.started(_ClassShares(name, counts / counts.sum()))
     except CollapsedClass as collapse:
@@ -216,7 +207,7 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
         climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
     except CollapsedClass as collapse:
         raise FitError(f"EM of the discriminant of {name!r} collapsed: {collapse}; give a prior") from None
-    cpds = mixture.cpds(climb.point.parameters, climb.point.statistic.sums.counts, known.target, _variables(known))
+    cpds = mixture.cpds(climb.point.parameters, climb.point.statistic.sums.counts)
     bn = _network(known, kind, cpds, known.rows.weight, prior, how, climb)
     note(f"there are missing cells: {bn.fit_info}")
     return bn

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
+from suffice.incomplete.patterns import packed_patterns
 from suffice.statistics.chan import Spread, pooled
 from suffice.variables import Finite
 
@@ -43,7 +44,7 @@ class Patterns:
     @classmethod
     def of(cls, gaps: Flags, weight: Array) -> Patterns:
         """`gaps` has a line per column: in which rows it is missing."""
-        keys, inverse = grouped(gaps)
+        keys, inverse = packed_patterns(gaps)
         return cls(dict(zip(keys, np.bincount(inverse, weight, len(keys)).tolist(), strict=True)))
 
     def __add__(self, more: Patterns) -> Patterns:
@@ -68,7 +69,7 @@ class PatternMoments:
     @classmethod
     def of(cls, numbers: Array, weight: Array) -> PatternMoments:
         """`numbers` has a line per column, NaN where a cell is missing."""
-        keys, inverse = grouped(np.isnan(numbers))
+        keys, inverse = packed_patterns(np.isnan(numbers))
         if _too_many(len(keys), len(numbers)):
             return cls(keys, None)
         filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, len(keys)).astype(np.float64)
@@ -232,15 +233,6 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
         if some:
             result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
-
-
-def grouped(flags: Flags) -> tuple[list[bytes], Ints]:
-    """The distinct columns of flags as packed bytes, and which one each column is."""
-    packed = np.ascontiguousarray(np.packbits(flags, axis=0).T) if len(flags) else np.zeros((flags.shape[1], 1), np.uint8)
-    width = packed.shape[1]
-    keys, inverse = np.unique(packed.view(np.dtype((np.void, width))).reshape(-1), return_inverse=True)
-    whole = keys.tobytes()
-    return [whole[i : i + width] for i in range(0, len(whole), width)], inverse.reshape(-1)
 
 
 def unpacked(key: bytes, names: Sequence[str]) -> tuple[str, ...]:

@@ -15,9 +15,10 @@ from suffice.families.priors import BDs
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, OutOfTime, Progress
-from suffice.learning.incomplete import Task, problem_of
+from suffice.learning.climb import Climb, plain
+from suffice.learning.incomplete import Task
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import ParameterProblem
+from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.structural_run import Round, StructuralRun
@@ -91,7 +92,7 @@ class StructuralSearch:
         self.of_best, self.converged = 0, False
         self.barred: dict[tuple[int, frozenset[int]], None] = {}
         self.left_out: dict[tuple[str, frozenset[str]], None] = {}
-        self._begun: tuple[ParameterProblem, Any, Any] | None = None
+        self._begun: Climb | None = None
         self._where = ""
         rows.watch = self._tell
 
@@ -224,13 +225,10 @@ class StructuralSearch:
 
     def _take_begun(self) -> None:
         """Where a run is stopped before its first network has all its iterations of EM: that network as it is."""
-        if self.best is not None or self._begun is None or not self._allowed(self._begun[0].dag):
+        if self.best is not None or self._begun is None or not self._allowed(self._begun.problem.dag):
             return
         self.clock.time_limit = None
-        problem, parameters, expected = self._begun
-        state = _State(problem.network(parameters, expected.statistic, self._info()), expected.log_likelihood)
-        state.score = self._score(state)
-        self._take(len(self.graphs) - 1, state)
+        self._take(len(self.graphs) - 1, self._state(self._begun))
 
     def _start(self, k: int) -> _State:
         """The k-th network to begin with; families that collapse are left out of it."""
@@ -253,7 +251,7 @@ class StructuralSearch:
             begin = problem.random(np.random.default_rng([self.problem.seed, k]))
         else:
             begin = problem.first()
-        return self._state(*self._climbed(problem, begin))
+        return self._state(self._climbed(problem, begin))
 
     def _start_graph(self, given: Any, k: int) -> Dag:
         names = self.problem.names
@@ -286,8 +284,8 @@ class StructuralSearch:
     def _first_graph(self) -> Dag:
         """The best forest on what rows show of pairs; of numbers the method's graph on the moments of all; else no edge."""
         if self._begun is None:  # so that a run that is stopped has something to give
-            plain = self._parameters(self.problem.dag(self.problem.rules.start()), self.prior)
-            self._begun = plain, (parameters := plain.first()), plain.expected(parameters)
+            empty = self._parameters(self.problem.dag(self.problem.rules.start()), self.prior)
+            self._begun = Climb.at(empty, empty.first())
         first = self.rows.first()
         if first is None:
             return self.problem.dag(self.problem.rules.start())
@@ -362,29 +360,29 @@ class StructuralSearch:
         statistics = state.expected.gather(requests(dag, self.task.variables), threads=self.problem.threads)
         warm = estimated(dag, statistics, None, Mean())
         problem = self._parameters(dag, self.prior)
-        return self._state(*self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
+        return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
 
     def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
         hidden = [self.task.variables[n] for n in self.task.hidden]
         return problem_of(dag, self.task.rows, hidden=hidden, prior=prior, threads=self.problem.threads)
 
-    def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> tuple[BayesNet, float]:
-        """EM, until it gains no more than `tol`: the network, and its log-likelihood."""
-        expected = problem.expected(parameters)
-        objective = expected.log_likelihood + problem.log_prior(parameters)
-        for i in range(self.options.max_iter if iterations is None else iterations):
-            self._begun = problem, parameters, expected
-            self._tell(f"iteration {i + 1} of EM, {len(problem.dag.edges)} edges, log-likelihood {expected.log_likelihood:,.3f}")
-            parameters = problem.maximised(expected.statistic)
-            expected = problem.expected(parameters)
-            before, objective = objective, expected.log_likelihood + problem.log_prior(parameters)
-            if objective - before <= self.options.tol:
-                break
-        self._begun = problem, parameters, expected
-        return problem.network(parameters, expected.statistic, self._info()), expected.log_likelihood
+    def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
+        """EM, until it gains no more than `tol`."""
+        climb = self._begun = Climb.at(problem, parameters)
+        self._watch_climb(climb)
+        climb.run(plain(problem, climb.point), self.options.tol, iterations or self.options.max_iter, self._watch_climb)
+        return climb
 
-    def _state(self, model: BayesNet, log_likelihood: float) -> _State:
-        state = _State(model, log_likelihood)
+    def _watch_climb(self, climb: Climb) -> None:
+        edges, log_likelihood = len(climb.problem.dag.edges), climb.point.log_likelihood
+        self._tell(f"iteration {len(climb.trace) + 1} of EM, {edges} edges, log-likelihood {log_likelihood:,.3f}")
+
+    def _model(self, climb: Climb) -> BayesNet:
+        model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, self._info())
+        return model
+
+    def _state(self, climb: Climb) -> _State:
+        state = _State(self._model(climb), climb.point.log_likelihood)
         state.score = self._score(state)
         return state
 
@@ -431,7 +429,7 @@ class StructuralSearch:
             return model
         self.prior, self._where = self.options.prior, "the prior: "
         problem = self._parameters(model.dag, self.prior)
-        return self._climbed(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1)[0]
+        return self._model(self._climbed(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
 
 
 def _of_shape(method: Any, dag: Dag) -> bool:

@@ -369,7 +369,7 @@ class GaussianScores(LocalScores):
     """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
 
     With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in
-    `suffice.families.gaussian`, from the scatter to which the prior's has been added.
+    `suffice.families.conditional_gaussian`, from the scatter to which the prior's has been added.
     """
 
     def _prepare(self) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bitmaps import bits_of
-from suffice.engines.bits import BitBlock, BitLayout, Bits
+from suffice.engines.bits import BitBlock, BitLayout
 from suffice.engines.data import Data
+from suffice.engines.engine import Bits
 from suffice.engines.parallel import in_order, n_threads
 from suffice.statistics import Request
 from suffice.structure.independence import FisherZ, IndependenceTest, correlations

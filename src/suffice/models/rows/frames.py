@@ -34,6 +34,13 @@ def _kind(rows: Any) -> str:
     return "polars" if implementation.is_polars() else "pandas" if implementation.is_pandas() else "arrow"
 
 
+def is_held(rows: Any) -> bool:
+    """Whether the rows are in memory, in a frame of a kind that can be given back."""
+    import pyarrow as pa
+
+    return isinstance(rows, pa.Table) or _kind(rows) != "arrow"
+
+
 def table(rows: Any, names: Sequence[str], values: Array) -> Any:
     """A frame of numbers like that of the rows, with their index if they have one: a column per name.
 

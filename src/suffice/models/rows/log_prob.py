@@ -16,8 +16,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
 from suffice.errors import DataError
-from suffice.models.rows.evidence import present, row_evidence
-from suffice.models.rows.posteriors import log_probs
+from suffice.models.rows.posteriors import log_probs, present, row_evidence
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet

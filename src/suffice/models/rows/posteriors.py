@@ -1,33 +1,49 @@
 """What is known of the missing cells of rows: p(target | row) and ln p(row), by whichever inference suits each row.
 
 Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.hybrid_rows`), to
-which regressions on numbers add factors of their own (`regressions`). In a row in which every node but the target t is observed,
+which regressions on numbers add factors of their own. In a row in which every node but the target t is observed,
 or barren (neither it nor any node below it is observed), nothing is left to be summed out:
 
     p(t = k | row)  ∝  p(t = k | its parents) Π p(child | its parents, t = k)          over the observed children of t
 
 so all that is needed of a distribution is its `log_prob`, whatever its family: regressions take part, too. Other observed nodes
 only decide whether the row is possible at all.
+
+In each row an open regression y (see `models.regressions`) adds a factor over those of its finite variables that the row does not
+show,
+
+    ln p(y | parents)          at the numbers of the row,
+
+to a network in which it has a stand-in: of a finite y a uniform one, whose ln n states are added back. Where y is barren there is
+no factor, and the stand-in sums to 1. Rows that leave an integral over a number without a formula are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines import is_missing
 from suffice.engines.data import Data
-from suffice.errors import ModelError, listed, note
+from suffice.engines.engine import Block
+from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.inference import rows as finite
-from suffice.inference.rows import RowEvidence
-from suffice.models.no_formula import advising, words
-from suffice.models.rows.evidence import column, is_seen
-from suffice.models.rows.regressions import factors, regression_moments
+from suffice.inference.hybrid import checked_shape
+from suffice.inference.hybrid_rows import CELLS, Factor, Moments, NotFinite, finite_rows, moments_in_rows, real_rows
+from suffice.inference.hybrid_rows import log_probs as log_densities
+from suffice.inference.network import NONE
+from suffice.inference.rows import RowEvidence, alike
+from suffice.models.hybrid import named
+from suffice.models.no_formula import advising, no_formula, words
+from suffice.models.question import requisite
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -38,6 +54,71 @@ Ints = npt.NDArray[np.int64]
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""
+
+PROBABILITIES = 2**21
+"""Rows are worked on in parts of at most about this many probabilities, where there is nothing to be summed out."""
+
+
+def row_evidence(bn: BayesNet, block: Block) -> RowEvidence:
+    """Encoded rows by the numbers that a network's variables have; columns that are not there are not observed."""
+    compiled = bn.compiled
+    rows = RowEvidence(
+        np.full((block.n_rows, len(compiled.finite)), NONE, np.int32), np.full((block.n_rows, len(compiled.reals)), np.nan)
+    )
+    for name, found in block.columns.items():
+        own = cells(bn, name, rows)
+        own[:] = found
+        if name in compiled.index:
+            own[is_missing(found)] = NONE
+    return rows
+
+
+def cells(bn: BayesNet, name: str, rows: RowEvidence) -> npt.NDArray[Any]:
+    """The cells of a node: a view."""
+    compiled = bn.compiled
+    return rows.codes[:, compiled.index[name]] if name in compiled.index else rows.reals[:, compiled.real_index[name]]
+
+
+def is_seen(bn: BayesNet, name: str, rows: RowEvidence) -> Flags:
+    """The rows in which a node is observed."""
+    own = cells(bn, name, rows)
+    return np.asarray(own != NONE) if name in bn.compiled.index else ~np.isnan(own)
+
+
+def present(bn: BayesNet, columns: Sequence[str]) -> Mapping[str, Variable]:
+    """The variables of a network that are columns of some rows. There must be one.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Finite
+    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+    >>> present(bn, ["X"])
+    Traceback (most recent call last):
+        ...
+    suffice.errors.DataError: the data have no column of the network: 'X' are the columns, 'x' the nodes; did you mean 'x'?
+    """
+    there = frozenset(columns)
+    found = {n: v for n, v in bn.variables.items() if n in there}
+    alike = _alike(bn, columns)
+    if not found:
+        hint = f"; did you mean {next(iter(alike.values()))!r}?" if alike else ""
+        hint = hint or next((h for c in columns if (h := nearest(c, bn))), "")
+        raise DataError(
+            f"the data have no column of the network: {listed(columns, 4)} are the columns, {listed(bn, 4)} the nodes{hint}"
+        )
+    if alike:
+        said = [f"{column!r} (the node is {node!r})" for column, node in alike.items()]
+        note(f"columns whose names are only nearly those of nodes are not looked at: {listed(said, 4, 'str')}")
+    return found
+
+
+def _alike(bn: BayesNet, columns: Sequence[str]) -> dict[str, str]:
+    """Columns that are no nodes, but would be if only letters and digits counted; and the nodes, which are no columns."""
+    absent = {_bare(n): n for n in bn if n not in frozenset(columns)}
+    return {c: absent[_bare(c)] for c in columns if c not in bn and _bare(c) in absent}
+
+
+def _bare(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum()) or name
 
 
 def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -69,19 +150,16 @@ def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
     array([[3. , 0.2]])
     """
-    from suffice.inference import hybrid_rows
-    from suffice.models.hybrid import named
-
     compiled, hybrid, beside = bn.compiled, bn.compiled.around_regressions, partial(factors, bn, target=target)
     with named(bn):
         if target in compiled.index:
-            return hybrid_rows.finite_rows(hybrid, compiled.index[target], seen, beside)
+            return finite_rows(hybrid, compiled.index[target], seen, beside)
         number = compiled.real_index[target]
         if target not in compiled.open:
-            return hybrid_rows.real_rows(hybrid, number, seen, beside)
+            return real_rows(hybrid, number, seen, beside)
         try:
-            return hybrid_rows.moments_in_rows(hybrid, number, seen, partial(regression_moments, bn, target), beside)
-        except hybrid_rows.NotFinite as wrong:
+            return moments_in_rows(hybrid, number, seen, partial(regression_moments, bn, target), beside)
+        except NotFinite as wrong:
             said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
             raise ModelError(said) from None
 
@@ -95,11 +173,8 @@ def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
 
 
 def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
-    from suffice.inference import hybrid_rows
-    from suffice.models.hybrid import named
-
     with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
-        return hybrid_rows.log_probs(bn.compiled.around_regressions, seen, partial(factors, bn))
+        return log_densities(bn.compiled.around_regressions, seen, partial(factors, bn))
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:
@@ -141,10 +216,6 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
         note(f"the observed cells of {which} are impossible under the network{first and f', first {first}'}: {consequence}")
 
 
-CELLS = 2**21
-"""Rows are worked on in parts of at most about this many probabilities."""
-
-
 def applies(bn: BayesNet, target: str) -> bool:
     """Whether rows may be answered here: networks of tables alone have kernels of their own.
 
@@ -158,23 +229,15 @@ def applies(bn: BayesNet, target: str) -> bool:
 
 def direct_rows(bn: BayesNet, target: str, seen: RowEvidence) -> Flags:
     """The rows in which every node but the target is observed or barren."""
-    result = np.ones(len(seen.codes), bool)
-    needed: dict[str, Flags] = {}
-    for name in reversed(bn.dag.topological_order):
-        below = [needed[c] for c in bn.dag.children(name)]
-        if name == target:
-            needed[name] = result | True
-            continue
-        there = is_seen(bn, name, seen)
-        needed[name] = np.logical_or.reduce([there, *below])
-        result &= there | ~needed[name]
-    return result
+    needed = _needed(bn, seen, target)
+    direct = (is_seen(bn, name, seen) | ~needed[name] for name in bn if name != target)
+    return np.asarray(np.logical_and.reduce([np.ones(seen.n_rows, bool), *direct]))
 
 
 def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """p(target | the other cells), a line per row, of rows that `direct_rows` names; NaN where a row is impossible."""
     n_states = bn.compiled.variables[target].n_states
-    parts = -(-len(seen.codes) * n_states // CELLS)
+    parts = -(-len(seen.codes) * n_states // PROBABILITIES)
     found = [_posterior(bn, target, seen.take(some)) for some in np.array_split(np.arange(len(seen.codes)), max(parts, 1))]
     return np.concatenate(found)
 
@@ -182,7 +245,7 @@ def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
 def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     n, n_states = len(seen.codes), bn.compiled.variables[target].n_states
     logs = np.zeros((n_states, n))
-    columns = {name: column(bn, name, seen) for name in bn}
+    columns = {name: np.ascontiguousarray(cells(bn, name, seen)) for name in bn}
     # Finite nodes first: where they leave a state of the target no probability, numbers need no parameters.
     for name in sorted(bn, key=lambda name: name not in bn.compiled.index):
         rows = np.arange(n) if name == target else np.flatnonzero(is_seen(bn, name, seen))
@@ -214,3 +277,99 @@ def _normalised(logs: Array) -> Array:
     with np.errstate(invalid="ignore"):  # −inf less −inf: an impossible row
         probs = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(probs / probs.sum(axis=1, keepdims=True))
+
+
+def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
+    """What the open regressions add; the factor of a target that is a number is left to the caller.
+
+    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice.families.logistic import LogisticCpd
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Real
+    >>> y, x = Finite("y", ["no", "yes"]), Real("x")
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
+    >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")
+    >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
+    array([[1., 1.]])
+    """
+    for name, needed in _needed(bn, rows, target).items() if bn.compiled.open else ():
+        if not bn[name].is_open:
+            continue
+        some = np.flatnonzero(needed)
+        numbers = [n for n in (name, *bn[name].parents) if n in bn.compiled.real_index and n != target]
+        if target is not None and not all(is_seen(bn, n, rows)[some].all() for n in numbers):
+            some = some[_matters(bn, name, rows.take(some), target)]
+        if len(some):
+            _refuse_hidden(bn, name, rows.take(some), target)
+            if name != target or name in bn.compiled.index:
+                yield from _factors(bn, name, rows, some)
+
+
+def _needed(bn: BayesNet, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
+    """For each node the rows in which it is asked for, observed, or above such a one."""
+    needed: dict[str, Flags] = {}
+    for name in reversed(bn.dag.topological_order):
+        own = np.full(len(rows.codes), name == target) | is_seen(bn, name, rows)
+        needed[name] = np.logical_or.reduce([own, *(needed[c] for c in bn.dag.children(name))])
+    return needed
+
+
+def _matters(bn: BayesNet, name: str, rows: RowEvidence, target: str) -> Flags:
+    """The rows in which the observed cells do not cut a node off from the target."""
+    result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
+    for same in alike(seen):
+        observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
+        result[same] = name in requisite(bn.dag, [target], observed)
+    return result
+
+
+def _refuse_hidden(bn: BayesNet, name: str, rows: RowEvidence, target: str | None) -> None:
+    """Refuse a regression on numbers that are not observed, and one that is a number, not observed, but has children."""
+    cpd = bn[name]
+    known = {p: 0.0 for p in cpd.real_parents if is_seen(bn, p, rows).all()}
+    if len(known) < len(cpd.real_parents):
+        raise no_formula(cpd, known)
+    if name in bn.compiled.index or is_seen(bn, name, rows).all():
+        return
+    if name != target or _needed(bn, rows, None)[name].any():
+        raise no_formula(cpd, known)
+
+
+def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator[Factor]:
+    """ln p(y | parents) in some of the rows."""
+    cpd = bn[name]
+    spare = math.log(cpd.child.n_states) if isinstance(cpd.child, Finite) else 0.0
+    for scope, own, columns, shape in _spread(bn, (name, *cpd.parents), rows, some):
+        with np.errstate(over="ignore"):  # a number far out has the density 0
+            logs = np.asarray(cpd.log_prob(columns)) + spare
+        yield Factor(scope, own, logs.reshape(len(own), *shape))
+
+
+def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[Moments]:
+    """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
+    for scope, own, columns, shape in _spread(bn, bn[target].parents, rows, np.arange(rows.n_rows)):
+        each = bn[target].moments(columns, len(own) * math.prod(shape))
+        yield Moments(scope, own, *(x.reshape(len(own), -1) for x in each))
+
+
+def _spread(
+    bn: BayesNet, names: Sequence[str], rows: RowEvidence, some: Ints
+) -> Iterator[tuple[tuple[int, ...], Ints, dict[str, Any], tuple[int, ...]]]:
+    """Some of the rows in groups that show the same of the finite variables of a family: those that they do not show, the rows,
+    columns in which every row stands once for each configuration of these, the last fastest, and how many states these have."""
+    index = bn.compiled.index
+    numbers = np.array(sorted(index[n] for n in names if n in index), np.int64)
+    for same in alike(rows.codes[some][:, numbers] != NONE):
+        own = some[same]
+        scope = tuple(int(v) for v in numbers if rows.codes[own[0], v] == NONE)
+        shape = checked_shape(bn.compiled.around_regressions.network, scope)
+        n, size = len(own), math.prod(shape)
+        if n > 1 and n * size > CELLS:
+            raise TooLarge(f"{n} rows of {size} configurations")
+        digits = dict(zip(scope, np.unravel_index(np.arange(size), shape), strict=True)) if scope else {}
+        shown = rows.take(own)
+        columns = {
+            name: np.tile(digits[v], n) if (v := index.get(name)) in digits else np.repeat(cells(bn, name, shown), size)
+            for name in names
+        }
+        yield scope, own, columns, shape

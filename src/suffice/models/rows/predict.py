@@ -35,9 +35,8 @@ from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
 from suffice.models.no_formula import NoFormula
 from suffice.models.question import Question
-from suffice.models.rows.evidence import present, row_evidence
 from suffice.models.rows.frames import checked_size, column, table
-from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior, tell_impossible
+from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
