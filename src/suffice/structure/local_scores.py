@@ -85,6 +85,8 @@ class LocalScores:
 
     most_families: float = math.inf
     """How many families are scored within some seconds."""
+    weight: float
+    """The number of rows, or their weight."""
 
     def __new__(cls, data: Any = None, variables: Sequence[Variable] = (), score: Any = None, **options: Any) -> LocalScores:
         return super().__new__(_fastest(data, variables, score) if cls is LocalScores else cls)
