@@ -7,8 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from suffice.cli import main
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # a busy machine is no fault of what is tested
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.statistics import Statistics
+from suffice.structure.finite_scores import local_scores
 from suffice.structure.local_scores import LocalScores
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Variable
@@ -57,7 +58,7 @@ class Problem:
     @cached_property
     def scores(self) -> LocalScores:
         """The local scores of this data under this score."""
-        return LocalScores(
+        return local_scores(
             self.data,
             self.variables,
             self.score,
