@@ -205,8 +205,8 @@ def learn(
     from suffice import cli_words as words
     from suffice.formats import holds, writable
     from suffice.learning.fit import fit as fitted
-    from suffice.recipes.bootstrap import bootstrap as resampled
     from suffice.recipes.learn import PRIOR, suitable
+    from suffice.recipes.resampling import bootstrap as resampled
     from suffice.structure.search import search
 
     if out is not None:

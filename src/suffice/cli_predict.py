@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,7 +53,7 @@ def predict_command(
         raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
     kept = _kept(keep or [], rows.columns, bn, target)
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
-    n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)
+    n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")
 
@@ -106,11 +107,5 @@ def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
 
     from suffice.models.rows.predict import Prediction, measures
 
-    nothing = Prediction(np.empty((0, len(measures(bn, target)))), {n: pa.array([], pa.string()) for n in kept})
-    return _table(bn, target, nothing)
-
-
-def _or_none(tables: Iterator[pa.Table], none: pa.Table) -> Iterator[pa.Table]:
-    first = next(tables, none)
-    yield first
-    yield from tables
+    none = {n: pa.array([], pa.string()) for n in kept}
+    return _table(bn, target, Prediction(np.empty((0, len(measures(bn, target)))), np.empty(0), kept=none))

@@ -8,7 +8,7 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,14 +21,13 @@ from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, coded
+from suffice.inference.logs import Elimination, LogFactor
+from suffice.inference.tree import n_cells, steps
 from suffice.variables import Finite
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
-
-Factor = tuple[list[int], Floats]
-"""Variables, and the logarithm of a table over them."""
 
 MOST = 2**14
 """Combinations of states up to which a component is enumerated."""
@@ -64,11 +63,12 @@ def starts(lengths: Any) -> Ints:
 class Places:
     """Where rows came from, to name them."""
 
-    data: Data
+    data: Data | None
     at: Ints
 
     def impossible(self, i: int) -> FitError:
-        place = self.data.place(*self.at[i].tolist())
+        number, row = self.at[i].tolist()
+        place = f"block {number + 1}, row {row + 1}" if self.data is None else self.data.place(number, row)
         return FitError(f"{place} is impossible under the current network: its observed cells have probability 0")
 
 
@@ -102,14 +102,14 @@ def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
     return Theta(tables, np.concatenate([cpd.probs.reshape(-1) for cpd in own]))
 
 
-def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[Factor]:
+def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[LogFactor]:
     """The tables that touch these variables, in logs, at what the row shows of the others."""
-    result: list[Factor] = []
+    result = []
     logs, touching, names = theta.tables.cut(theta.logs), theta.tables.touching, theta.tables.variables
     for f in np.unique(np.concatenate([touching[1][slice(*touching[0][v : v + 2])] for v in members])):
         scope = theta.tables.scope(f)
         at = tuple(slice(None) if v in members else int(row[v]) for v in scope)
-        result.append(([v for v in scope if v in members], logs[names[scope[-1]].name][at]))
+        result.append(LogFactor(tuple(v for v in scope if v in members), logs[names[scope[-1]].name][at][None]))
     return result
 
 
@@ -252,56 +252,24 @@ def _draws(some: _Components, d: int, seed: int) -> Small:
 
 
 def joint_draws(
-    members: Sequence[int], factors: Iterable[Factor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
+    members: Sequence[int], factors: Sequence[LogFactor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
 ) -> Ints | None:
     """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere.
 
     The members are summed out one by one, and then drawn in the other order: each from the product of the factors that were
     joined when it was summed out.
     """
-    factors, sizes = list(factors), np.array([v.n_states for v in variables])
-    eliminated: list[tuple[int, list[int], Floats]] = []
-    cost = {v: _cost(sizes, factors, v) for v in members}
-    while cost:
-        v = min(cost, key=lambda u: (cost[u], u))
-        del cost[v]
-        joined = [f for f in factors if v in f[0]]
-        scope = [*sorted({u for f in joined for u in f[0]} - {v}), v]
-        _refuse_large(scope, variables)
-        table = sum((_aligned(f, scope) for f in joined), np.zeros(sizes[scope]))
-        eliminated.append((v, scope[:-1], table))
-        factors = [f for f in factors if v not in f[0]]
-        with np.errstate(divide="ignore"):
-            factors.append((scope[:-1], np.logaddexp.reduce(table, axis=-1)))
-        cost.update({u: _cost(sizes, factors, u) for u in scope[:-1]})
-    if not np.all(np.isfinite([f[1] for f in factors if not f[0]])):
+    sizes = np.array([v.n_states for v in variables])
+    scopes = steps((f.scope for f in factors), sizes, (), members)
+    for scope in scopes:
+        if (cells := n_cells(scope, sizes)) > LARGEST:
+            raise TooLarge(
+                f"a row lacks cells that hang together through {listed([variables[v].name for v in scope])}: their table would "
+                f"have {cells:.3g} cells ({bytes_in_words(8.0 * cells)}), and may have {LARGEST:,}; allow fewer parents "
+                "(max_parents)"
+            )
+    gone = Elimination(factors, scopes, sizes)
+    if gone.joint(())[0] == -np.inf:
         return None
-    drawn: dict[int, Any] = {}
-    for v, scope, table in reversed(eliminated):
-        given = table[tuple(drawn[u] for u in scope)] if scope else np.broadcast_to(table, (n, len(table)))
-        weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
-        drawn[v] = np.minimum((rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1), table.shape[-1] - 1)
+    drawn = gone.draws(n, rng)
     return np.column_stack([drawn[v] for v in members])
-
-
-def _cost(sizes: Any, factors: list[Factor], v: int) -> float:
-    scope = {u for f in factors if v in f[0] for u in f[0]}
-    return float(np.prod(sizes[list(scope)].astype(float)))
-
-
-def _aligned(factor: Factor, scope: list[int]) -> Floats:
-    """A factor with the axes of a larger scope."""
-    members, table = factor
-    order = sorted(range(len(members)), key=lambda k: scope.index(members[k]))
-    shape = [table.shape[members.index(u)] if u in members else 1 for u in scope]
-    return table.transpose(order).reshape(shape)
-
-
-def _refuse_large(scope: list[int], variables: Sequence[Finite]) -> None:
-    cells = float(np.prod([float(variables[v].n_states) for v in scope]))
-    if cells > LARGEST:
-        names = listed([variables[v].name for v in scope])
-        raise TooLarge(
-            f"a row lacks cells that hang together through {names}: their table would have {cells:.3g} cells "
-            f"({bytes_in_words(8 * cells)}), and may have {LARGEST:,}; allow fewer parents (max_parents)"
-        )
