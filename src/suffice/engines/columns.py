@@ -11,6 +11,9 @@ import os
 import tempfile
 import weakref
 from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,14 +33,22 @@ class Column(Protocol):
         """The rows from `start` to `stop`, not to be written to; of a column in memory without a copy."""
 
 
-class Sink(Protocol):
-    """Where the encoded chunks of columns go."""
+class Sink:
+    """Where the encoded chunks of columns go, each to one of its own, which `new` makes."""
+
+    def __init__(self, new: Callable[[], Any]) -> None:
+        self._columns = defaultdict[str, Any](new)
 
     def add(self, chunks: dict[str, Array]) -> None:
         """Take the next rows of every column that is still being encoded."""
+        for name, chunk in chunks.items():
+            if len(chunk):
+                self._columns[name].add(chunk)
 
     def column(self, name: str, order: Array | None, dtype: np.dtype[Any]) -> Column:
         """A finished column: codes put in order, in the type they need in the end."""
+        finished: Column = self._columns.pop(name).column(order, dtype)
+        return finished
 
 
 class Held:
@@ -60,27 +71,12 @@ class Nothing:
         return np.full(stop - start, np.nan)
 
 
-class Memory:
-    """The sink of the memory engine."""
-
-    def __init__(self, n_rows: int | None) -> None:
-        self._n_rows = n_rows
-        self._columns: dict[str, Growing] = {}
-
-    def add(self, chunks: dict[str, Array]) -> None:
-        for name, chunk in chunks.items():
-            self._columns.setdefault(name, Growing(self._n_rows)).add(chunk)
-
-    def column(self, name: str, order: Array | None, dtype: np.dtype[Any]) -> Column:
-        array = self._columns.pop(name).array()
-        return Held(array if order is None else recode(array, order, dtype))
-
-
 class Growing:
     """An array that grows by chunks, into memory taken at once where the number of rows is known.
 
     >>> growing = Growing(None)
-    >>> growing.add(np.array([1, 255], np.uint8)); growing.add(np.array([300], np.uint16)); growing.array()
+    >>> growing.add(np.array([1, 255], np.uint8)); growing.add(np.array([300], np.uint16))
+    >>> growing.column(None, np.dtype(np.uint16)).array
     array([    1, 65535,   300], dtype=uint16)
     """
 
@@ -98,11 +94,12 @@ class Growing:
         room[self._used : self._used + len(chunk)] = chunk
         self._used += len(chunk)
 
-    def array(self) -> Array:
+    def column(self, order: Array | None, dtype: np.dtype[Any]) -> Held:
         """The whole column."""
         if self._array is None:
             raise ValueError("nothing was added")
-        return self._array[: self._used]
+        array = self._array[: self._used]
+        return Held(array if order is None else recode(array, order, dtype))
 
     def _room(self, n: int, dtype: np.dtype[Any]) -> Array:
         """The array, made longer or its type made wider if it must be."""
@@ -130,36 +127,16 @@ class Unnamed:
 
     def __init__(self) -> None:
         file = tempfile.TemporaryFile(prefix="suffice-", buffering=0)  # noqa: SIM115
-        self.descriptor = file.fileno()
+        self.descriptor, self.end = file.fileno(), 0
         self.close = weakref.finalize(self, file.close)
 
-
-class Spill:
-    """The sink of the files engine."""
-
-    def __init__(self) -> None:
-        self._file = Unnamed()
-        self._end = 0
-        self._rows: dict[str, list[int]] = {}
-        self._segments: dict[str, list[Segment]] = {}
-
-    def add(self, chunks: dict[str, Array]) -> None:
-        for name, chunk in chunks.items():
-            if len(chunk):
-                rows = self._rows.setdefault(name, [0])
-                rows.append(rows[-1] + len(chunk))
-                self._segments.setdefault(name, []).append(Segment(self._end, chunk.dtype))
-                self._write(np.ascontiguousarray(chunk))
-
-    def column(self, name: str, order: Array | None, dtype: np.dtype[Any]) -> Column:
-        return Spilled(self._file, self._rows.pop(name), self._segments.pop(name), order, dtype)
-
-    def _write(self, chunk: Array) -> None:
-        view = chunk.data.cast("B")
+    def append(self, chunk: Array) -> int:
+        """Write an array; give the place where it begins."""
+        start, view = self.end, np.ascontiguousarray(chunk).data.cast("B")
         try:
             while len(view):
-                n = os.write(self._file.descriptor, view)
-                self._end += n
+                n = os.write(self.descriptor, view)
+                self.end += n
                 view = view[n:]
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -168,18 +145,46 @@ class Spill:
             raise DataError(
                 f"{where}: no space left for the encoded columns; set TMPDIR to a larger place, or raise memory_limit"
             ) from None
+        return start
+
+    def read(self, target: Array, offset: int) -> None:
+        """Fill an array from a place on."""
+        view = target.data.cast("B")
+        while len(view):
+            n = os.preadv(self.descriptor, [view], offset)
+            if n == 0:
+                raise DataError("the spill of encoded columns is shorter than what was written to it")
+            view, offset = view[n:], offset + n
+
+
+class Spill(Sink):
+    """The sink of columns that are too large for memory."""
+
+    def __init__(self) -> None:
+        super().__init__(partial(Spilled, Unnamed()))
 
 
 class Spilled:
     """A column in a spill."""
 
-    def __init__(
-        self, file: Unnamed, rows: list[int], segments: list[Segment], order: Array | None, dtype: np.dtype[Any]
-    ) -> None:
-        self._file, self._rows, self._segments, self._order = file, rows, segments, order
-        self.dtype = dtype
-        if order is not None and np.array_equal(order, np.arange(len(order))) and all(s.dtype == dtype for s in segments):
-            self._order = None
+    dtype: np.dtype[Any]
+
+    def __init__(self, file: Unnamed) -> None:
+        self._file, self._rows = file, [0]
+        self._segments: list[Segment] = []
+        self._order: Array | None = None
+
+    def add(self, chunk: Array) -> None:
+        """Append a chunk."""
+        self._rows.append(self._rows[-1] + len(chunk))
+        self._segments.append(Segment(self._file.append(chunk), chunk.dtype))
+
+    def column(self, order: Array | None, dtype: np.dtype[Any]) -> Spilled:
+        """The whole column."""
+        there = order is not None and np.array_equal(order, np.arange(len(order)))
+        as_written = there and all(s.dtype == dtype for s in self._segments)
+        self._order, self.dtype = None if as_written else order, dtype
+        return self
 
     def rows(self, start: int, stop: int) -> Array:
         out = np.empty(stop - start, self.dtype)
@@ -196,15 +201,6 @@ class Spilled:
     def _read(self, segment: Segment, skip: int, out: Array) -> None:
         direct = self._order is None and segment.dtype == out.dtype
         target = out if direct else np.empty(len(out), segment.dtype)
-        _read_all(self._file.descriptor, target, segment.offset + skip * segment.dtype.itemsize)
+        self._file.read(target, segment.offset + skip * segment.dtype.itemsize)
         if not direct:
             out[:] = target if self._order is None else recode(target, self._order, self.dtype)
-
-
-def _read_all(descriptor: int, target: Array, offset: int) -> None:
-    view = target.data.cast("B")
-    while len(view):
-        n = os.preadv(descriptor, [view], offset)
-        if n == 0:
-            raise DataError("the spill of encoded columns is shorter than what was written to it")
-        view, offset = view[n:], offset + n

@@ -18,7 +18,7 @@ import numpy as np
 
 from suffice.engines.bins import SAMPLE, binned_variable
 from suffice.engines.bits import BitLayout, LocalBits
-from suffice.engines.columns import Column, Held, Memory, Nothing, Sink, Spill
+from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.frames import Encoded
@@ -190,7 +190,7 @@ class Local(Engine):
         if not self._fits(names):
             return Spill()
         self._bytes += self.source.n_bytes(names)
-        return Memory(self.n_rows)
+        return Sink(partial(Growing, self.n_rows))
 
     def _reread(self, name: str, found: Found) -> str | None:
         try:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed
+from suffice.libraries import nw, pa
 from suffice.variables import Bins, Finite, Real, state_text
 
 
@@ -92,8 +93,6 @@ class Target(NamedTuple):
 
 def labelled(name: str, labels: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Target:
     """The column of classes."""
-    import pyarrow as pa
-
     variable = Finite(name, states(labels))
     return Target(
         pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(variable.states, pa.string())), variable
@@ -128,8 +127,6 @@ def _mixed(X: Any) -> Any:
     """A frame with columns that are not of numbers, as narwhals knows it; None for anything else."""
     if not hasattr(X, "columns"):
         return None
-    import narwhals as nw
-
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame) or all(s.dtype.is_numeric() for s in frame.iter_columns()):
         return None
@@ -138,8 +135,6 @@ def _mixed(X: Any) -> Any:
 
 def _cells(estimator: Any, name: str, series: Any) -> Any:
     """The cells of a column: numbers as such, states as they are."""
-    import narwhals as nw
-
     what, cells, missing = type(estimator).__name__, series.to_native(), series.null_count() > 0
     if series.dtype.is_numeric():
         cells = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)

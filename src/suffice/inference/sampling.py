@@ -14,6 +14,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.inference.network import Array, Ints
+from suffice.libraries import sc
 
 FEW = 100
 """Draws worth fewer independent ones than this deserve a note."""
@@ -201,11 +202,9 @@ class Chained:
         within = np.maximum(by_batch - by_chain / B, 0.0) / (m * (B - 1)) / (m * B) / b**2
         if m == 1:
             return np.sqrt(within), True, 1.0
-        from scipy.special import fdtri
-
         between = np.maximum(by_chain - np.asarray(total, np.float64) ** 2 / m, 0.0) / (m - 1) / m / (B * b) ** 2
         r_hat = _r_hat(float(np.sum(between)) * m, spread)
-        agree = bool(np.sum(between) <= fdtri(m - 1, m * (B - 1), 1.0 - APART) * np.sum(within)) and r_hat <= FAR
+        agree = bool(np.sum(between) <= sc.fdtri(m - 1, m * (B - 1), 1.0 - APART) * np.sum(within)) and r_hat <= FAR
         wider = 1.0 if agree else (m - 1) / max(m - 3, 0.5)
         return np.sqrt(np.maximum(within, between * wider)), agree, r_hat
 

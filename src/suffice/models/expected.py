@@ -24,6 +24,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates
 from suffice.inference.questions import posterior
+from suffice.libraries import sc
 from suffice.models.bayes_net import BayesNet
 from suffice.models.regressions import advising, closed, reduced, words
 from suffice.statistics import Counts, Moments, Request
@@ -243,6 +244,4 @@ def log_factorial(rates: Array) -> Array:
     >>> log_factorial(np.array([0.0, 2.0])).round(6)
     array([0.      , 1.091177])
     """
-    from scipy.special import xlogy
-
-    return np.asarray(poisson_entropy(rates) - rates + xlogy(rates, rates))
+    return np.asarray(poisson_entropy(rates) - rates + sc.xlogy(rates, rates))

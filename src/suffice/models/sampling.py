@@ -10,6 +10,7 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.sampling import checked_seed, whole_number
+from suffice.libraries import pa
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
 
 
 def _table(bn: BayesNet, columns: dict[str, Any]) -> pa.Table:
-    import pyarrow as pa
-
     arrays = {}
     for name, values in columns.items():
         v = bn.variables[name]

@@ -19,6 +19,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listed, nearest
 from suffice.families.regression import COLLINEAR, too_large
+from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -52,11 +53,9 @@ class _TableTest:
 
     def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
         """The statistic, its degrees of freedom and its p-value."""
-        from scipy.special import chdtrc
-
         counts = statistics.counts(self.needs(x, y, given).finite)
         statistic, df = _statistic(counts, self.pearson, self.adjusted)
-        return Independence(self._reported(statistic, counts), df, float(chdtrc(df, statistic)) if df else 1.0)
+        return Independence(self._reported(statistic, counts), df, float(sc.chdtrc(df, statistic)) if df else 1.0)
 
     def _reported(self, statistic: float, counts: Counts) -> float:
         return statistic
@@ -118,13 +117,11 @@ class FisherZ:
 
     def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
         """z and its two-sided p-value."""
-        from scipy.special import ndtr
-
         moments = statistics.moments((), self.needs(x, y, given).real)
         left = moments.total - len(given) - 3
         r = _partial_correlation(correlations(moments)) if left > 0 else 0.0
         z = float(np.arctanh(r) * np.sqrt(left)) if abs(r) < 1 and left > 0 else r * np.inf if r else 0.0
-        return Independence(z, None, float(2.0 * ndtr(-abs(z))))
+        return Independence(z, None, float(2.0 * sc.ndtr(-abs(z))))
 
 
 IndependenceTest: TypeAlias = _TableTest | FisherZ

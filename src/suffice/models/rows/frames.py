@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from suffice.engines import texts
 from suffice.errors import DataError, TooLarge, bytes_in_words, listed
+from suffice.libraries import nw, pa, pc, pt
 from suffice.variables import state_text
 
 Array = npt.NDArray[np.float64]
@@ -28,8 +29,6 @@ def _kind(rows: Any) -> str:
     """What rows are: a dict of arrays or an array (`columns`), `pandas`, `polars`; anything else is `arrow`."""
     if isinstance(rows, (Mapping, np.ndarray)):
         return "columns"
-    import narwhals as nw
-
     frame = nw.from_native(rows, pass_through=True)
     implementation = getattr(frame, "implementation", nw.Implementation.UNKNOWN)
     return "polars" if implementation.is_polars() else "pandas" if implementation.is_pandas() else "arrow"
@@ -37,8 +36,6 @@ def _kind(rows: Any) -> str:
 
 def is_held(rows: Any) -> bool:
     """Whether the rows are in memory, in a frame of a kind that can be given back."""
-    import pyarrow as pa
-
     return isinstance(rows, pa.Table) or _kind(rows) != "arrow"
 
 
@@ -59,8 +56,6 @@ def table(rows: Any, names: Sequence[str], values: Array) -> Any:
         import polars as pl
 
         return pl.DataFrame(columns)
-    import pyarrow as pa
-
     return pa.table([pa.array(column) for column in columns.values()], names=list(names))
 
 
@@ -78,8 +73,6 @@ def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str]
         import pandas as pd
 
         return pd.Series(cells, index=rows.index, name=name)
-    import pyarrow as pa
-
     cells = pa.array(values) if states is None else pa.array(states, pa.string()).take(pa.array(values, mask=values < 0))
     if kind == "arrow":
         return cells
@@ -109,8 +102,6 @@ class Fill:
 
     def cells(self, arrow_type: Any, n_rows: int) -> Any:
         """The new cells as an Arrow array: of the column's type if it can hold them. A column without a value may change it."""
-        import pyarrow as pa
-
         if self.states is None:
             return _numbers(self.values, arrow_type)
         used, index = np.unique(self.values, return_inverse=True)
@@ -123,8 +114,6 @@ class Fill:
 
     def typed(self, words: Sequence[str | None], arrow_type: Any) -> Any:
         """States as an Arrow array of a type; refused if it cannot hold them."""
-        import pyarrow as pa
-
         try:
             return pa.array(words, pa.string()).cast(pa.string() if pa.types.is_null(arrow_type) else arrow_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -142,12 +131,9 @@ class Fill:
 
 
 def _numbers(values: npt.NDArray[Any], arrow_type: Any) -> Any:
-    import pyarrow as pa
-    from pyarrow import types as t
-
-    if t.is_string(arrow_type) or t.is_large_string(arrow_type):
+    if pt.is_string(arrow_type) or pt.is_large_string(arrow_type):
         return pa.array([None if np.isnan(x) else repr(float(x)) for x in values], arrow_type)
-    return pa.array(values, arrow_type if t.is_floating(arrow_type) else pa.float64(), from_pandas=True)
+    return pa.array(values, arrow_type if pt.is_floating(arrow_type) else pa.float64(), from_pandas=True)
 
 
 def filled(rows: Any, fills: Mapping[str, Fill]) -> Any:
@@ -156,8 +142,6 @@ def filled(rows: Any, fills: Mapping[str, Fill]) -> Any:
     >>> filled({"x": ["a", None]}, {"x": Fill("x", np.array([1]), np.array([0]), ("a", "b"))})
     {'x': ['a', 'a']}
     """
-    import pyarrow as pa
-
     if isinstance(rows, Mapping):
         return {name: _filled(values, fills[str(name)]) if str(name) in fills else values for name, values in rows.items()}
     if isinstance(rows, np.ndarray):
@@ -180,8 +164,6 @@ def filled(rows: Any, fills: Mapping[str, Fill]) -> Any:
 
 def _filled(column: Any, fill: Fill) -> Any:
     """A column with its gaps filled, by what it is."""
-    import pyarrow as pa
-
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return _in_arrow(column, fill)
     if type(column).__module__.startswith("polars"):
@@ -192,9 +174,6 @@ def _filled(column: Any, fill: Fill) -> Any:
 
 
 def _in_arrow(column: Any, fill: Fill) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(column.type):
         return _in_dictionary(column, fill)
     cells = fill.cells(column.type, len(column))
@@ -206,8 +185,6 @@ def _in_arrow(column: Any, fill: Fill) -> Any:
 
 
 def _in_dictionary(column: Any, fill: Fill) -> Any:
-    import pyarrow as pa
-
     whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if fill.states is None:
         return _in_arrow(whole.dictionary_decode(), fill)
@@ -224,7 +201,6 @@ def _in_dictionary(column: Any, fill: Fill) -> Any:
 
 def _in_pandas(column: Any, fill: Fill) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _in_categories(column, fill)
@@ -240,7 +216,6 @@ def _in_pandas(column: Any, fill: Fill) -> Any:
 def _in_categories(column: Any, fill: Fill) -> Any:
     """A categorical column of pandas."""
     import pandas as pd
-    import pyarrow as pa
 
     if fill.states is None:
         return _in_pandas(column.astype("float64"), fill)
@@ -255,7 +230,6 @@ def _in_categories(column: Any, fill: Fill) -> Any:
 
 def _in_polars(column: Any, fill: Fill) -> Any:
     import polars as pl
-    import pyarrow as pa
 
     if fill.states is not None and isinstance(column.dtype, pl.Enum):
         words = column.dtype.categories.to_list()
@@ -291,8 +265,6 @@ def _in_array(column: Any, fill: Fill) -> Any:
 
 def _type_of(values: Any) -> Any:
     """The Arrow type of a column; text where its cells are of several kinds."""
-    import pyarrow as pa
-
     try:
         return pa.array(values.compressed() if isinstance(values, np.ma.MaskedArray) else values, from_pandas=True).type
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):

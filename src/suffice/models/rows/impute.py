@@ -22,6 +22,7 @@ from suffice.errors import ModelError, listed, note
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.inference.sampling import checked_seed, whole_number
+from suffice.libraries import pa, pc, sc
 from suffice.models.regressions import NoFormula, advising, reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
@@ -176,9 +177,6 @@ class Impute:
 
     def _meant(self, name: str, cells: Any, block: Block) -> Any:
         """The words of a text file as what they mean: numbers, states, nothing."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         variable = self.bn.variables.get(name)
         if variable is None or _in_bins(variable):
             text = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
@@ -217,9 +215,6 @@ def _in_bins(variable: Variable | None) -> bool:
 
 def _names_bins(variable: Variable | None, cells: Any) -> bool:
     """Whether cells are the names of bins."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not isinstance(variable, Finite) or variable.cuts is None:
         return False
     words = cells.dictionary if pa.types.is_dictionary(cells.type) else cells
@@ -228,8 +223,6 @@ def _names_bins(variable: Variable | None, cells: Any) -> bool:
 
 
 def _table(names: Sequence[str], blocks: Sequence[Filled]) -> Any:
-    import pyarrow as pa
-
     if not blocks:
         return pa.table({n: pa.array([], pa.string()) for n in names})
     return pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
@@ -311,7 +304,6 @@ def _shared_posterior(bn: BayesNet, name: str, rows: RowEvidence) -> Array:
 
 def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:
     """Real cells by their means and variances, counts, whose finite parents are known by now, by their rates."""
-    from scipy.special import ndtri
     from scipy.stats import poisson
 
     cpd, (mean, variance) = bn[name], moments.T
@@ -321,7 +313,7 @@ def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniform
         _refuse_mixture(bn, name, rows)
     if name in bn.compiled.counts:
         return np.asarray(poisson.ppf(uniforms, mean))
-    return np.asarray(mean + np.sqrt(variance) * ndtri(uniforms))
+    return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
 
 
 def _regressed(bn: BayesNet, name: str, rows: RowEvidence, fine: Flags, uniforms: Array) -> Array:
