@@ -63,11 +63,12 @@ def starts(lengths: Any) -> Ints:
 class Places:
     """Where rows came from, to name them."""
 
-    data: Data
+    data: Data | None
     at: Ints
 
     def impossible(self, i: int) -> FitError:
-        place = self.data.place(*self.at[i].tolist())
+        number, row = self.at[i].tolist()
+        place = f"block {number + 1}, row {row + 1}" if self.data is None else self.data.place(number, row)
         return FitError(f"{place} is impossible under the current network: its observed cells have probability 0")
 
 

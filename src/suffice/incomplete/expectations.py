@@ -21,7 +21,7 @@ from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
 from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, starts, theta_of
-from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
+from suffice.incomplete.expected_moments import NumberRows, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -35,7 +35,8 @@ VISITS = 2**20
 class ExpectedStatistics(Protocol):
     """What rows are expected to say."""
 
-    weight: float
+    @property
+    def weight(self) -> float: ...
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
 
@@ -69,8 +70,8 @@ class IncompleteRows:
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
-        if isinstance(self.rows, NumberRows):
-            return ExpectedMoments(cpds, self.rows, self.weight, self._seed, self.watch)
+        if not isinstance(self.rows, FiniteRows):
+            return self.rows.under(cpds, self.weight, self._seed, self.watch)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
         return ExpectedTables(self.rows, completions, self.weight, self.watch)
 
@@ -78,7 +79,11 @@ class IncompleteRows:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
         if isinstance(self.rows, FiniteRows):
             return ExpectedTables(self.rows, None, self.weight, self.watch)
-        return None if self.rows.variables else saturated(self.rows, self.weight, self.watch)
+        return (
+            saturated(self.rows, self.weight, self.watch)
+            if isinstance(self.rows, NumberRows) and not self.rows.variables
+            else None
+        )
 
 
 class ExpectedTables:

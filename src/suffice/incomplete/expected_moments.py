@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -91,16 +91,22 @@ class NumberRows(NamedTuple):
     places: Places
 
     @staticmethod
-    def of(data: Data, variables: tuple[Finite, ...], reals: tuple[str, ...]) -> NumberRows:
-        """The rows over these variables, of which those that are no column are hidden."""
+    def of(data: Data, variables: tuple[Finite, ...], reals: tuple[str, ...]) -> NumberRows | RowsElsewhere:
+        """The rows over these variables, of which those that are no column are hidden; where states are missing from rows that
+        are not near, they stay there."""
         seen = data.take([n for n in (*(v.name for v in variables), *reals) if n in data.columns])
         units = Units.of(observed_cells(seen.take(reals), reals), {n: Real(n) for n in reals})
         for name in reals:
             if not units.variance[name] > 0:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
-        rows = seen.fold(_Reduce(variables, reals, units), what="reading numbers")
-        numbers = np.ascontiguousarray(rows.numbers.T)
-        return NumberRows(variables, reals, rows.codes, numbers, rows.weights, units, Places(seen, rows.at))
+        step = _Reduce(variables, reals, units)
+        if not data.engine.near and any(v.name not in data.columns or data.missing[v.name] for v in variables):
+            return RowsElsewhere(seen, step)
+        return step.rows(seen.fold(step, what="reading numbers"), seen)
+
+    def under(self, cpds: Mapping[str, Cpd], weight: float, seed: int, watch: Watch) -> ExpectedMoments:
+        """What is expected under the network of these distributions."""
+        return ExpectedMoments(cpds, self, weight, seed, watch)
 
     def block(self, codes: Small, numbers: Floats) -> Block:
         """Rows of these variables as an engine has them."""
@@ -172,6 +178,48 @@ class _Reduce(Step[_Reduced]):
         numbers = np.column_stack([self.units.inward(n, some.columns[n]) for n in self.reals])
         at = np.column_stack([np.full(len(rows), block.number), rows])
         return _Reduced(codes_of(some.columns, self.variables, len(rows)), numbers, some.weights, at).crowds_merged()
+
+    def rows(self, found: _Reduced, data: Data | None = None) -> NumberRows:
+        numbers, places = np.ascontiguousarray(found.numbers.T), Places(data, found.at)
+        return NumberRows(self.variables, self.reals, found.codes, numbers, found.weights, self.units, places)
+
+
+@dataclass(frozen=True, eq=False)
+class _Expect(Step[Statistics]):
+    """What the rows of each block are expected to have under a network: sums for some requests."""
+
+    reduce: _Reduce
+    cpds: Mapping[str, Cpd]
+    requests: tuple[Request, ...]
+    seed: int
+
+    def of(self, block: Block) -> Statistics:
+        rows = self.reduce.rows(self.reduce.of(block))
+        here = rows.under(self.cpds, float(rows.weights.sum()), self.seed + block.number, lambda what: None)
+        return here.gather(self.requests)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsElsewhere:
+    """Rows that lack states, of an engine that does not have them near: they are passed over again for each question."""
+
+    data: Data
+    step: _Reduce
+    cpds: Mapping[str, Cpd] = field(default_factory=dict)
+    weight: float = 0.0
+    seed: int = 0
+
+    @property
+    def variables(self) -> tuple[Finite, ...]:
+        return self.step.variables
+
+    def under(self, cpds: Mapping[str, Cpd], weight: float, seed: int, watch: Watch) -> RowsElsewhere:
+        """What is expected under the network of these distributions."""
+        return replace(self, cpds=cpds, weight=weight, seed=seed)
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        """The expected tables and moments that are asked for."""
+        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed), threads=threads)
 
 
 def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
@@ -366,8 +414,8 @@ class ExpectedMoments:
             return self._pairs[names]
         members, keys = self._keys(names)
         if n_configurations(members) > DENSE:
-            cells, values = table_of(keys, self.p)
-            return Counts(members, values, cells)
+            cells = table_of(keys, self.p)
+            return Counts(members, cells.values, cells.keys)
         values = np.bincount(keys, self.p, n_configurations(members)).astype(np.float64)
         table = Counts(members, values.reshape(sizes(members)))
         if len(names) == 2:

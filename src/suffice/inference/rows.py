@@ -65,7 +65,7 @@ def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
 
 def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Lines as single values that can be sorted."""
-    packed = np.packbits(lines, axis=1) if lines.dtype == bool else np.ascontiguousarray(lines)
+    packed = np.ascontiguousarray(np.packbits(lines, axis=1) if lines.dtype == bool else lines)
     return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
 
 

@@ -12,9 +12,9 @@ from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
-from suffice.families.glm import needs_rows
 from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
+from suffice.families.regression_cpd import needs_rows
 from suffice.graphs import Dag
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
@@ -97,6 +97,7 @@ def with_regressions(
 ) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
 
+    >>> from suffice.families.family import Mean
     >>> from suffice.families.responses import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
