@@ -86,6 +86,8 @@ class Elimination:
             self._check(scope, n_rows)
         for i, scope in enumerate(scopes):
             table = self._product(i)
+            if n_rows > 1:  # only of one row the steps are gone through backwards
+                self._joined[i].clear()
             values = log_sum(table, (table.ndim - 1,)) if i < self.n_summed else table.max(axis=-1)
             self._put(i, LogFactor(scope[:-1], values))
 
