@@ -11,7 +11,7 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 import suffice as sf
 from suffice.families.logistic import Logistic
-from suffice.inference.rows import RowEvidence
+from suffice.incomplete.rows import RowEvidence
 from suffice.models.rows.posteriors import _inferred, applies, direct_rows, row_posterior
 from suffice.recipes.classifiers import discriminant, from_incomplete, labelled, naive_bayes
 

@@ -15,9 +15,9 @@ import suffice as sf
 from suffice.errors import ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Interval
+from suffice.incomplete import rows as inference_rows
+from suffice.incomplete.rows import RowEvidence
 from suffice.inference import hybrid as inference_hybrid
-from suffice.inference import rows as inference_rows
-from suffice.inference.rows import RowEvidence
 from suffice.models import hybrid
 from suffice.models.answers import Distribution
 from suffice.models.evidence import observed

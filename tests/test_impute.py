@@ -282,7 +282,7 @@ def test_draws_of_finite_and_real_cells_together(seed: int, hidden: tuple[str, .
 
 
 def test_draws_are_reproducible_whatever_the_parts_and_columns(bn, monkeypatch, tmp_path) -> None:
-    from suffice.inference import rows as finite
+    from suffice.incomplete import rows as finite
 
     table = bn.sample(300, seed=5)
     rng = np.random.default_rng(6)

@@ -83,7 +83,7 @@ def test_densities_that_no_float_holds() -> None:
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from suffice.inference import rows as inference_rows
+    from suffice.incomplete import rows as inference_rows
 
     net = random_hybrid(2)
     complete = net.sample(50, 1).to_pydict()

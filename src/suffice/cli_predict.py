@@ -83,7 +83,7 @@ def _names(bn: BayesNet, target: str) -> list[str]:
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
-    from suffice.inference.rows import best
+    from suffice.incomplete.rows import best
     from suffice.variables import Finite
 
     numbers = [pa.array(column, from_pandas=True) for column in found.measures.T.copy()]

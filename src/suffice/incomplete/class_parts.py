@@ -31,7 +31,7 @@ import numpy as np
 from suffice.engines.engine import Block
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.patterns import Array
-from suffice.inference.rows import alike
+from suffice.incomplete.rows import alike
 
 LOG_ZERO = -1e200
 """Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""

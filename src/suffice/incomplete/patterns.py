@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
 from suffice.incomplete.components import NodeFamily
-from suffice.inference.rows import alike
+from suffice.incomplete.rows import alike
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Count, Finite
 

@@ -20,9 +20,9 @@ from suffice.blas import one_blas_thread
 from suffice.errors import FitError, ModelError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
+from suffice.incomplete.rows import posteriors_over_tables
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
-from suffice.inference.rows import posteriors_over_tables
 from suffice.inference.sampling import checked_seed
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnRegression, DrawnTable
 from suffice.models.evidence import Observed, impossible

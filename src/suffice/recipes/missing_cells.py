@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.inference.rows import keys_of
+from suffice.incomplete.rows import keys_of
 from suffice.statistics.chan import Spread, pooled
 from suffice.variables import Finite
 

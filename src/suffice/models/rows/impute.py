@@ -19,8 +19,8 @@ from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, note
+from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.inference.network import NONE, Array
-from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa, pc, sc
 from suffice.models.regressions import NoFormula, advising, reduced

@@ -2,7 +2,7 @@
 
 A cell that is missing is summed or integrated out, and so is a node that is no column at all.
 
-Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.rows`), to
+Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`incomplete.rows`), to
 which regressions on numbers add factors of their own. In a row in which every node but the target t is observed,
 or barren (neither it nor any node below it is observed), nothing is left to be summed out:
 
@@ -37,11 +37,11 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference import rows as inference
+from suffice.incomplete import rows as in_rows
+from suffice.incomplete.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
 from suffice.inference.hybrid import checked_shape
 from suffice.inference.logs import shares
 from suffice.inference.network import NONE
-from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
 from suffice.models.hybrid import named
 from suffice.models.question import requisite
 from suffice.models.regressions import advising, no_formula, words
@@ -136,7 +136,7 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
     # Real nodes that are not observed are barren: none of them has finite children.
-    finite = partial(inference.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
+    finite = partial(in_rows.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
     return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes))
 
 
@@ -173,13 +173,13 @@ def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
     if bn.compiled.open:
         return _log_densities(bn, seen)
-    without = partial(inference.log_probs, bn.compiled.network)
+    without = partial(in_rows.log_probs, bn.compiled.network)
     return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
 
 
 def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
     with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
-        return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, inference.PART)[:, 0]
+        return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, in_rows.PART)[:, 0]
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:

@@ -27,8 +27,8 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, listed, nearest, note
+from suffice.incomplete.rows import RowEvidence, alike, best
 from suffice.inference.network import NONE
-from suffice.inference.rows import RowEvidence, alike, best
 from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import counted
 from suffice.models.approximate import BLOCK, drawn_forward, is_possible
