@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import suffice as sf
+from suffice.structure.parent_sets import TIE, ParentSets
+from suffice.structure.rules import Parents, Rules
 
 
 def joint(bn: sf.BayesNet) -> dict[tuple[str, ...], float]:
@@ -81,3 +84,29 @@ def with_gaps(table: Any, share: float, seed: int) -> dict[str, list[Any]]:
     """The columns of an Arrow table, cells missing at random."""
     rng = np.random.default_rng(seed)
     return {n: [None if rng.random() < share else x for x in table[n].to_pylist()] for n in table.column_names}
+
+
+def pruned(rules: Rules, families: Sequence[tuple[int, Parents]], scores: np.ndarray, *, prune: bool = True) -> ParentSets:
+    """The sets that hold all required parents and, with `prune`, beat every subset that does."""
+    required = [frozenset(p) for p in rules.start()]
+    best: dict[tuple[int, Parents], float] = {}
+    kept: list[tuple[int, Parents, float]] = []
+    for (child, parents), score in sorted(zip(families, scores.tolist(), strict=True), key=lambda f: len(f[0][1])):
+        if not required[child] <= set(parents):
+            continue
+        below = [best.get((child, (*parents[:k], *parents[k + 1 :])), -np.inf) for k in range(len(parents))]
+        top = max(below, default=-np.inf)
+        best[child, parents] = max(score, top)
+        if score > -np.inf and (not prune or top == -np.inf or score > top + TIE * (1.0 + abs(top))):
+            kept.append((child, parents, score))
+    return ParentSets.of(rules.n, kept)
+
+
+def allowed_families(rules: Rules) -> list[tuple[int, Parents]]:
+    """Every family that the rules allow, whatever they require."""
+    return [
+        (child, parents)
+        for child in range(rules.n)
+        for k in range(int(rules.max_parents[child]) + 1)
+        for parents in itertools.combinations(np.flatnonzero(rules.allowed[child]).tolist(), k)
+    ]

@@ -11,11 +11,9 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 import suffice as sf
 from suffice.families.logistic import Logistic
-from suffice.models.rows.evidence import RowEvidence
+from suffice.inference.rows import RowEvidence
 from suffice.models.rows.posteriors import _inferred, applies, direct_rows, row_posterior
-from suffice.recipes.classifiers import naive_bayes
-from suffice.recipes.discriminant import discriminant, from_incomplete
-from suffice.recipes.labelled import labelled
+from suffice.recipes.classifiers import discriminant, from_incomplete, labelled, naive_bayes
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)

@@ -20,10 +20,11 @@ from suffice.structure.constraints import Forbid, Require
 from suffice.structure.cuts import Fraction, Local, cluster_cut, clusters, local_cuts
 from suffice.structure.exact import Exact
 from suffice.structure.orders import Orders, best_of_all
-from suffice.structure.parent_sets import ParentSets, pruned
+from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.search import problem_of, search
+from tests.oracles import allowed_families, pruned
 
 Graph = list[Parents]
 
@@ -59,10 +60,7 @@ def random_sets(seed: int, n: int, max_parents: int, free: bool = False) -> Pare
     """Scores that more parents raise, on the whole, so that cycles are tempting."""
     rng = np.random.default_rng(seed)
     rules = Rules.free(n, max_parents) if free else random_rules(rng, n, max_parents)
-    families = []
-    for child in range(n):
-        possible = np.flatnonzero(rules.allowed[child]).tolist()
-        families += [(child, s) for k in range(int(rules.max_parents[child]) + 1) for s in combinations(possible, k)]
+    families = allowed_families(rules)
     scores = np.array([-100 + 10 * rng.random() + 8 * len(s) ** 0.5 for _, s in families])
     return pruned(rules, families, scores)
 

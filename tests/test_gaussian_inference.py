@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from suffice.errors import TooLarge
-from suffice.inference import gaussian, log_domain
-from suffice.inference.blocks import blocks, packed
+from suffice.inference import gaussian, logs
 from suffice.inference.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
+from suffice.inference.hybrid import blocks, packed
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.log_domain import LogFactor, absorbed, log_factors, log_joint
+from suffice.inference.logs import LogFactor, absorbed, log_factors, log_joint
 from suffice.inference.network import GaussianNode, Network
-from suffice.inference.posterior import best_codes, posterior
+from suffice.inference.questions import best_codes, posterior
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -267,7 +267,7 @@ def test_absorbed_factors_are_the_same_product() -> None:
 
 
 def test_a_table_too_large_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_domain, "MAX_CELLS", 7)
+    monkeypatch.setattr(logs, "MAX_CELLS", 7)
     factor = LogFactor((0, 1, 2), np.zeros((1, 2, 2, 2)))
     with pytest.raises(TooLarge, match="a table of 8 cells"):
         log_joint([factor], [0], np.array([2, 2, 2]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
@@ -85,6 +85,7 @@ def test_no_step_from_the_top_gains(seed: int) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
+@example(seed=3888)  # the random moves of a restart lead to the best graph, and no step goes on from there
 def test_every_step_gains_what_it_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, 5)

@@ -15,13 +15,13 @@ import suffice as sf
 from suffice.errors import ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Interval
-from suffice.inference import blocks as inference_blocks
-from suffice.inference import hybrid_rows
+from suffice.inference import hybrid as inference_hybrid
+from suffice.inference import rows as inference_rows
+from suffice.inference.rows import RowEvidence
 from suffice.models import hybrid
 from suffice.models.answers import Distribution
 from suffice.models.evidence import observed
 from suffice.models.mixture import Mixture
-from suffice.models.rows.evidence import RowEvidence
 from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import (
     finite_posterior,
@@ -193,7 +193,7 @@ def some_rows(seed: int, n: int) -> tuple[sf.BayesNet, Any, Any]:
 def test_rows_in_small_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bn, codes, reals = some_rows(7, 40)
     whole = {t: by_densities(bn, t, RowEvidence(codes, reals)) for t in bn.variables}
-    monkeypatch.setattr(hybrid_rows, "CELLS", 60)
+    monkeypatch.setattr(inference_rows, "CELLS", 60)
     for target, expected in whole.items():
         np.testing.assert_allclose(by_densities(bn, target, RowEvidence(codes, reals)), expected, rtol=1e-12, atol=1e-14)
 
@@ -353,7 +353,7 @@ def test_the_most_probable_of_everything_needs_no_joint_configurations() -> None
 
 
 def test_a_wide_joint_of_reals_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference_blocks, "MAX_CELLS", 20)
+    monkeypatch.setattr(inference_hybrid, "MAX_CELLS", 20)
     with pytest.raises(TooLarge, match="through 8 configurations of 'u0', 'u1', 'u2', and the limit is 2"):
         wide(3).query(["x0", "x1", "x2"])
 

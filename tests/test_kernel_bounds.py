@@ -23,7 +23,7 @@ from suffice.incomplete.finite import Reduce
 from suffice.inference.junction_tree import JunctionTree
 from suffice.inference.network import NONE, Network
 from suffice.inference.questions import TOO_LARGE, in_rows
-from suffice.inference.tree import arranged, completed, greedy_order, whole
+from suffice.inference.tree import arranged, completed, greedy_order, part_of
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 
@@ -56,11 +56,11 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
     child = np.full([2] * (n_parents + 1), 0.5)
     roots = [((v,), v, np.array([0.5, 0.5])) for v in range(n_parents)]
     net = Network.of([2] * (n_parents + 1), [*roots, (range(n_parents + 1), n_parents, child)])
-    part = whole(net, net.unobserved())
+    part = part_of(net, net.all_factors, net.unobserved())
     tree = arranged(net, part, greedy_order(net, part).order)
     assert tree.widest == n_parents + 1
     assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
-    assert all((np.diff(tree.dims(t)) > 0).all() for t in range(tree.n_tables))
+    assert all((np.diff(tree.dim_place[tree.dim_start[t] : tree.dim_start[t + 1]]) > 0).all() for t in range(tree.n_tables))
 
 
 def clique(n: int, n_states: int) -> Network:
@@ -75,7 +75,7 @@ def clique(n: int, n_states: int) -> Network:
 def test_more_cells_than_floats_count() -> None:
     """An order of infinitely many cells was no better than none, so none was written, and what lay in memory was taken for it."""
     net = clique(26, 2**40)
-    part = whole(net, net.unobserved())
+    part = part_of(net, net.all_factors, net.unobserved())
     for found in (greedy_order(net, part), completed(net, part, ())):
         assert sorted(found.order) == list(range(26))
         assert 1e299 < found.cells < np.inf

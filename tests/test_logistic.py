@@ -14,7 +14,7 @@ import suffice as sf
 from suffice.engines.data import added
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
-from suffice.families.gaussian import LinearGaussian
+from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.logistic import Logistic, LogisticCpd, _widest
 from suffice.learning.irls import fitted as fitted_by
 from suffice.variables import Finite, Real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 import suffice as sf
 from suffice.errors import DataError, FitError, SufficeNote
 from suffice.families.priors import Gamma, as_prior
-from suffice.learning import mixture_em
+from suffice.incomplete.classes import ClassParameters
+from suffice.learning import mixture_setup
 from suffice.learning.climb import FellError, evaluated
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Table, Tied
 from suffice.recipes.mixture import ICL, HeldOut, mixture
@@ -211,15 +213,15 @@ def test_objective_with_a_prior(kind: Kind, estimate: Any) -> None:
     best, prior = run._parameters, as_prior((sf.Dirichlet(1.5), sf.BGe()))
     problem = Table.of(sf.scan(rows)).mixture(sf.Finite("class", ["0", "1"]), kind, prior, estimate)
 
-    def objective(theta: mixture_em.Parameters) -> float:
+    def objective(theta: ClassParameters) -> float:
         return evaluated(problem, theta).objective  # type: ignore[arg-type]
 
     rng = np.random.default_rng(0)
     for _ in range(12):
-        means = [list(part) for part in best.parts]
-        means[0][0] = means[0][0] + 1e-3 * rng.normal(size=means[0][0].shape)
-        means[0][1] = means[0][1] * (1 + 1e-3 * rng.normal())
-        moved = best._replace(parts=(type(best.parts[0])(*means[0]), *best.parts[1:]))
+        normal: Any = best.parts[0]
+        mean = normal.mean + 1e-3 * rng.normal(size=normal.mean.shape)
+        root = normal.root * (1 + 1e-3 * rng.normal())
+        moved = best._replace(parts=(replace(normal, mean=mean, root=root), *best.parts[1:]))
         assert objective(moved) < objective(best) + 1e-9
         weights = best.weights + 1e-3 * np.array([1, -1]) * rng.normal()
         assert objective(best._replace(weights=weights)) < objective(best) + 1e-9
@@ -359,7 +361,7 @@ def test_collapse_is_reported() -> None:
 
 def test_a_fall_of_the_objective_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        mixture_em.Mixture, "maximised", lambda self, statistic: statistic.at._replace(weights=np.array([0.99, 0.01]))
+        mixture_setup.Mixture, "maximised", lambda self, statistic: statistic.at._replace(weights=np.array([0.99, 0.01]))
     )
     with pytest.raises(FellError, match="error of ours"):
         mixture(clouds(), 2, start=(np.array([0.5, 0.5]), starting(Full())[1][:2], starting(Full())[2][:2]))

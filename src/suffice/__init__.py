@@ -52,14 +52,12 @@ _NAMES = {
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "recipes.bootstrap": "bootstrap",
-    "recipes.classifiers": "naive_bayes",
-    "recipes.cross_validate": "cross_validate",
-    "recipes.discriminant": "discriminant",
+    "recipes.classifiers": "discriminant naive_bayes",
     "recipes.learn": "learn",
     "recipes.missingness": "Missingness missingness",
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "HeldOut ICL MixtureRun",
+    "recipes.resampling": "bootstrap cross_validate",
     "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
@@ -140,10 +138,8 @@ if TYPE_CHECKING:
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
-    from suffice.recipes.bootstrap import bootstrap as bootstrap
-    from suffice.recipes.classifiers import naive_bayes as naive_bayes
-    from suffice.recipes.cross_validate import cross_validate as cross_validate
-    from suffice.recipes.discriminant import discriminant as discriminant
+    from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
+    from suffice.recipes.resampling import bootstrap as bootstrap, cross_validate as cross_validate
     from suffice.recipes.learn import learn as learn
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture

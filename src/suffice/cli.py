@@ -150,14 +150,13 @@ def sample(
 ) -> None:
     """Draw rows from a network."""
     from suffice import cli_words as words
-    from suffice.formats.rows import checked_rows_path, write_rows
+    from suffice.formats.rows import checked_rows_path, write_stream
 
     if out:
         checked_rows_path(out)
     bn = words.model_of(model)
     with working(f"drawing {n:,} rows"):
-        table = bn.sample(n, seed=seed)
-        write_rows(table, out)
+        write_stream([bn.sample(n, seed=seed)], out)
     if out:
         say(f"{n:,} rows of {len(bn)} columns written to {out}")
 
@@ -347,15 +346,7 @@ def in_options(message: str) -> str:
     return message
 
 
-def _show(
-    shown: set[str],
-    message: Any,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: Any = None,
-    line: str | None = None,
-) -> None:
+def _show(shown: set[str], message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a note, the same one only once, or a warning."""
     if not issubclass(category, SufficeNote):
         say(f"warning: {message} ({Path(filename).name}:{lineno})")

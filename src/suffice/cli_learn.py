@@ -74,7 +74,7 @@ def fit(
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
     far. A network's file brings its regressions and shared parameters, where none are given."""
     from suffice import cli_words as words
-    from suffice.formats import holds, writable, write
+    from suffice.formats import holds, writable
     from suffice.models.regressions import families_of
     from suffice.models.sharing import shared_of
 
@@ -99,29 +99,20 @@ def fit(
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
     asked = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
-    model = _fitted(dag, known, unseen, asked, climbing, statistics, families_of(bn, families))
-    write(model, out)
-    say(f"{model._headline()}; {time.perf_counter() - start:.2f} s; written to {out}")
+    model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
+    _written(model, out, f"{time.perf_counter() - start:.2f} s")
 
 
-def _fitted(
-    dag: Any,
-    rows: Any,
-    hidden: Any,
-    asked: dict[str, Any],
-    climbing: dict[str, Any],
-    statistics: str | None,
-    families: Any = None,
-) -> Any:
+def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
     """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
     from suffice.families.gathering import gather
     from suffice.learning.em import em, spread
     from suffice.learning.fit import fit as fitted
 
-    if families and statistics:
+    if asked["families"] and statistics:
         raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
-    if families and not hidden:
-        return _with_regressions(dag, rows, families, asked, climbing)
+    if asked["families"] and not hidden:
+        return _with_regressions(dag, rows, asked, climbing)
     if not hidden:
         try:
             gathered = gather(rows, dag)
@@ -136,13 +127,13 @@ def _fitted(
         raise SufficeError(
             "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
         )
-    run = em(dag, rows, hidden=hidden, families=families, **asked, **climbing)
+    run = em(dag, rows, hidden=hidden, **asked, **climbing)
     if len(run.optima) > 1:
         say(f"note: {spread(run.optima)}")
     return run.model
 
 
-def _with_regressions(dag: Any, rows: Any, families: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
+def _with_regressions(dag: Any, rows: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
     """The same where some nodes are regressions, which are fitted by themselves unless their own columns have gaps."""
     from suffice.families.priors import as_prior
     from suffice.learning.fit import with_regressions
@@ -152,7 +143,8 @@ def _with_regressions(dag: Any, rows: Any, families: Any, asked: dict[str, Any],
         _only_of_em(climbing, "complete rows need none, and regressions run to their end")
     elif "time_limit" in climbing:
         say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
-    return with_regressions(dag, rows, as_prior(asked["prior"]), asked["estimate"], families, asked["shared"], **climbing)
+    prior, how, families, shared = (asked[key] for key in ("prior", "estimate", "families", "shared"))
+    return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)
 
 
 def _only_of_em(climbing: dict[str, Any], why: str) -> None:
@@ -212,7 +204,9 @@ def learn(
     EM. Ctrl-C takes the best graph so far."""
     from suffice import cli_words as words
     from suffice.formats import holds, writable
+    from suffice.learning.fit import fit as fitted
     from suffice.recipes.learn import PRIOR, suitable
+    from suffice.recipes.resampling import bootstrap as resampled
     from suffice.structure.search import search
 
     if out is not None:
@@ -251,21 +245,23 @@ def learn(
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
     if not as_json and told:
         print(*(f"\n{t}" for t in told), sep="\n")
-    limits = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
-    strengths = None if bootstrap is None else _bootstrapped(rows, how, bootstrap, asked | limits, quiet=as_json)
+    limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
+    if strengths is not None and not as_json:
+        print(f"\n{strengths!r}")
     if as_json:
         facts = {**found.to_dict(), "score_name": repr(asked["score"])}
         facts |= {"explanations": [t.to_dict() for t in told]} if explain else {}
         facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
         print(json.dumps(facts, ensure_ascii=False))
     if out is not None:
-        _write_fitted(found, rows, suitable(PRIOR, found.problem.variables) if prior is None else chosen_prior, out)
+        prior_of_all = suitable(PRIOR, found.problem.variables) if prior is None else chosen_prior
+        _written(fitted(found.dag, rows, prior=prior_of_all), out, f"searched for {found.seconds:.2f} s")
     return None
 
 
 def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, as_json: bool) -> None:
     """Structural EM; what it found is printed, and written."""
-    from suffice.formats import write
     from suffice.recipes.learn import suitable
     from suffice.recipes.structural_em import structural_em
 
@@ -276,25 +272,12 @@ def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: 
         say("note: structural EM was stopped before its end; this is the best network so far")
     print(json.dumps(run.to_dict(), ensure_ascii=False) if as_json else run)
     if out is not None:
-        write(run.model, out)
-        say(f"{run.model._headline()}; searched for {time.perf_counter() - start:.2f} s; written to {out}")
+        _written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")
 
 
-def _bootstrapped(rows: Any, how: Any, n: int, asked: dict[str, Any], *, quiet: bool) -> Any:
-    """How often each edge is found in resamples; printed, too."""
-    from suffice.recipes.bootstrap import bootstrap
-
-    strengths = bootstrap(rows, how, n, **asked)
-    if not quiet:
-        print(f"\n{strengths!r}")
-    return strengths
-
-
-def _write_fitted(found: Any, rows: Any, prior: Any, out: str) -> None:
-    """Fit the graph's parameters and write the network."""
+def _written(model: Any, out: str, spent: str) -> None:
+    """Write a network, and say so."""
     from suffice.formats import write
-    from suffice.learning.fit import fit as fitted
 
-    model = fitted(found.dag, rows, prior=prior)
     write(model, out)
-    say(f"{model._headline()}; searched for {found.seconds:.2f} s; written to {out}")
+    say(f"{model._headline()}; {spent}; written to {out}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +10,10 @@ import typer
 
 from suffice.cli_arguments import Missing, Model, RowsOut
 from suffice.errors import SufficeError, nearest
+from suffice.libraries import pa
 from suffice.terminal import say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from suffice.models.bayes_net import BayesNet
     from suffice.models.rows.predict import Prediction
 
@@ -83,8 +82,6 @@ def _names(bn: BayesNet, target: str) -> list[str]:
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
-    import pyarrow as pa
-
     from suffice.inference.rows import best
     from suffice.variables import Finite
 
@@ -100,23 +97,14 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _plain(cells: Any) -> Any:
     """Text without its dictionary, which is another one in each part of a file."""
-    import pyarrow as pa
-
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
     """What is written where there are no rows: the header."""
     import numpy as np
-    import pyarrow as pa
 
     from suffice.models.rows.predict import Prediction, measures
 
-    nothing = Prediction(np.empty((0, len(measures(bn, target)))), {n: pa.array([], pa.string()) for n in kept})
-    return _table(bn, target, nothing)
-
-
-def _or_none(tables: Iterator[pa.Table], none: pa.Table) -> Iterator[pa.Table]:
-    first = next(tables, none)
-    yield first
-    yield from tables
+    none = {n: pa.array([], pa.string()) for n in kept}
+    return _table(bn, target, Prediction(np.empty((0, len(measures(bn, target)))), np.empty(0), kept=none))

@@ -20,8 +20,7 @@ from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
 from suffice.formats import NAMES, SUFFIXES, load, read
 from suffice.graphs import Dag
-from suffice.graphs.input import read_directed
-from suffice.graphs.text import Edge
+from suffice.graphs.text import Edge, read_directed
 from suffice.models.bayes_net import BayesNet
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
@@ -141,19 +140,23 @@ def method_of(words: str, **options: Any) -> Any:
     word, colon, value = words.partition(":")
     if word.lower() not in METHODS:
         raise SufficeError(f"the method {words!r} is not known; use {', '.join(METHODS)}, with tan the class as in tan:CLASS")
-    module, name, argument = METHODS[word.lower()]
+    argument = METHODS[word.lower()][2]
     if bool(colon) != (argument is not None):
         raise SufficeError(
             f"write tan:CLASS, with the column that is the class; not {words!r}"
             if argument
             else f"the method {word} takes nothing after a colon, as in {words!r}"
         )
-    method = getattr(import_module(f"suffice.structure.{module}"), name)
     given = {k: v for k, v in options.items() if v is not None} | ({argument: value} if argument else {})
     for option in given:
-        if option not in method.__dataclass_fields__:
+        if not takes(word, option):
             raise SufficeError(f"the method {word} has no option --{option.replace('_', '-')}")
-    return method(**given)
+    return _method(word)(**given)
+
+
+def _method(word: str) -> Any:
+    module, name, _ = METHODS[word.lower()]
+    return getattr(import_module(f"suffice.structure.{module}"), name)
 
 
 def families_of(words: Sequence[str]) -> dict[str, Any]:
@@ -245,10 +248,7 @@ def takes(words: str, option: str) -> bool:
     True
     """
     word = words.partition(":")[0].lower()
-    if word not in METHODS:
-        return True  # `method_of` says it better
-    module, name, _ = METHODS[word]
-    return option in getattr(import_module(f"suffice.structure.{module}"), name).__dataclass_fields__
+    return word not in METHODS or option in _method(word).__dataclass_fields__  # of what is no method `method_of` speaks best
 
 
 def edges_of(words: Sequence[str], option: str) -> list[Edge]:
@@ -317,17 +317,11 @@ def chosen(table: dict[str, Any], word: str, what: str) -> Any:
     return table[word]
 
 
-def is_model(path: str) -> bool:
-    """Whether the name of a file is that of a network."""
-    name = path.lower().removesuffix(".gz")
-    return Path(name).suffix in SUFFIXES
-
-
 def graph_of(text: str) -> tuple[Dag, BayesNet | None]:
     """A graph from a network's file (with the network), a text file, or the text itself: 'a -> b; b -> c'."""
     if any(arrow in text for arrow in ("->", "<-", "→", "←")) or text.lstrip().startswith("["):
         return Dag(text), None
-    if is_model(text) or text in NAMES:
+    if Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES:
         bn = model_of(text)
         return bn.dag, bn
     if not Path(text).is_file():

@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import Literal
 
 
@@ -64,15 +65,11 @@ class FormatError(SufficeError):
         super().__init__(f"{where}: {message}" if where else message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _format_error, (self.message, self.path, self.line)
+        return partial(FormatError, self.message, path=self.path, line=self.line), ()
 
     def at(self, path: object) -> FormatError:
         """The same error with the name of the file, for a reader that saw only its text."""
         return FormatError(self.message, path=path, line=self.line)
-
-
-def _format_error(message: str, path: object, line: int | None) -> FormatError:
-    return FormatError(message, path=path, line=line)
 
 
 class SufficeNote(UserWarning):

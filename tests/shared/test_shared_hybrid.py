@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.models.rows.evidence import RowEvidence
+from suffice.inference.rows import RowEvidence
 from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import finite_posterior, gaussian, probability, real_moments
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.columns import Column
-from suffice.engines.engine import Array, ranges
-from suffice.engines.sample import sampled_rows
+from suffice.engines.engine import Block, Engine, Step
+from suffice.engines.sample import Sample, most_of
 from suffice.errors import DataError
-from suffice.variables import Bins
+from suffice.variables import Bins, Finite
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
@@ -30,11 +31,10 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
     """
     if isinstance(bins.how, tuple):
         return list(bins.how)
-    weight = np.ones(len(values)) if weight is None else weight
-    there = ~np.isnan(values) & (weight > 0)
+    there = ~np.isnan(values) if weight is None else ~np.isnan(values) & (weight > 0)
     if target is not None:
         there &= target != np.iinfo(target.dtype).max
-    values, weight = values[there], weight[there]
+    values, weight = values[there], None if weight is None else weight[there]
     if not len(values):
         raise DataError(f"the column {name!r} cannot be cut into bins: every cell is missing")
     if bins.method == "mdl":
@@ -48,48 +48,61 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
     return _quantiles(values, weight, n)
 
 
-def column_cuts(bins: Bins, name: str, column: Column, n_rows: int, weight: Column | None, target: Column | None) -> list[float]:
-    """Where a column that was read is cut: by the extremes of all rows, or by a sample of them."""
+@dataclass(frozen=True)
+class Ends:
+    """The smallest and the largest of some numbers."""
+
+    low: float
+    high: float
+
+    def __add__(self, other: Ends) -> Ends:
+        return Ends(min(self.low, other.low), max(self.high, other.high))
+
+
+@dataclass(frozen=True)
+class Extremes(Step[Ends]):
+    """The smallest and the largest value of a column among rows that have weight."""
+
+    name: str
+
+    def of(self, block: Block) -> Ends:
+        values = block.columns[self.name]
+        values = values[~np.isnan(values) & (block.weights > 0)]
+        return Ends(float(values.min()), float(values.max())) if len(values) else Ends(np.inf, -np.inf)
+
+
+def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
+    """A column of numbers as bins, its cuts found by the extremes of all rows, or by a sample of them."""
+    names = [name] if bins.target is None else [name, bins.target]
+    if bins.target is not None and not isinstance(engine.seen[bins.target].variable, Finite):
+        raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
     if bins.method == "width":
-        return cut_points(bins, name, _extremes(column, n_rows, weight), None, None)
-    rows = sampled_rows(SAMPLE, n_rows, 0)
-    values, weights, codes = (None if c is None else _sampled(c, rows, n_rows) for c in (column, weight, target))
-    assert values is not None
-    return cut_points(bins, name, values, weights, codes)
+        ends = engine.fold(Extremes(name), names)
+        values = np.array([ends.low, ends.high] if ends.low <= ends.high else [])
+        return bins.finite(name, cut_points(bins, name, values, None, None))
+    rows = engine.fold(Sample(SAMPLE, 0, most_of(SAMPLE, engine.n_rows)), names).rows
+    target = None if bins.target is None else rows.columns[bins.target]
+    return bins.finite(name, cut_points(bins, name, rows.columns[name], rows.weight, target))
 
 
-def _sampled(column: Column, rows: Array, n_rows: int) -> Array:
-    """Some rows of a column, by their numbers, which increase."""
-    parts = ((a, b, rows[slice(*np.searchsorted(rows, [a, b]))]) for a, b in ranges(n_rows, SAMPLE))
-    return np.concatenate([column.rows(a, b)[own - a] for a, b, own in parts])
-
-
-def _extremes(column: Column, n_rows: int, weight: Column | None) -> Array:
-    """The smallest and the largest value among rows that have weight."""
-    found = []
-    for a, b in ranges(n_rows, SAMPLE):
-        values = column.rows(a, b)
-        if weight is not None:
-            values = values[weight.rows(a, b) > 0]
-        values = values[~np.isnan(values)]
-        found += [values.min(), values.max()] if len(values) else []
-    return np.array(found)
-
-
-def _quantiles(values: Floats, weight: Floats, n: int) -> list[float]:
+def _quantiles(values: Floats, weight: Floats | None, n: int) -> list[float]:
     """The cuts that leave, as nearly as repeated values allow, k/n of the weight below the k-th."""
-    distinct, places = np.unique(values, return_inverse=True)
-    below = np.cumsum(np.bincount(places, weight))[:-1]
+    if weight is None:
+        distinct, each = np.unique(values, return_counts=True)
+    else:
+        distinct, places = np.unique(values, return_inverse=True)
+        each = np.bincount(places, weight)
+    below = np.cumsum(each)[:-1]
     if not len(below):
         return []
-    wanted = weight.sum() * np.arange(1, n) / n
+    wanted = (len(values) if weight is None else weight.sum()) * np.arange(1, n) / n
     after = np.minimum(np.searchsorted(below, wanted), len(below) - 1)
     before = np.maximum(after - 1, 0)
     nearer = np.where(np.abs(below[before] - wanted) <= np.abs(below[after] - wanted), before, after)
     return [float(x) for x in np.unique(distinct[nearer + 1])]
 
 
-def _mdl(values: Floats, weight: Floats, target: Codes) -> list[float]:
+def _mdl(values: Floats, weight: Floats | None, target: Codes) -> list[float]:
     """Fayyad & Irani 1993: cut where the class entropy falls most, as long as the description of the classes gets shorter:
 
     Ent(S) − Ent(S₁,S₂) > (log₂(N−1) + log₂(3ᵏ−2) − (k Ent(S) − k₁ Ent(S₁) − k₂ Ent(S₂))) / N,   k classes in S
@@ -97,7 +110,7 @@ def _mdl(values: Floats, weight: Floats, target: Codes) -> list[float]:
     distinct, places = np.unique(values, return_inverse=True)
     classes, codes = np.unique(target, return_inverse=True)
     table = np.zeros((len(distinct), len(classes)))
-    np.add.at(table, (places, codes), weight)
+    np.add.at(table, (places, codes), 1.0 if weight is None else weight)
     upto = np.vstack([np.zeros(len(classes)), np.cumsum(table, axis=0)])
     cuts: list[float] = []
     todo = [(0, len(distinct))]

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import ROWS, Array, Block, Engine, Step, Sum
+from suffice.engines.engine import ROWS, Array, Bits, Block, Step, Sum
 from suffice.engines.parallel import available_memory, in_order, n_threads
 
 Ints = npt.NDArray[np.int64]
@@ -76,8 +76,8 @@ class BitBlock:
     `columns` are the codes of the same rows, and `weight` is what each of them counts, empty where all count once.
     """
 
-    bits: Words
-    times: Ints
+    bits: Words = field(default_factory=lambda: np.zeros((0, 0, 0), np.uint64))
+    times: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     columns: Sequence[Array] | Array = ()
     weight: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -127,9 +127,8 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
 
 def code_block(block: Block, layout: BitLayout) -> BitBlock:
     """The rows of a block as codes alone."""
-    nothing, columns = np.zeros(0, np.int64), tuple(block.columns[n] for n in layout.names)
-    weight = nothing if block.weight is None else block.weight.astype(np.int64)
-    return BitBlock(np.zeros((0, 0, 0), np.uint64), nothing, columns, weight)
+    columns = tuple(block.columns[n] for n in layout.names)
+    return BitBlock(columns=columns, weight=np.zeros(0, np.int64) if block.weight is None else block.weight.astype(np.int64))
 
 
 def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLayout) -> None:
@@ -156,6 +155,7 @@ class BitStep(Step[Counts]):
     """What is counted. Its results are arrays of whole numbers. Over ordinary blocks, their bits are made on the way."""
 
     layout: BitLayout
+    runs: ClassVar[int] = 1
     coded: ClassVar[bool] = False
     """Whether it looks at the codes of rows, not at their bits."""
 
@@ -167,10 +167,6 @@ class BitStep(Step[Counts]):
     def add(self, block: BitBlock, out: Counts) -> None:
         """Add a block's counts to the result."""
         raise NotImplementedError
-
-    @property
-    def runs(self) -> int:
-        return 1
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
         total: Sum[Counts] = Sum()
@@ -200,36 +196,7 @@ class Fused(Protocol[T_co]):
     def of(self, block: BitBlock) -> T_co: ...
 
 
-class Bits(Protocol):
-    """The rows of an engine, kept where they are as bits, for steps that count."""
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""
-
-    def fold(self, step: BitStep) -> Counts:
-        """The sum of the step's counts over all blocks."""
-
-    def at_once(self, step: Fused[T_co]) -> T_co:
-        """What a step makes of all rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class PassedBits:
-    """The bits of an engine that keeps none: they are made again for each step."""
-
-    engine: Engine
-    layout: BitLayout
-    at_hand: bool = False
-
-    def fold(self, step: BitStep) -> Counts:
-        return self.engine.fold(step, self.layout.names, what="counting rows")
-
-    def at_once(self, step: Fused[T_co]) -> T_co:
-        raise NotImplementedError("not all rows are here")
-
-
-class LocalBits:
+class LocalBits(Bits):
     """The rows of some blocks, given by their numbers, as bits in memory.
 
     They take an eighth of a byte a row and state, often less than the codes themselves. Threads share the tables of a step, not
@@ -247,7 +214,7 @@ class LocalBits:
         weighted: bool,
         threads: int | None,
     ) -> None:
-        self.block, self.n_rows, self.layout = block, n_rows, layout
+        self.layout, self.block, self.n_rows = layout, block, n_rows
         self.n_blocks, self.workers = -(-n_rows // ROWS), n_threads(threads)
         self._places, self._shape = self._arranged() if weighted else self._in_pairs()
         self._pool: ThreadPoolExecutor | None = None
@@ -356,24 +323,20 @@ class Groups:
             np.ascontiguousarray(prefix[starts]), np.append(starts, len(sets)).astype(np.int64), sets[:, -1].copy(), offsets
         )
 
-    def part(self, low: int, high: int) -> Groups:
-        """The groups from `low` to `high`; offsets still point into the whole."""
-        a, b = self.ext_first[low], self.ext_first[high]
-        prefix = np.ascontiguousarray(self.prefix[low:high])
-        return Groups(prefix, self.ext_first[low : high + 1] - a, self.ext[a:b], self.offsets[a : b + 1])
-
-    def extensions(self, a: int, b: int) -> Groups:
-        """Some of the extensions of a single group."""
-        return Groups(self.prefix, np.array([0, b - a], np.int64), self.ext[a:b], self.offsets[a : b + 1])
+    def part(self, a: int, b: int) -> Groups:
+        """The tables from a to b, all of one group or of whole ones; offsets still point into the whole."""
+        low, high = np.searchsorted(self.ext_first, a, side="right") - 1, np.searchsorted(self.ext_first, b)
+        first = self.ext_first[low : high + 1].clip(a, b) - a
+        return Groups(np.ascontiguousarray(self.prefix[low:high]), first, self.ext[a:b], self.offsets[a : b + 1])
 
     def parts(self, n: int, cost: Ints) -> list[Groups]:
         """Several parts of about the same cost for each of n threads; they share no table."""
         if len(self.prefix) == 1:
             ends = np.linspace(0, len(self.ext), n + 1).astype(int)
-            return [self.extensions(a, b) for a, b in pairwise(ends.tolist()) if a < b]
-        cuts = np.searchsorted(np.cumsum(cost) / float(cost.sum()), np.linspace(0, 1, 4 * n + 1)[1:-1]) + 1
-        ends = np.unique(np.concatenate([[0], cuts, [len(self.prefix)]]).clip(0, len(self.prefix)))
-        return [self.part(a, b) for a, b in pairwise(ends.tolist())]
+        else:
+            cuts = np.searchsorted(np.cumsum(cost) / float(cost.sum()), np.linspace(0, 1, 4 * n + 1)[1:-1]) + 1
+            ends = self.ext_first[np.concatenate([[0], cuts, [len(self.prefix)]]).clip(0, len(self.prefix))]
+        return [self.part(a, b) for a, b in pairwise(np.unique(ends).tolist())]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from suffice.errors import DataError, MissingCells, listed, nearest
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.engines.bits import BitLayout, Bits
+    from suffice.engines.bits import BitLayout, BitStep, Counts, Fused
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -148,11 +148,12 @@ class Step(Generic[T]):
         """The summand of a block."""
         raise NotImplementedError
 
-    @property
-    def runs(self) -> int:
-        """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough
-        for their sums not to matter."""
-        return 16
+    complete: ClassVar[bool] = False
+    """Whether missing cells are refused."""
+
+    runs: ClassVar[int] = 16
+    """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough for
+    their sums not to matter."""
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         """The sum over a run of blocks, which adds to those of other runs."""
@@ -230,6 +231,8 @@ class Engine:
     """Whether the rows can be gone through one after the other, as `walk` does."""
     notes: Sequence[str] = ()
     """What was noted while columns were read."""
+    empty: str = "there are no rows"
+    """What is said where a step has seen no rows."""
 
     def check(self, names: Iterable[str]) -> None:
         """Refuse a column that is not there, or that is not one of the variables."""
@@ -271,33 +274,18 @@ class Engine:
         """The same rows, some of their columns declared otherwise."""
         raise NotImplementedError
 
-    def fold(
-        self,
-        step: Step[T],
-        names: Sequence[str],
-        *,
-        complete: bool = False,
-        threads: int | None = None,
-        what: str | None = None,
-    ) -> T:
-        """The sum of a step over all blocks of these columns. `complete`: missing cells are refused.
-
-        `what` is done is said by a bar where it takes long.
-        """
-        if complete:
-            self.require_complete(names)
-        total = self.total(step, names or self.names[:1], threads, what)  # without a column a block would not know its rows
+    def fold(self, step: Step[T], names: Sequence[str], *, threads: int | None = None, what: str | None = None) -> T:
+        """The sum of a step over all blocks of these columns. `what` is done is said by a bar where it takes long."""
+        total = self.total(step, names, threads, what)
         if total is None:
-            raise DataError("there are no rows")
+            raise DataError(self.empty)
         return total
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         """The sum of a step over all blocks, None of no rows."""
         raise NotImplementedError
 
-    def map(
-        self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
-    ) -> Iterator[T]:
+    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
         raise NotImplementedError
 
@@ -310,15 +298,30 @@ class Engine:
         raise NotImplementedError
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
-        """Finite columns as bits, kept where the rows are, for who counts many small tables: see `suffice.engines.bits`.
-
-        Rows are complete, and weights whole numbers.
-        """
-        raise NotImplementedError
+        """Finite columns as bits, for who counts many small tables. Rows are complete, and weights whole numbers."""
+        return Bits(self, layout)
 
     def place(self, number: int, row: int) -> str:
         """Where a row of a block stands, for a person."""
         raise NotImplementedError
+
+
+class Bits:
+    """The rows of an engine as bits, for steps that count: see `suffice.engines.bits`. Here they are made again for each step."""
+
+    at_hand = False
+    """Whether all rows are here, in one block in memory, so that `at_once` can be asked."""
+
+    def __init__(self, engine: Engine, layout: BitLayout) -> None:
+        self.engine, self.layout = engine, layout
+
+    def fold(self, step: BitStep) -> Counts:
+        """The sum of the step's counts over all blocks."""
+        return self.engine.fold(step, self.layout.names, what="counting rows")
+
+    def at_once(self, step: Fused[T]) -> T:
+        """What a step makes of all rows."""
+        raise NotImplementedError("not all rows are here")
 
 
 def identifies(variable: Variable, n_rows: int) -> bool:

@@ -18,6 +18,7 @@ from suffice.engines.engine import Array, is_missing
 from suffice.engines.parallel import available_memory
 from suffice.engines.sources import Categories, Kind, Source, checked_names
 from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.libraries import nw, pa
 from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22
@@ -63,8 +64,6 @@ class Frame(Source):
         return super().n_bytes(names) if self.n_rows is None else 0
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        import pyarrow as pa
-
         table = pa.table([self._array(n) for n in names], names=list(names))
         for batch in table.to_batches(max_chunksize=CHUNK):
             yield dict(zip(names, batch.columns, strict=True))
@@ -94,13 +93,9 @@ class Lazy(Frame):
 
     @cached_property
     def length(self) -> int:
-        import narwhals as nw
-
         return int(self._frame.select(nw.len()).collect().item())
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        import narwhals as nw
-
         chosen = self._frame.select(names)
         native = chosen.to_native()
         if hasattr(native, "collect_batches"):
@@ -163,12 +158,10 @@ def _running() -> Iterator[None]:
 
 def from_frame(frame: Any) -> Frame:
     """A data frame that narwhals knows."""
-    import narwhals as nw
-
     series = list(frame.iter_columns())
     # The categories of a polars Categorical are those of the whole process, not of the column.
     loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
-    return Frame({s.name: _getter(s) for s in series}, len(frame), loose=loose)
+    return Frame({s.name: partial(_from_series, s) for s in series}, len(frame), loose=loose)
 
 
 def from_columns(columns: Mapping[object, Any]) -> Frame:
@@ -185,28 +178,21 @@ def from_columns(columns: Mapping[object, Any]) -> Frame:
         if n != lengths[first]:
             raise DataError(f"the column {name!r} has {n} rows where {first!r} has {lengths[first]}")
     texts_only = frozenset(str(n) for n, v in columns.items() if isinstance(v, np.ndarray) and v.dtype.kind == "U")
-    return Frame({n: _converter(v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only)
+    return Frame({n: partial(_from_cells, v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only)
 
 
-def _getter(series: Any) -> Callable[[], Any]:
-    def get() -> Any:
-        import pyarrow as pa
-
-        native = series.to_native()
-        if series.implementation.is_pandas() and native.dtype.name == "category":
-            return _from_categories(native.cat)
-        try:
-            return series.to_arrow()
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            return _as_texts(series.to_list())
-
-    return get
+def _from_series(series: Any) -> Any:
+    native = series.to_native()
+    if series.implementation.is_pandas() and native.dtype.name == "category":
+        return _from_categories(native.cat)
+    try:
+        return series.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return _as_texts(series.to_list())
 
 
 def _from_categories(categories: Any) -> Any:
     """A categorical column of pandas by its codes, of which Arrow would make a copy and a mask."""
-    import pyarrow as pa
-
     codes = categories.codes.to_numpy()
     indices = pa.array(codes, mask=codes < 0) if len(codes) and codes.min() < 0 else pa.array(codes)
     try:
@@ -218,30 +204,23 @@ def _from_categories(categories: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, words, ordered=bool(categories.ordered))
 
 
-def _converter(values: Any) -> Callable[[], Any]:
-    def convert() -> Any:
-        import pyarrow as pa
-
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            return values
-        if hasattr(values, "to_arrow"):
-            return values.to_arrow()
-        if isinstance(values, np.ma.MaskedArray):
-            return pa.array(values.data, mask=np.ma.getmaskarray(values))
-        if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
-            return _from_unicode(values)
-        try:
-            return pa.array(values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            return _as_texts(values)
-
-    return convert
+def _from_cells(values: Any) -> Any:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if hasattr(values, "to_arrow"):
+        return values.to_arrow()
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
+        return _from_unicode(values)
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return _as_texts(values)
 
 
 def _from_unicode(values: Any) -> Any:
     """An array of texts of fixed width by its bytes, which are told apart without making a text of every cell."""
-    import pyarrow as pa
-
     width = values.dtype.itemsize
     cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
     encoded = pa.Array.from_buffers(pa.binary(width), len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
@@ -251,8 +230,6 @@ def _from_unicode(values: Any) -> Any:
 
 def _as_texts(values: Any) -> Any:
     """A column of mixed objects: numbers if all are, otherwise the texts that states are compared by."""
-    import pyarrow as pa
-
     there = [v for v in values if v is not None]
     if any(isinstance(v, (complex, np.complexfloating)) for v in there):
         raise DataError("complex numbers cannot be read; give their parts as columns")
@@ -275,8 +252,6 @@ class Encoded(Frame):
 
 
 def _from_codes(variable: Variable, cells: Array) -> Any:
-    import pyarrow as pa
-
     if not isinstance(variable, Finite):
         return pa.array(cells, from_pandas=True)
     return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)

@@ -31,6 +31,7 @@ from suffice.engines.encode import (
 from suffice.engines.engine import identifies
 from suffice.engines.sources import Categories, Kind, Options, Source
 from suffice.errors import DataError, listed, note
+from suffice.libraries import pc
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
 
 FEW = 20
@@ -90,8 +91,10 @@ class Few:
         >>> few.add(np.array([0.5])); few.alive
         False
         """
+        if not self.alive:
+            return
         present = numbers[~np.isnan(numbers)] if np.isnan(numbers).any() else numbers
-        if not self.alive or not len(present):
+        if not len(present):
             return
         low, high = float(present.min()), float(present.max())
         if not np.array_equal(np.floor(present[:100]), present[:100]) or not np.array_equal(np.floor(present), present):
@@ -106,16 +109,15 @@ class Few:
 class Guess:
     """The encoder of cells of a text file of which nothing is declared; `reading` once it is known how they must be read."""
 
-    def __init__(self, *, missing: Collection[str], integers_finite: bool, reading: str | None = None) -> None:
-        self.missing, self.integers_finite = missing, integers_finite
-        self.encoder: Numbers | States | None = self._encoder(reading) if reading else None
+    def __init__(self, options: Options, reading: str | None = None) -> None:
+        self.options = options
+        self.encoder: Integers | States | None = self._encoder(reading) if reading else None
         self.mistaken = False
-        self.few = Few()
         self.endless: NotANumber | None = None
         self._rows = 0
 
     @property
-    def settled(self) -> Numbers | States:
+    def settled(self) -> Integers | States:
         """The encoder that this one became."""
         return self.encoder or self._encoder("numbers")
 
@@ -141,23 +143,18 @@ class Guess:
             self.endless = self.endless or (wrong if wrong.endless else None)
             self.mistaken = not wrong.endless
             return np.zeros(len(chunk)) if wrong.endless else None
-        if self.few.alive:
-            self.few.add(numbers)
-            self.few.alive = self.few.alive and not _has_points(chunk)
+        self.encoder.few.alive = self.encoder.few.alive and not _has_points(chunk)
         return numbers
 
     def _first_guess(self, chunk: Any) -> str:
         chunk = chunk.slice(0, PEEK)
         values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
-        return reads_as([w for w in texts(values) if w is not None and w not in self.missing], self.integers_finite)
+        words = [w for w in texts(values) if w is not None and w not in self.options.missing]
+        return reads_as(words, self.options.integers is Finite)
 
-    def _encoder(self, reading: str) -> Numbers | States:
-        return States((), fixed=False, missing=self.missing) if reading == "states" else Numbers(missing=self.missing)
-
-
-def guess(options: Options, reading: str | None = None) -> Guess:
-    """The encoder of a column of which nothing is declared."""
-    return Guess(missing=options.missing, integers_finite=options.integers is Finite, reading=reading)
+    def _encoder(self, reading: str) -> Integers | States:
+        missing = self.options.missing
+        return States((), fixed=False, missing=missing) if reading == "states" else Integers(missing=missing)
 
 
 def reads_as(words: Sequence[str], integers_finite: bool) -> str:
@@ -174,8 +171,6 @@ def reads_as(words: Sequence[str], integers_finite: bool) -> str:
 
 def _has_points(chunk: Any) -> bool:
     """Whether some number is written with a point or an exponent, so that the column is not one of integers."""
-    import pyarrow.compute as pc
-
     values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
     return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
 
@@ -269,10 +264,9 @@ def _together(a: Reading, b: Reading) -> Reading:
 def found_by(encoder: Encoder, n_rows: int) -> Found:
     """What an encoder found in the rows that it has seen."""
     if isinstance(encoder, Guess):
-        few = frozenset(encoder.few.values) if encoder.few.alive else None
         settled = found_by(encoder.settled, n_rows)
         reading: Reading = "both" if encoder.mistaken else settled.reading
-        return replace(settled, reading=reading, few=few, guessed=True, endless=encoder.endless)
+        return replace(settled, reading=reading, guessed=True, endless=encoder.endless)
     if isinstance(encoder, States):
         reading = "states" if encoder.codes else "nothing"
         return Found(reading, encoder.n_missing, tuple(encoder.codes))
@@ -303,7 +297,7 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
         return States(("false", "true"), fixed=True, missing=missing)
     if what is None:
         if kind is Kind.CELLS:
-            return guess(options)
+            return Guess(options)
         if kind is Kind.INTEGER and options.integers is Real:
             return Integers(missing=missing)
         if kind in (Kind.NUMBER, Kind.NOTHING):

@@ -11,30 +11,18 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from suffice.engines.bins import SAMPLE, column_cuts
-from suffice.engines.bits import BitLayout, Bits, LocalBits, PassedBits
+from suffice.engines.bins import SAMPLE, binned_variable
+from suffice.engines.bits import BitLayout, LocalBits
 from suffice.engines.columns import Column, Held, Memory, Nothing, Sink, Spill
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type
-from suffice.engines.engine import (
-    ROWS,
-    Block,
-    Engine,
-    S,
-    Seen,
-    Step,
-    Sum,
-    T,
-    View,
-    is_missing,
-    ranges,
-    refuse_missing,
-)
+from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.frames import Encoded
-from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by, guess
+from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by
 from suffice.engines.parallel import in_order, n_threads, watched
 from suffice.engines.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
 from suffice.engines.views import Viewed, as_declared
@@ -126,21 +114,29 @@ class Local(Engine):
         if encoders:
             fresh, again = self._scan(encoders)
             if again:
-                fresh |= self._scan({n: guess(self.options, how) for n, how in again.items()})[0]
-            known = {**self.seen, **fresh}
-            for name in wanted:
-                fresh[name] = known[name] = self._cut(name, known)
-            self.seen |= fresh
+                fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
+            self._keep(fresh)
             undeclared = {n: self.seen[n].variable for n in wanted if n not in self.options.declared}
             self._noted.look(undeclared, self._found, self.source, self.options, self.n_rows or 0)
         if self._weight is not None and not self._weighed:
             self._weigh(self._weight)
 
+    def _keep(self, fresh: Mapping[str, Read]) -> None:
+        """Keep columns that were read, cut if they were read as numbers and declared as bins."""
+        before = self.seen
+        self.seen = {**before, **fresh}
+        try:
+            for name in fresh:
+                bins = self.options.declared.get(name)
+                if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
+                    self.seen[name] = self._cut(name, bins)
+        except DataError:
+            self.seen = before
+            raise
+
     def _unread(self, names: Sequence[str]) -> list[str]:
         self.check(names)
-        bins = [d for n in names if isinstance(d := self.options.declared.get(n), Bins)]
-        targets = [b.target for b in bins if b.target is not None]
-        unread = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        unread = [n for n in self.options.with_targets(names) if n not in self.seen]
         if unread and self.seen and not self.source.stable:
             # The rows of one reading cannot be joined to those of another.
             unread = [*self.seen, *unread]
@@ -214,22 +210,15 @@ class Local(Engine):
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
         return Read(variable, found.n_missing, sink.column(name, order, code_type(len(order))))
 
-    def _cut(self, name: str, read: Mapping[str, Read]) -> Read:
-        """A column that was read, cut if it was read as numbers and declared as bins."""
-        bins, column = self.options.declared.get(name), read[name].column
-        if not isinstance(bins, Bins) or isinstance(read[name].variable, Finite):
-            return read[name]
-        target = None if bins.target is None else read[bins.target]
-        if target is not None and not isinstance(target.variable, Finite):
-            raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
-        cells = None if target is None else target.column
-        variable = bins.finite(name, column_cuts(bins, name, column, self.n_rows or 0, self._weight, cells))
+    def _cut(self, name: str, bins: Bins) -> Read:
+        """A column of numbers as bins."""
+        read, variable = self.seen[name], binned_variable(bins, name, self)
         if bins.method != "width" and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: binned(column.rows(start, stop), variable)})
-        return Read(variable, read[name].n_missing, sink.column(name, None, code_type(variable.n_states)))
+            sink.add({name: binned(read.column.rows(start, stop), variable)})
+        return Read(variable, read.n_missing, sink.column(name, None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
         """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
@@ -247,29 +236,21 @@ class Local(Engine):
         self.weight = total
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        if encoders := self._to_stream(names):
+            return self._streamed_total(step, encoders, threads)
+        if step.complete:
+            self.require_complete(names)
+        names = names or self.names[:1]  # without a column a block would not know its rows
         self.require(names)
         workers = min(n_threads(threads), max(1, self._n_blocks))
         runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
         return _summed(step, iter(runs), workers, what, len(runs))
 
-    def fold(
-        self,
-        step: Step[T],
-        names: Sequence[str],
-        *,
-        complete: bool = False,
-        threads: int | None = None,
-        what: str | None = None,
-    ) -> T:
-        encoders = self._to_stream(names)
-        if encoders is None:
-            return super().fold(step, names, complete=complete, threads=threads, what=what)
-        with readable(), closing(self._first_pass(encoders, complete)) as blocks:
-            total = _summed(step, _in_runs(blocks), n_threads(threads), None, None)
-        if complete:
+    def _streamed_total(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
+        with readable(), closing(self._first_pass(encoders, step.complete)) as blocks:
+            total = _summed(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
+        if step.complete:
             refuse_missing({n: e.n_missing for n, e in encoders.items()}, self.n_rows or 0)
-        if total is None:
-            raise DataError("there are no rows")
         return total
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
@@ -324,9 +305,7 @@ class Local(Engine):
         weight = None if self._weight is None else self._weight.rows(start, stop)
         return Block({n: self.seen[n].column.rows(start, stop) for n in names}, weight, number)
 
-    def map(
-        self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
-    ) -> Iterator[T]:
+    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         if not keep and all(n in self.seen for n in names):
             yield from (step(self._block(names, number)) for number in watched(range(self._n_blocks), what, self._n_blocks))
             return
@@ -370,7 +349,7 @@ class Local(Engine):
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
         self.require(layout.names)
         bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
-        return bits if bits.fits(memory_limit) else PassedBits(self, layout)
+        return bits if bits.fits(memory_limit) else super().bits(layout)
 
 
 def held(
@@ -399,14 +378,3 @@ def _summed(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, 
     for part in watched(results, what, n_runs) if what else results:
         total += part
     return total.value
-
-
-def _in_runs(blocks: Iterator[Block]) -> Iterator[list[Block]]:
-    run: list[Block] = []
-    for block in blocks:
-        run.append(block)
-        if block.number % STREAMED == STREAMED - 1:
-            yield run
-            run = []
-    if run:
-        yield run

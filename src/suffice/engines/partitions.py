@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-import numpy as np
-
 from suffice.blas import one_blas_thread
-from suffice.engines.bins import SAMPLE, cut_points
-from suffice.engines.bits import BitLayout, Bits, PassedBits
+from suffice.engines.bins import binned_variable
 from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
 from suffice.engines.frames import Frame
-from suffice.engines.infer import Found, Weights, encoder_for, found_by, guess
-from suffice.engines.sample import Sample
+from suffice.engines.infer import Found, Guess, Weights, encoder_for, found_by
 from suffice.engines.sources import Categories, Options, checked_variables
 from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
+from suffice.libraries import pa
 from suffice.variables import Bins, Finite
 
 Raw = tuple[int, Any]
@@ -56,20 +52,17 @@ class Reader:
         number, table = raw
         weights = self.options.weights
         cells = {n: _column(table, n) for n in (*self.names, *self.keep)}
-        source = frame(cells)
-        columns = {n: encoded(n, encoder_for(n, source, self.options), cells[n], number) for n in self.names}
+        columns = {n: encoded(n, encoder_for(n, frame(n, cells[n]), self.options), cells[n], number) for n in self.names}
         weight = None if weights is None else encoded(weights, Weights(), _column(table, weights), number)
         return Block(columns, weight, number, {n: cells[n] for n in self.keep})
 
 
-def frame(cells: Mapping[str, Any]) -> Frame:
-    """Arrow arrays as a source."""
-    return Frame({n: partial(cells.__getitem__, n) for n in cells}, None)
+def frame(name: str, cells: Any) -> Frame:
+    """A column of Arrow as a source."""
+    return Frame({name: lambda: cells}, None)
 
 
 def _column(table: Any, name: str) -> Any:
-    import pyarrow as pa
-
     column = table.column(name)
     if not isinstance(column, pa.ChunkedArray):
         return column
@@ -127,37 +120,15 @@ class LookAt(Step[Look]):
     """How columns must be read that were guessed wrong at first."""
 
     def of(self, block: Block) -> Look:
-        source, found = frame(block.kept), {}
+        found, categories = {}, {}
         for name, cells in block.kept.items():
-            how = self.readings.get(name)
-            encoder = encoder_for(name, source, self.options) if how is None else guess(self.options, how)
+            how, source = self.readings.get(name), frame(name, cells)
+            encoder = encoder_for(name, source, self.options) if how is None else Guess(self.options, how)
             encoded(name, encoder, cells, block.number)
             found[name] = found_by(encoder, len(cells))
-        categories = {n: c for n in block.kept if (c := source.categories(n)) is not None}
+            if (states := source.categories(name)) is not None:
+                categories[name] = states
         return Look(Tally().of(block)[block.number], found, categories)
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The smallest and the largest of some numbers."""
-
-    low: float
-    high: float
-
-    def __add__(self, other: Ends) -> Ends:
-        return Ends(min(self.low, other.low), max(self.high, other.high))
-
-
-@dataclass(frozen=True)
-class Extremes(Step[Ends]):
-    """The smallest and the largest value of a column among rows that have weight."""
-
-    name: str
-
-    def of(self, block: Block) -> Ends:
-        values = block.columns[self.name]
-        values = values[~np.isnan(values) & (block.weights > 0)]
-        return Ends(float(values.min()), float(values.max())) if len(values) else Ends(np.inf, -np.inf)
 
 
 class Partitions(Engine):
@@ -178,8 +149,7 @@ class Partitions(Engine):
         raise NotImplementedError
 
     def require(self, names: Sequence[str]) -> None:
-        targets = [b.target for n in names if isinstance(b := self.options.declared.get(n), Bins) and b.target]
-        names = [n for n in dict.fromkeys([*names, *targets]) if n not in self.seen]
+        names = [n for n in self.options.with_targets(names) if n not in self.seen]
         if not names and self.n_rows is not None:
             return
         look = self._looked(names, {})
@@ -192,7 +162,7 @@ class Partitions(Engine):
         for name in names:
             bins = self.options.declared.get(name)
             if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
-                self.seen[name] = replace(self.seen[name], variable=self._cut(name, bins))
+                self.seen[name] = replace(self.seen[name], variable=binned_variable(bins, name, self))
 
     def _looked(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
         total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
@@ -201,17 +171,6 @@ class Partitions(Engine):
         if total.size.weight == 0:
             raise DataError("the weights of all rows are 0")
         return total
-
-    def _cut(self, name: str, bins: Bins) -> Finite:
-        """A column of numbers as bins, its cuts found by a sample of the rows, or by the extremes of all."""
-        names = [name] if bins.target is None else [name, bins.target]
-        if bins.method == "width":
-            ends = self.fold(Extremes(name), names)
-            return bins.finite(name, cut_points(bins, name, np.array([ends.low, ends.high]), None, None))
-        rows = self.fold(Sample(SAMPLE, 0), names).rows
-        target = None if bins.target is None else rows.columns[bins.target]
-        weight = rows.block.weight
-        return bins.finite(name, cut_points(bins, name, rows.columns[name], weight, target))
 
     def _total(self, reader: Reader, step: Step[T]) -> T | None:
         total: Sum[T] = Sum()
@@ -228,19 +187,16 @@ class Partitions(Engine):
         return Reader(tuple(names), replace(self.options, declared=self.variables(names)), tuple(keep))
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
-        return self._total(self._reader(names), step)
+        if step.complete:
+            self.require_complete(names)
+        return self._total(self._reader(names or self.names[:1]), step)
 
-    def map(
-        self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "reading rows"
-    ) -> Iterator[T]:
+    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         for part in self.run(Work(self._reader(names, keep), ForEach(step))):
             yield from part
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)
-
-    def bits(self, layout: BitLayout, **how: Any) -> Bits:
-        return PassedBits(self, layout)
 
     def place(self, number: int, row: int) -> str:
         return place(number, row)

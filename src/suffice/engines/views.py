@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.bits import BitLayout, Bits, PassedBits
-from suffice.engines.engine import Block, Engine, S, Seen, Step, Sum, T, View, is_missing
-from suffice.errors import DataError
+from suffice.engines.bits import BitLayout
+from suffice.engines.engine import Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing
 from suffice.variables import Finite, Variable
 
 Ints = npt.NDArray[np.int64]
@@ -147,8 +146,12 @@ class _Through(Step[T]):
     view: View
 
     @property
-    def runs(self) -> int:
+    def runs(self) -> int:  # type: ignore[override]
         return self.step.runs
+
+    @property
+    def complete(self) -> bool:  # type: ignore[override]
+        return self.step.complete
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         return self.step(seen for block in blocks if (seen := self.view(block)).n_rows)
@@ -175,6 +178,8 @@ def as_declared(variable: Variable) -> Variable:
 class Viewed(Engine):
     """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared."""
 
+    empty = "there are no rows among those picked"
+
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
         self.names, self.weighted, self.ordered, self.near = engine.names, engine.weighted, engine.ordered, engine.near
@@ -199,13 +204,8 @@ class Viewed(Engine):
     def declared(self, variables: Any) -> Engine:
         return Viewed(self.engine.declared(variables), self.view)
 
-    def fold(self, step: Step[T], names: Sequence[str], *, complete: bool = False, **how: Any) -> T:
-        try:
-            return self.engine.fold(_Through(step, self.view), names, complete=complete, **how)
-        except DataError as error:
-            if str(error) == "there are no rows":
-                raise DataError("there are no rows among those picked") from None
-            raise
+    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
+        return self.engine.total(_Through(step, self.view), names, threads, what)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], **how: Any) -> Iterator[T]:
         return self.engine.map(_Then(self.view, step), names, **how)
@@ -218,7 +218,7 @@ class Viewed(Engine):
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
         held = self.hold(layout.names)
-        return PassedBits(held, layout) if isinstance(held, Viewed) else held.bits(layout, **how)
+        return Bits(held, layout) if isinstance(held, Viewed) else held.bits(layout, **how)
 
     def place(self, number: int, row: int) -> str:
         return f"row {row + 1} of those picked from block {number + 1}"

@@ -22,9 +22,8 @@ _NAMES = {
     "normal_inverse_wishart": "NormalInverseGamma NormalInverseWishart",
     "normal_known": "NormalKnownMean NormalKnownVariance",
     "poisson": "Geometric Poisson",
-    "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax NegativeBinomial",
+    "predictives": "BetaBinomial BetaGeometric DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
     "statistic": "Centred Totals",
-    "student_t": "MultivariateT StudentT",
     "uniform": "Extremes Uniform",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -49,10 +48,11 @@ if TYPE_CHECKING:
         BetaGeometric as BetaGeometric,
         DirichletMultinomial as DirichletMultinomial,
         Lomax as Lomax,
+        MultivariateT as MultivariateT,
         NegativeBinomial as NegativeBinomial,
+        StudentT as StudentT,
     )
     from suffice.exponential.statistic import Centred as Centred, Totals as Totals
-    from suffice.exponential.student_t import MultivariateT as MultivariateT, StudentT as StudentT
     from suffice.exponential.uniform import Extremes as Extremes, Uniform as Uniform
 
 

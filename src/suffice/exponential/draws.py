@@ -39,6 +39,7 @@ from suffice.exponential.values import (
     shown,
     vectors,
 )
+from suffice.libraries import sc
 from suffice.variables import Finite, Variable
 
 ROUNDING = 1e-12
@@ -103,9 +104,7 @@ class Draws(Family):
         return self.with_probs(np.where(slightly_out, np.clip(shares, 0.0, 1.0), shares))
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        from scipy.special import logsumexp
-
-        return plain(self.draws * logsumexp(self._odds(eta), axis=-1))
+        return plain(self.draws * sc.logsumexp(self._odds(eta), axis=-1))
 
     def gradient(self, eta: Any = None) -> Array:
         return np.asarray(self._each * self._probs(eta)[..., :-1])
@@ -156,8 +155,6 @@ class Draws(Family):
 
     def _probs(self, eta: Any = None) -> Array:
         """The probabilities of all k states, here or at another η."""
-        from scipy.special import softmax
-
         if eta is None:
             return self._need("probs")
         odds = self._odds(eta)
@@ -165,7 +162,7 @@ class Draws(Family):
         if np.any(certain.sum(axis=-1) > 1):
             raise ModelError(f"η of {self._title} can be +inf for one state only, which is then certain")
         settled = np.where(certain.any(axis=-1, keepdims=True), np.where(certain, 0.0, -np.inf), odds)
-        return np.asarray(softmax(settled, axis=-1))
+        return np.asarray(sc.softmax(settled, axis=-1))
 
     def _odds(self, eta: Any) -> Array:
         """The log-odds of all k states to the last: its own is 0."""
@@ -267,20 +264,11 @@ class Trials(Draws):
     prior: ClassVar[str] = "Beta"
     k = 2
 
-    @property
-    @abstractmethod
-    def trials(self) -> Array:
-        """n, the number of trials."""
-
-    @property
-    def draws(self) -> Array:
-        return self.trials
-
     def with_probs(self, probs: Any) -> Self:
         return replace(self, p=probs[..., 0])  # type: ignore[type-var]
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
-        p, trials = np.broadcast_arrays(self._need("p"), self.trials)
+        p, trials = np.broadcast_arrays(self._need("p"), self.draws)
         return np.asarray(generator(n, seed).binomial(trials.astype(np.int64), p, (n, *p.shape)))
 
     def _probs(self, eta: Any = None) -> Array:
@@ -298,8 +286,8 @@ class Trials(Draws):
     def _inside(self, x: Any) -> Inside:
         """Successes and failures; no success in place of what is not possible."""
         x = observed(x, self._title)
-        inside = (x >= 0.0) & (x <= self.trials) & (x == np.rint(x))
-        return _with_rest(np.where(inside, x, 0.0)[..., None], self.trials), inside
+        inside = (x >= 0.0) & (x <= self.draws) & (x == np.rint(x))
+        return _with_rest(np.where(inside, x, 0.0)[..., None], self.draws), inside
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -329,7 +317,7 @@ class Binomial(Trials):
         return broadcast("Binomial", p=p, n=np.asarray(self.n))[0]
 
     @property
-    def trials(self) -> Array:
+    def draws(self) -> Array:
         return np.asarray(self.n, dtype=np.float64)
 
     def _predicted(self, prior: Any) -> BetaBinomial:
@@ -360,15 +348,13 @@ class Bernoulli(Trials):
         return bounded(value, "p of Bernoulli", 0.0, 1.0)
 
     @property
-    def trials(self) -> Array:
+    def draws(self) -> Array:
         return np.ones(())
 
     def entropy(self) -> Any:
         """−p ln p − (1 − p) ln(1 − p)."""
-        from scipy.special import xlog1py, xlogy
-
         p = self._need("p")
-        return plain(-xlogy(p, p) - xlog1py(1.0 - p, -p) + 0.0)
+        return plain(-sc.xlogy(p, p) - sc.xlog1py(1.0 - p, -p) + 0.0)
 
     def _predicted(self, prior: Any) -> Bernoulli:
         """Bernoulli(a/(a + b))."""

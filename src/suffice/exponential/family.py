@@ -27,10 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, listed, whole
-from suffice.exponential.columns import complete, gathered, scanned
-from suffice.exponential.statistic import Totals, aligned
+from suffice.exponential.statistic import Totals, aligned, complete, gathered, scanned
 from suffice.exponential.tables import summary, table
-from suffice.exponential.values import Array, Outside, checked_weights, keep, observed, plain, same, shown
+from suffice.exponential.values import Array, Outside, bounded, checked_weights, keep, observed, plain, same, shown
 from suffice.variables import Finite, Variable
 
 Inside = tuple[Any, npt.NDArray[np.bool_]]
@@ -91,8 +90,12 @@ class Observable(Value):
         keep(self, **{name: None if value is None else self._checked(name, value) for name, value in given.items()})
 
     def _checked(self, name: str, value: Any) -> Array:
-        """A parameter, if it is within its bounds."""
-        raise NotImplementedError
+        """A parameter, if it is within its bounds: here, if it is positive."""
+        return bounded(value, self._called(name), 0.0, open=True)
+
+    def _called(self, name: str) -> str:
+        """What a parameter is called in a refusal."""
+        return f"{'the ' if len(name) > 1 else ''}{name} of {self._title}"
 
     @property
     def bare(self) -> Self:

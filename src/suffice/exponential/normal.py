@@ -22,9 +22,9 @@ from suffice.errors import DataError, FitError, ModelError, TooLarge, bytes_in_w
 from suffice.exponential.family import Family, FamilyAndPrior, Inside, generator
 from suffice.exponential.interval import Interval, tail
 from suffice.exponential.normal_inverse_wishart import NormalInverseGamma, NormalInverseWishart
+from suffice.exponential.predictives import MultivariateT, StudentT
 from suffice.exponential.special import HALF_LOG_2PI, excess_over_log
 from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
-from suffice.exponential.student_t import MultivariateT, StudentT
 from suffice.exponential.symmetric import (
     COLLINEAR,
     Factor,
@@ -36,6 +36,7 @@ from suffice.exponential.symmetric import (
     whole_of,
 )
 from suffice.exponential.values import Array, bounded, components, finite, keep_with_axes, observed, plain, vectors
+from suffice.libraries import sc
 
 LARGEST = 2**31
 """Bytes that a Hessian may take."""
@@ -181,9 +182,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
     def _checked(self, name: str, value: Any) -> Array:
-        if name == "mean":
-            return finite(value, "the mean of Normal")
-        return bounded(value, "the variance of Normal", 0.0, open=True)
+        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
 
     @property
     def mode(self) -> Any:
@@ -192,9 +191,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""
-        from scipy.special import ndtri
-
-        half = -ndtri(tail(level)) * np.sqrt(self._need("variance"))
+        half = -sc.ndtri(tail(level)) * np.sqrt(self._need("variance"))
         return Interval(plain(self._need("mean") - half), plain(self._need("mean") + half))
 
     def from_natural(self, eta: Any) -> Self:

@@ -15,9 +15,9 @@ from suffice.errors import FitError, ModelError
 from suffice.exponential.family import Family, Inside
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.normal import Normal
+from suffice.exponential.predictives import StudentT
 from suffice.exponential.special import HALF_LOG_2PI
 from suffice.exponential.statistic import Centred, Totals, aligned, centred, with_centre
-from suffice.exponential.student_t import StudentT
 from suffice.exponential.values import Array, bounded, broadcast, finite, keep, observed, plain, rows_of_several, vectors
 
 
@@ -40,8 +40,7 @@ class PartlyKnown(Family):
             keep(self, **{name: broadcast(self._title, **both)[0]})
 
     def _checked(self, name: str, value: Any) -> Array:
-        what = f"the {name} of {self._title}"
-        return finite(value, what) if name == "mean" else bounded(value, what, 0.0, open=True)
+        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
 
     @property
     def normal(self) -> Normal:
@@ -52,10 +51,6 @@ class PartlyKnown(Family):
     def _inside(self, x: Any) -> Inside:
         x = observed(x, self._title)
         return x, np.isfinite(x)
-
-    @aligned
-    def log_prob(self, x: Any) -> Any:
-        return self.normal.log_prob(x)
 
     def _log_density(self, x: Array) -> Array:
         return self.normal._log_density(x[..., None])

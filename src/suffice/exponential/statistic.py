@@ -3,11 +3,14 @@
 Normal families keep the mean and the scatter about it, not Σx and Σx², which lose all digits of a mean of 1e9: `Centred` has the
 face of `Totals`, and its totals are those of the family, but it is added by Chan's pairwise update, and the estimates and
 evidences of normal families are made of `centre` and `scatter`.
+
+`gathered` folds a family's statistic over columns of data that have a value in each row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import DataError, ModelError, StatisticsError
+from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listed, nearest
 from suffice.exponential.tables import table
 from suffice.exponential.values import Array, Outside, checked_weights, observed, read_only
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
@@ -58,22 +61,30 @@ class Totals:
         return np.asarray(np.divide(self.total, count, out=np.full(count.shape, np.nan), where=count != 0.0))
 
     def __add__(self, other: Totals) -> Totals:
-        if not isinstance(other, Totals):
-            return NotImplemented
-        return self._plus(other, 1.0)
+        return self._plus(other) if isinstance(other, Totals) else NotImplemented
 
     def __radd__(self, other: Any) -> Totals:
         """So that `sum` adds statistics: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Totals) -> Totals:
-        if not isinstance(other, Totals):
-            return NotImplemented
+        return self._minus(other) if isinstance(other, Totals) else NotImplemented
+
+    def __mul__(self, weight: Any) -> Totals:
+        return self._times(weight_of_statistic(weight, self.count.shape))
+
+    __rmul__ = __mul__
+
+    def _plus(self, other: Totals) -> Totals:
+        self._require_alike(other)
+        return self._combined(np.add, other)
+
+    def _minus(self, other: Totals) -> Totals:
         self._require_alike(other)
         # Fractional weights leave rounding behind: taking all rows away must not fail for it.
         if np.any(other.count > self.count * (1.0 + 1e-12)):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        left = self._plus(other, -1.0)
+        left = self._combined(np.subtract, other)
         taken, after = self.family._slack(other), self.family._slack(left)
         # Of some rows nothing below zero may be left, of none nothing at all.
         off = np.where((left.count <= 0.0)[..., None], np.abs(after), -after)
@@ -84,18 +95,14 @@ class Totals:
             )
         return left
 
-    def __mul__(self, weight: Any) -> Totals:
-        w = weight_of_statistic(weight, self.count.shape)
-        with np.errstate(over="ignore"):
-            return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
+    @np.errstate(over="ignore")
+    def _times(self, w: Array) -> Totals:
+        return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
-    __rmul__ = __mul__
-
-    def _plus(self, other: Totals, sign: float) -> Totals:
-        self._require_alike(other)
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in ("count", "total", "log_base")}
-        with np.errstate(over="ignore"):
-            return replace(self, **{name: a + sign * b for name, (a, b) in pairs.items()})
+    @np.errstate(over="ignore")
+    def _combined(self, operation: Any, other: Totals) -> Totals:
+        names = ("count", "total", "log_base")
+        return replace(self, **{name: operation(getattr(self, name), getattr(other, name)) for name in names})
 
     def _require_alike(self, other: Totals) -> None:
         if self.family != other.family:
@@ -230,15 +237,11 @@ class Centred(Totals):
     def _parts(self) -> tuple[Array, Array, Array, Array]:
         return self.count, self.centre, self.rest, self.scatter
 
-    def __add__(self, other: Totals) -> Centred:
-        if not isinstance(other, Totals):
-            return NotImplemented
+    def _plus(self, other: Totals) -> Centred:
         other = self._alike(other)
         return self.of(self.family, merged(self.spread, other.spread), self.count.shape)
 
-    def __sub__(self, other: Totals) -> Centred:
-        if not isinstance(other, Totals):
-            return NotImplemented
+    def _minus(self, other: Totals) -> Centred:
         other = self._alike(other)
         # Fractional weights leave rounding behind: taking all rows away must not fail for it, nor leave a trace of a row.
         remains = self.count - other.count
@@ -251,14 +254,11 @@ class Centred(Totals):
         kept = now > 0.0
         return self.of(self.family, left._replace(scatter=left.scatter * (kept[:, :, None] & kept[:, None, :])), self.count.shape)
 
-    def __mul__(self, weight: Any) -> Centred:
-        w = weight_of_statistic(weight, self.count.shape)
-        count, total, log_base = self.count * w, self.total * w[..., None], self.log_base * w
-        scatter, shape = self.scatter * w[..., None, None], (*count.shape, self.centre.shape[-1])
+    def _times(self, w: Array) -> Centred:
+        many = cast(Centred, super()._times(w))
+        shape = (*many.count.shape, self.centre.shape[-1])
         centre, rest = np.broadcast_to(self.centre, shape), np.broadcast_to(self.rest, shape)
-        return replace(self, count=count, total=total, log_base=log_base, centre=centre, scatter=scatter, rest=rest)
-
-    __rmul__ = __mul__
+        return replace(many, centre=centre, scatter=self.scatter * w[..., None, None], rest=rest)
 
     def _alike(self, other: Totals) -> Centred:
         """The other, if the two add."""
@@ -346,3 +346,62 @@ def _products(w: Array, off: Array) -> Array:
     if off.shape[-1] <= NARROW:
         return np.asarray(np.einsum("ngi,ngj->gij", weighted, off))
     return np.asarray(np.moveaxis(weighted, 0, -1) @ np.moveaxis(off, 0, 1))
+
+
+def scanned(data: Any, column: Any, family: Any) -> None:
+    """Refuse what is not as `scan` gives it, with the call that is right.
+
+    >>> from suffice.exponential import Normal
+    >>> scanned("rows.csv", "x", Normal())
+    Traceback (most recent call last):
+    suffice.errors.DataError: gather reads what scan gives: ef.Normal().gather(sf.scan('rows.csv'), 'x'); not str
+    """
+    if not hasattr(data, "fold"):
+        rows = repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else "rows"
+        call = f"ef.{family!r}.gather(sf.scan({rows}), {column!r})"
+        raise DataError(f"gather reads what scan gives: {call}; not {type(data).__name__}")
+
+
+def complete(data: Any, columns: Sequence[str], title: str) -> Any:
+    """The data of these columns alone, refused where one is not there, has missing cells, or no rows at all."""
+    for name in columns:
+        if name not in data.columns:
+            hint = nearest(str(name), data.columns) or f"; there are {listed(data.columns)}"
+            raise DataError(f"there is no column {name!r}{hint}")
+    rows = data.take(columns)
+    missing = {name: n for name, n in rows.missing.items() if n}
+    if missing:
+        found = ", ".join(f"{n:,} in {name!r}" for name, n in missing.items())
+        raise MissingCells(
+            f"{title} needs a value in every row, and there are missing cells ({found}, of {rows.n_rows:,} rows); leave those "
+            f"rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
+        )
+    if rows.n_rows == 0:
+        raise DataError(f"there are no rows to gather the statistic of {title} from")
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Gathering:
+    """The statistic of a block of rows. `meanings` has an array for each column: what its codes are; None for numbers."""
+
+    family: Any
+    columns: Sequence[str]
+    meanings: Sequence[Any]
+
+    def __call__(self, block: Any) -> Any:
+        cells = [block.columns[name] for name in self.columns]
+        values = [c if meaning is None else meaning[c] for c, meaning in zip(cells, self.meanings, strict=True)]
+        try:
+            return self.family._gathered(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
+        except Outside as wrong:
+            raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
+
+
+def gathered(family: Any, rows: Any, columns: Sequence[str], threads: int | None) -> Any:
+    """The statistic of columns in one pass; a row that is refused is named by its place in the data."""
+    meanings = [family._meaning(rows.schema[name]) for name in columns]
+    try:
+        return rows.fold(Gathering(family, tuple(columns), meanings), threads=threads)
+    except Outside as wrong:
+        raise DataError(f"{wrong.before} {rows.place(wrong.number, wrong.row)} {wrong.after}") from None

@@ -8,7 +8,7 @@ from typing import Any
 from suffice.errors import FitError
 from suffice.families.categorical import Categorical
 from suffice.families.family import Family
-from suffice.families.gaussian import LinearGaussian
+from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.poisson import Poisson
 from suffice.variables import Count, Finite, Real, Variable
 

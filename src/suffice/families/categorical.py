@@ -22,18 +22,8 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, note
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mean,
-    Mode,
-    checked_level,
-    flat_index,
-    frame,
-)
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
+from suffice.libraries import sc
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -127,6 +117,7 @@ class Table(Cpd):
     imagined: Counts | Belief | None = None
 
     arrays: ClassVar[tuple[str, ...]] = ("probs",)
+    marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         probs = np.array(self.probs, dtype=np.float64, order="C")
@@ -153,8 +144,6 @@ class Table(Cpd):
 
         With a logistic-normal prior: quantiles of weighted draws, always the same.
         """
-        from scipy.special import betaincinv
-
         tail = (1.0 - checked_level(level)) / 2.0
         if self.seen is not None and self.imagined is not None and not isinstance(self.imagined, Counts):
             return self.imagined.interval(self.seen, level)
@@ -163,7 +152,7 @@ class Table(Cpd):
         certain = b <= 0
         b = np.where(certain, 1.0, b)
         ends = [
-            np.where(certain, 1.0, np.where(a > 0, betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)
+            np.where(certain, 1.0, np.where(a > 0, sc.betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)
         ]
         return Interval(ends[0], ends[1])
 
@@ -202,24 +191,13 @@ class Table(Cpd):
 
     def to_frame(self) -> Any:
         """One row per cell: the parents' states, the child's, the probability, its 95 % interval where there is one."""
-        variables = (*self.parent_variables, self.child)
-        digits = np.unravel_index(np.arange(self.probs.size), self.probs.shape)
-        columns: dict[str, Any] = {v.name: [v.states[i] for i in d] for v, d in zip(variables, digits, strict=True)}
-        columns["probability"] = self.probs.reshape(-1)
-        if self.seen is not None:
-            columns["unsupported"] = np.repeat(self.unsupported.reshape(-1), self.child.n_states)
-        if self.imagined is not None:
-            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
-        return frame(columns)
+        return self._frame("probability", self.probs, (*self.parent_variables, self.child))
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         most, states = 12, self.child.states
         rows = [list(map(float, row[:most])) for row in self.probs.reshape(-1, len(states))[:limit]]
         more = [f"and {len(states) - most} more states"] if len(states) > most else []
         return [*(f"{self.child.name}={s}" for s in states[:most]), *more], [[*row, *("…" for _ in more)] for row in rows]
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        return self._marked(*super()._rows(limit))
 
 
 def normalised(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:

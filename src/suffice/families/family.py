@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
+from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
@@ -49,7 +50,15 @@ class Mode:
 Estimate = Mean | Mode
 
 
-class Cpd:
+def checked_estimate(estimate: Any) -> Estimate:
+    """Mean() where nothing is said."""
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    return how
+
+
+class Cpd(Tabular):
     """p(child | parents): parameters and the questions they answer.
 
     The parameters of tables, Gaussians and rates are `arrays` with an axis for each finite parent, in their order; a regression
@@ -63,8 +72,11 @@ class Cpd:
     imagined: Any = None
 
     arrays: ClassVar[tuple[str, ...]] = ()
+    is_regression: ClassVar[bool] = False
     kind: ClassVar[str] = ""
-    lines: ClassVar[int] = 16
+    marks_unseen: ClassVar[bool] = False
+    """Whether lines of configurations that no row had are marked."""
+    _lines = 16
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -104,6 +116,14 @@ class Cpd:
     def without(self, values: Mapping[str, float]) -> Cpd:
         """The distribution where some real parents are these numbers, which move into the intercept."""
         return self
+
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> Any:
+        """The place of a number in inference: its distribution with the variables by their numbers."""
+        raise NotImplementedError
+
+    def interval(self, level: float = 0.95) -> Any:
+        """The credible intervals of the parameters."""
+        raise NotImplementedError
 
     def log_likelihood(self, statistic: Any) -> float:
         raise NotImplementedError
@@ -160,36 +180,37 @@ class Cpd:
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """A line for each configuration of the finite parents: their states, and numbers."""
         finite, (header, numbers) = self.finite_parents, self._numbers(limit)
-        rows: list[list[object]] = []
-        for g, own in enumerate(numbers):
-            digits = np.unravel_index(g, sizes(finite)) if finite else ()
-            rows.append([*(p.states[int(d)] for p, d in zip(finite, digits, strict=True)), *own])
-        return [*(p.name for p in finite), *header], rows
+        rows = [[*states, *own] for states, own in zip(product(*(p.states for p in finite)), numbers, strict=False)]
+        header, unseen = [*(p.name for p in finite), *header], self.unsupported.reshape(-1) if self.marks_unseen else np.zeros(0)
+        if not unseen.any():
+            return header, rows
+        return [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """What is told of each of the first configurations, and its header."""
         raise NotImplementedError
 
-    def _marked(self, header: list[str], rows: list[list[object]]) -> tuple[list[str], list[list[object]]]:
-        """The same lines, those of configurations that no row had marked, if there are any."""
-        unseen = self.unsupported.reshape(-1)
-        if not unseen.any():
-            return header, rows
-        return [*header, "rows"], [[*row, "none seen" if unseen[i] else ""] for i, row in enumerate(rows)]
+    def _frame(self, name: str, values: Array, variables: Sequence[Finite]) -> Any:
+        """A row for each parameter: its states, its value, whether no row had its configuration, and its 95 % interval."""
+        states = zip(*product(*(v.states for v in variables)), strict=True)
+        columns: dict[str, Any] = dict(zip((v.name for v in variables), map(list, states), strict=True))
+        columns[name] = values.reshape(-1)
+        if self.seen is not None:
+            columns["unsupported"] = np.repeat(self.unsupported.reshape(-1), values.size // self.unsupported.size)
+        if self.imagined is not None:
+            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
+        return frame(columns)
 
-    def _title(self) -> str:
+    def _headline(self) -> str:
         given = f" | {', '.join(self.parents)}" if self.parents else ""
         return f"p({self.child.name}{given})" + (f", {kind}" if (kind := self._kind()) else "")
 
     def _kind(self) -> str:
         return self.kind
 
-    def __repr__(self) -> str:
-        more = self._n_rows() - self.lines
-        return f"{self._title()}\n{text_table(*self._rows(self.lines))}" + (f"\n… and {more:,} more rows" if more > 0 else "")
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._rows(2 * self.lines), caption=self._title())
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        more = self._n_rows() - limit
+        return [self._rows(limit)], f"\n… and {more:,} more rows" if more > 0 else ""
 
 
 S = TypeVar("S", bound=Statistic, contravariant=True)

@@ -34,7 +34,7 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.regression_cpd import Fitted, GlmCpd, RegressionCpd
+from suffice.families.regression_cpd import Fitted, RegressionCpd
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
@@ -67,6 +67,15 @@ class Summary(NamedTuple):
     base: float
 
 
+class Maximum(NamedTuple):
+    """Where the iterations ended: θ, the sums there, the inverse of the curvature at dispersion 1, and the passes it took."""
+
+    theta: Array
+    sums: Sums
+    covariance: Array
+    iterations: int
+
+
 class Regressors(NamedTuple):
     """A child, the parents that are columns of its regression, and the centre that their numbers are taken from."""
 
@@ -93,6 +102,9 @@ class Glm:
     profiled: ClassVar[bool] = False
     single: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    closes: ClassVar[bool] = False
+    """Whether it has a closed form, `closed`, once its numbers are known."""
     offset: Any = None
     trials: Any = None
 
@@ -122,7 +134,10 @@ class Glm:
             raise FitError(f"{self.offset!r} cannot be both the offset and the trials of {child.name!r}")
         m = self.n_parameters(child, parents)
         if m > MAX_PARAMETERS:
-            raise too_many(child, parents, m)
+            raise TooLarge(
+                f"the regression of {child.name!r} on {listed([v.name for v in parents])} would have {m:,} parameters, a Hessian "
+                f"of {bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
+            )
 
     def check_child(self, child: Variable) -> None:
         raise NotImplementedError
@@ -266,18 +281,10 @@ class Glm:
         return np.zeros(len(y))
 
     def finished(
-        self,
-        at: Regressors,
-        parents: Sequence[Variable],
-        theta: Array,
-        s: Sums,
-        summary: Summary,
-        *,
-        covariance: Array,
-        iterations: int,
-        dispersion: float = 1.0,
+        self, at: Regressors, parents: Sequence[Variable], found: Maximum, summary: Summary, dispersion: float = 1.0
     ) -> Any:
-        """The CPD at θ, and what there is to know about the fit; the covariance is that at dispersion 1."""
+        """The CPD at θ, and what there is to know about the fit."""
+        theta, s = found.theta, found.sums
         deviance = max(-2.0 * s.log_likelihood, 0.0)
         if self.dispersed:
             self.refuse_exact(at, theta, s)
@@ -296,8 +303,8 @@ class Glm:
             pearson=s.pearson,
             dispersion=spread,
             weight=summary.weight,
-            covariance=layout.around(covariance, -at.centre) * spread,
-            iterations=iterations,
+            covariance=layout.around(found.covariance, -at.centre) * spread,
+            iterations=found.iterations,
             df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
         )
         return self.cpd(at.child, tuple(parents), layout.shifted(theta, -at.centre), own, centre=at.centre, fitted=fitted)
@@ -314,12 +321,8 @@ class Glm:
         """A draw of each row."""
         raise NotImplementedError
 
-    def is_open(self, cpd: GlmCpd) -> bool:
-        """Whether there is no formula for sums or integrals over its values: `closed` has one where there is."""
-        return True
-
     def closed(self, cpd: Any) -> Any:
-        """The same distribution as a table, a conditional Gaussian or Poisson rates."""
+        """The same distribution as a table, a conditional Gaussian or Poisson rates, if it `closes`."""
         raise NotImplementedError
 
 
@@ -327,6 +330,7 @@ class OfStates(Glm):
     """What the regressions of finite children have in common; without numbers as parents they are tables."""
 
     kind: ClassVar[type] = Finite
+    closes: ClassVar[bool] = True
     lost: ClassVar[str]
 
     def check_child(self, child: Variable) -> None:
@@ -350,9 +354,6 @@ class OfStates(Glm):
         if np.any(s.child <= 0):
             state = child.states[int(np.argmin(s.child))]
             raise FitError(f"no row has {child.name}={state}, and {self.lost}")
-
-    def is_open(self, cpd: GlmCpd) -> bool:
-        return bool(cpd.real_parents)
 
     def closed(self, cpd: Any) -> Any:
         return cpd.table()
@@ -462,11 +463,4 @@ def explained(theta: Array, s: Sums) -> float:
 def needs_rows(child: Variable) -> FitError:
     return FitError(
         f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
-    )
-
-
-def too_many(child: Variable, parents: Sequence[Variable], m: int) -> TooLarge:
-    return TooLarge(
-        f"the regression of {child.name!r} on {listed([v.name for v in parents])} would have {m:,} parameters, a Hessian of "
-        f"{bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
     )

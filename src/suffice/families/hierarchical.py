@@ -74,7 +74,10 @@ class HierarchicalDirichlet(Prior):
                 mean = self._mean(child)
                 found = pooled(table, self._strength(child), mean)
                 even = len(table) < 2 if mean is None else self._is_even(child)
-                strengths[child.name], means[child.name] = found.strength, None if even else _by_state(child, found.mean)
+                strengths[child.name], means[child.name] = (
+                    found.strength,
+                    None if even else dict(zip(finite(child, "").states, found.mean.tolist(), strict=True)),
+                )
                 if self._strength(child) is None and len(table) > 1:
                     told[found.strength >= highest(table), found.strength <= LOWEST] += [child.name]
         _tell(alike=told[True, False], apart=told[False, True])
@@ -87,10 +90,10 @@ class HierarchicalDirichlet(Prior):
         checked_cells(family, f"the table of {child.name!r}")
         return Counts(family, np.broadcast_to(self._row(child), sizes(family)))
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Counts | None:
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         """The imagined counts of the rows that hold data: what a score needs of tables that are too large to write out."""
-        if not all_finite(child, parents):
-            return None
+        if seen is None or not all_finite(child, parents):
+            return self.imagine(child, parents)
         row = self._row(child)
         rows = np.unique(seen.listed()[0] // len(row))
         keys = (rows[:, None] * len(row) + np.arange(len(row))).reshape(-1)
@@ -163,11 +166,6 @@ def rows_of(seen: Counts) -> Array:
     table = np.zeros((len(rows), K))
     table[inverse, keys % K] = values
     return table
-
-
-def _by_state(child: Variable, mean: Array) -> dict[str, float]:
-    assert isinstance(child, Finite)
-    return {s: float(m) for s, m in zip(child.states, mean, strict=True)}
 
 
 def _tell(alike: Sequence[str], apart: Sequence[str]) -> None:
@@ -266,11 +264,11 @@ class PartialPooling(Prior):
         prior = None if self.prior is None else self.prior.choose(variables, left, statistics)
         return replace(self, prior=prior, found=found)
 
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
         """What it imagines of a pooled table, and what the other prior holds of any other node."""
         pools = [pool for pool in self.pools if child.name in pool.nodes]
         if not pools:
-            return None if self.prior is None else self.prior.believe(child, parents)
+            return None if self.prior is None else self.prior.believe(child, parents, seen)
         if child.name not in self.found:
             raise FitError(
                 f"Partial() learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
@@ -279,12 +277,6 @@ class PartialPooling(Prior):
         return self._imagined(pools[0], child, parents)
 
     imagine = believe
-
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
-        """The same, where the other prior looks at the data."""
-        if self.prior is None or any(child.name in pool.nodes for pool in self.pools):
-            return self.believe(child, parents)
-        return self.prior.imagine_where(child, parents, seen)
 
     def _imagined(self, pool: Pool, child: Variable, parents: Sequence[Variable]) -> Counts:
         common = self.found[child.name]

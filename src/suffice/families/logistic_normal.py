@@ -79,7 +79,8 @@ class LogisticNormal(Prior):
         if self.variance is not None and not isinstance(self.variance, Mapping):
             return self
         finite = [(child, seen) for child, parents, seen in nodes if all_finite(child, parents)]
-        found = {child.name: self._variance_for(child, seen) for child, seen in finite}
+        given = {child.name: self._variance(child) for child, _ in finite}
+        found = {c.name: float(given[c.name] or _by_evidence(rows_of(seen), np.array(self._mean(c)))) for c, seen in finite}
         free = [name for name in found if name not in _names(self.variance)]
         for end, way in (LOWEST, "no more than chance makes them: the variance is"), (HIGHEST, "without limit: the variance is"):
             at = [name for name in free if found[name] == end]
@@ -94,7 +95,7 @@ class LogisticNormal(Prior):
                 "hidden: give them Dirichlet(1) or BDeu(1)"
             )
 
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> LogisticBelief | None:
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> LogisticBelief | None:
         """What it holds of the rows of a node, all alike."""
         if not all_finite(child, parents):
             return None
@@ -106,15 +107,8 @@ class LogisticNormal(Prior):
             )
         return LogisticBelief(self._mean(child), variance)
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> LogisticBelief | None:
-        return self.believe(child, parents)
-
     def _variance(self, child: Variable) -> float | None:
         return self.variance.get(child.name) if isinstance(self.variance, Mapping) else self.variance
-
-    def _variance_for(self, child: Variable, seen: Counts) -> float:
-        given = self._variance(child)
-        return float(given) if given is not None else _by_evidence(rows_of(seen), np.array(self._mean(child)))
 
     def _mean(self, child: Variable) -> tuple[float, ...]:
         assert isinstance(child, Finite)

@@ -22,22 +22,12 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import (
-    Array,
-    Columns,
-    Cpd,
-    Estimate,
-    Interval,
-    Mode,
-    checked_level,
-    flat_index,
-    frame,
-    split,
-)
-from suffice.inference.network import log_poisson
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, checked_level, flat_index, split
+from suffice.inference.network import CountNode, log_poisson
+from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
-from suffice.variables import Finite, Variable
+from suffice.variables import Count, Finite, Variable
 
 LARGEST = 1e15
 """Counts are not drawn at larger rates: not every whole number is a double beyond."""
@@ -61,10 +51,8 @@ class Poisson:
 
     def log_likelihood(self, child: Variable, seen: Moments) -> float:
         """Σᵤ S ln(S/N) − S − Σ ln n!: the log-likelihood at its maximum."""
-        from scipy.special import xlogy
-
         N, S = _rows_and_events(seen)
-        return float((xlogy(S, S / np.where(N > 0, N, 1.0)) - S).sum()) - _log_base(child, seen)
+        return float((sc.xlogy(S, S / np.where(N > 0, N, 1.0)) - S).sum()) - _log_base(child, seen)
 
     def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
         """The log-probability of the data with the rates integrated out. An unseen configuration adds nothing."""
@@ -109,6 +97,8 @@ class Rates:
 
     rates: Any
 
+    kind: ClassVar[type] = Count
+
     def bound(self, child: Variable, parents: Sequence[Variable]) -> PoissonRates:
         """The CPD that these numbers make of a node and its parents; a single number holds for every configuration."""
         finite, numbers = split(parents)
@@ -144,6 +134,7 @@ class PoissonRates(Cpd):
 
     arrays: ClassVar[tuple[str, ...]] = ("rates",)
     kind: ClassVar[str] = "Poisson"
+    marks_unseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rates = np.array(self.rates, dtype=np.float64, order="C")
@@ -161,13 +152,14 @@ class PoissonRates(Cpd):
     def family(self) -> Poisson:
         return Poisson()
 
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
+        return CountNode.of(tuple(number[p] for p in self.parents), self.rates)
+
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
-        from scipy.special import gammaincinv
-
         tail = (1.0 - checked_level(level)) / 2.0
         rows, events = self._posterior()
-        lower, upper = ((gammaincinv(events, q) / rows).reshape(self.rates.shape) for q in (tail, 1.0 - tail))
+        lower, upper = ((sc.gammaincinv(events, q) / rows).reshape(self.rates.shape) for q in (tail, 1.0 - tail))
         return Interval(lower, upper)
 
     def predictive(self, given: Mapping[str, object] | None = None) -> NegativeBinomial:
@@ -177,11 +169,9 @@ class PoissonRates(Cpd):
 
     def log_likelihood(self, statistic: Moments) -> float:
         """Σ ln p(n | u) = Σᵤ S ln λ − N λ − Σ ln n!, from moments alone; −inf where there are events at a rate of 0."""
-        from scipy.special import xlogy
-
         N, S = _rows_and_events(statistic)
         rates = self._at(statistic.keys, N > 0)
-        return float((xlogy(S, rates) - N * rates)[N > 0].sum()) - _log_base(self.child, statistic)
+        return float((sc.xlogy(S, rates) - N * rates)[N > 0].sum()) - _log_base(self.child, statistic)
 
     def log_prob(self, columns: Columns) -> Array:
         n = columns[self.child.name]
@@ -197,14 +187,7 @@ class PoissonRates(Cpd):
 
     def to_frame(self) -> Any:
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
-        header, rows = self._rows(self.rates.size)
-        columns: dict[str, Any] = {h: [r[i] for r in rows] for i, h in enumerate(header[: len(self.parents)])}
-        columns["rate"] = self.rates.reshape(-1)
-        if self.seen is not None:
-            columns["unsupported"] = self.unsupported.reshape(-1)
-        if self.imagined is not None:
-            columns["lower"], columns["upper"] = (end.reshape(-1) for end in self.interval())
-        return frame(columns)
+        return self._frame("rate", self.rates, self.parent_variables)
 
     def _posterior(self) -> tuple[Array, Array]:
         return _rows_and_events(self.posterior().at(np.arange(self.rates.size)))
@@ -220,9 +203,6 @@ class PoissonRates(Cpd):
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return ["rate"], [[rate] for rate in self.rates.reshape(-1)[:limit].tolist()]
-
-    def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        return self._marked(*super()._rows(limit))
 
 
 def _rows_and_events(moments: Moments) -> tuple[Array, Array]:

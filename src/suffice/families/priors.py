@@ -40,12 +40,9 @@ class Prior:
         """The statistic that it imagines of a node; None where it has nothing to say."""
         raise NotImplementedError
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
-        """The same for a score, which may depend on where there is data."""
-        return self.imagine(child, parents)
-
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        """What it holds of a node: the statistic that it imagines, or a belief of another kind."""
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        """What it holds of a node: the statistic that it imagines, or a belief of another kind. For a score it may depend on
+        where there is data, as `seen` says."""
         return self.imagine(child, parents)
 
 
@@ -139,8 +136,10 @@ class BDs(Prior):
             "BDs imagines rows only where the data has some: it is a score, Evidence(BDs(1)), and no prior; fit with BDeu"
         )
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Counts | None:
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         """The imagined counts, given where there are real ones."""
+        if seen is None:
+            return self.imagine(child, parents)
         if not isinstance(seen, Counts) or not isinstance(child, Finite):
             return None
         keys, _ = seen.listed()
@@ -303,11 +302,8 @@ class Several(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Any:
         return _first(p.imagine(child, parents) for p in self.priors)
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
-        return _first(p.imagine_where(child, parents, seen) for p in self.priors)
-
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        return _first(p.believe(child, parents) for p in self.priors)
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Any:
+        return _first(p.believe(child, parents, seen) for p in self.priors)
 
 
 def _first(answers: Iterable[Any]) -> Any:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed, nearest
 from suffice.families.categorical import Table
-from suffice.families.design import Layout, codes_of, columns_of, configurations, predicted, terms
+from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
 from suffice.families.family import Array, Columns, Cpd, Interval, checked_level
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Real, Variable
@@ -84,7 +84,8 @@ class GlmCpd(Cpd):
     fitted: Fitted | None
     dispersion: float = 1.0
 
-    lines: ClassVar[int] = 32
+    is_regression: ClassVar[bool] = True
+    _lines = 32
 
     @property
     def numbers(self) -> Array:
@@ -114,7 +115,7 @@ class GlmCpd(Cpd):
 
     @property
     def is_open(self) -> bool:
-        return bool(self.family.is_open(self))
+        return not self.family.linear and (bool(self.real_parents) or not self.family.closes)
 
     def closed(self) -> Any:
         return self.family.closed(self)
@@ -145,6 +146,14 @@ class GlmCpd(Cpd):
         eta = predicted(rows, self.regressors, columns, self.centre, n, self.child.name)
         eta = eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
         return np.asarray(eta[0]) if self.family.single else eta
+
+    def design(self, columns: Columns, n: int) -> Array:
+        """What makes η of the intercept and the coefficients, of each of n rows: 1, and a number for each term."""
+        return filled(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
+
+    def design_by_states(self) -> Array:
+        """The same of each configuration of the finite parents, the numbers being 0."""
+        return self.design(*configurations(self.finite_parents, dict.fromkeys(self.real_parents, 0.0)))
 
     def log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state of a finite child (the first axis) in each of n rows."""
@@ -306,13 +315,11 @@ class RegressionCpd(GlmCpd):
         """η in each configuration of the finite parents, the numbers being 0: an axis per finite parent."""
         finite = self.finite_parents
         checked_cells(finite, f"the configurations of the parents of {self.child.name!r}")
-        eta = np.full(sizes(finite), self.intercept)
-        for axis, v in enumerate(finite):
-            effects = np.concatenate([[0.0], self.coefficients[self.columns_of(v.name)]])
-            eta += effects.reshape([-1 if i == axis else 1 for i in range(len(finite))])
-        return eta
+        return np.asarray(self.design_by_states() @ self.theta).reshape(sizes(finite))
 
     def log_prob(self, columns: Columns) -> Array:
+        if isinstance(self.child, Finite):
+            return super().log_prob(columns)
         y = np.asarray(columns[self.child.name], dtype=np.float64)
         trials = self.family.trials_in(columns, len(y))
         return self.family.log_prob(y, self.predictor(columns, len(y)), self.dispersion, trials)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from suffice.errors import DataError, FitError
 from suffice.exponential.special import (
     HALF_LOG_2PI,
-    LARGE,
     excess_over_log,
     inverse_log_minus_digamma,
     log_binomial,
@@ -27,7 +26,7 @@ from suffice.families.design import codes_of, predicted
 from suffice.families.family import Array, Columns
 from suffice.families.glm import OfStates, OnePredictor, Regressors, Summary, Sums, weighed
 from suffice.families.poisson import LARGEST, PoissonRates
-from suffice.families.regression_cpd import GlmCpd, RegressionCpd
+from suffice.families.regression_cpd import RegressionCpd
 from suffice.variables import Count, Finite, Real, Variable
 
 
@@ -44,6 +43,8 @@ class Linear(OnePredictor):
     """
 
     response: ClassVar[int] = 0
+    linear: ClassVar[bool] = True
+    closes: ClassVar[bool] = True
     dispersed: ClassVar[bool] = True
     words: ClassVar[str] = "linear regression"
 
@@ -77,9 +78,6 @@ class Linear(OnePredictor):
 
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.norm(eta, np.sqrt(dispersion))
-
-    def is_open(self, cpd: GlmCpd) -> bool:
-        return False
 
     def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
         """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
@@ -120,11 +118,6 @@ class Probit(OfStates, OnePredictor):
         from scipy.special import ndtr
 
         return np.asarray(ndtr(eta))
-
-    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        from scipy.special import log_ndtr
-
-        return np.asarray(log_ndtr(np.where(y > 0, eta, -eta)))
 
     def log_probs(self, eta: Array) -> Array:
         from scipy.special import log_ndtr
@@ -246,15 +239,21 @@ class PoissonLog(_Counts):
     """
 
     response: ClassVar[int] = 3
+    closes: ClassVar[bool] = True
     words: ClassVar[str] = "Poisson regression, log link"
 
     def base(self, y: Array, n: Array) -> Array:
         return log_poisson_peak(y)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        inside = (y >= 0) & (y == np.floor(y))
-        own = np.where(inside, y, 0.0)
-        return np.where(inside, log_poisson_at(own, eta), -np.inf)
+        """Also where the mean is beyond the doubles.
+
+        >>> PoissonLog().log_prob(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]), 1.0, np.empty(0))
+        array([  -0., -800.,  -inf])
+        """
+        mean = self.mean(eta)
+        inside = (y >= 0) & (y == np.floor(y)) & np.isfinite(mean)
+        return np.where(inside, log_poisson(np.where(inside, y, 0.0), np.where(inside, mean, 0.0), eta), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return np.asarray(rng.poisson(drawable(self.mean(eta))), dtype=np.float64)
@@ -264,9 +263,6 @@ class PoissonLog(_Counts):
 
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.poisson(self.mean(eta))
-
-    def is_open(self, cpd: GlmCpd) -> bool:
-        return bool(cpd.real_parents)
 
     def closed(self, cpd: RegressionCpd) -> PoissonRates:
         return PoissonRates(cpd.child, cpd.finite_parents, self.mean(cpd.predictor_by_states()))
@@ -435,21 +431,6 @@ def log_poisson_peak(y: Array) -> Array:
 def _peaks() -> Array:
     counts = np.arange(4096.0)
     return log_poisson(counts, counts)
-
-
-def log_poisson_at(y: Array, eta: Array) -> Array:
-    """ln p(y) of a Poisson count of mean e^η, also where that is beyond the doubles.
-
-    >>> log_poisson_at(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]))
-    array([  -0., -800.,  -inf])
-    """
-    from scipy.special import gammaln
-
-    with np.errstate(over="ignore"):
-        mean = np.exp(eta)
-    far = (y < LARGE) | ~np.isfinite(mean)
-    few = np.where(far, y, 0.0)
-    return np.where(far, few * eta - mean - gammaln(few + 1.0), log_poisson(np.where(far, LARGE, y), np.where(far, 1.0, mean)))
 
 
 def log_gamma_peak(shape: float) -> float:

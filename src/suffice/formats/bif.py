@@ -14,6 +14,7 @@ writer names every row and quotes only what is no plain word.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
 from suffice.formats.probability_block import Codes, by_name, head, read_rows, read_states, written
@@ -42,7 +43,7 @@ def read(text: str) -> FiniteNetwork:
             blocks.append(at)
         elif not _properties(tokens, ("network", "variable", "probability", "")):
             raise tokens.unexpected("'network', 'variable' or 'probability'")
-    codes = Codes(variables, by_name)
+    codes = cache(by_name)
     return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
 

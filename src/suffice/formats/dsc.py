@@ -11,6 +11,8 @@ comments. The writer quotes names only where they are no identifiers.
 
 from __future__ import annotations
 
+from functools import cache
+
 from suffice.formats.finite_network import Definition, FiniteNetwork, declare, finished
 from suffice.formats.probability_block import Codes, by_name, head, read_rows, read_states, written
 from suffice.formats.tokens import IDENTIFIER, Spelling, Tokens, grammar, quoted, shown, without_comments
@@ -43,7 +45,7 @@ def read(text: str) -> FiniteNetwork:
             raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read")
         else:
             raise tokens.unexpected("'node' or 'probability'")
-    codes = Codes(variables, _by_number)
+    codes = cache(_by_number)
     return finished(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
 

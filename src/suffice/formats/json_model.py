@@ -34,7 +34,7 @@ import numpy as np
 from suffice.errors import FormatError, SufficeError, whole
 from suffice.families import family_of
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.design import terms
 from suffice.families.family import Cpd, Mean, Mode, split
 from suffice.families.hierarchical import Common, HierarchicalDirichlet, PartialPooling, Pool
@@ -45,7 +45,6 @@ from suffice.families.poisson import PoissonRates
 from suffice.families.priors import K2, BDeu, Dirichlet, Gamma, NormalInverseGamma, NormalWishart, Prior, Several
 from suffice.families.regression_cpd import Fitted, GlmCpd
 from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
-from suffice.families.shared_gaussian import SharedGaussian
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.bde import BDe
@@ -62,6 +61,8 @@ PRIORS: dict[str, Any] = {
 FAMILIES: dict[str, Any] = {
     c.__name__: c for c in (Linear, Probit, BinomialLogit, PoissonLog, NegativeBinomialLog, GammaLog, GammaInverse)
 }
+CPDS: dict[str, Any] = {"table": Table, "gaussian": ConditionalGaussian, "poisson": PoissonRates}
+CHILDREN: dict[type, str] = {Finite: "table", Real: "gaussian", Count: "poisson"}
 OF_STATES: dict[str, Any] = {"logistic": Logistic, "ordinal": ProportionalOdds}
 TYPES = (*OF_STATES, "regression")
 
@@ -121,16 +122,12 @@ def _network(d: dict[str, Any]) -> BayesNet:
     return BayesNet.of(dag, variables, cpds, **fitted, incomplete=bool(d.get("incomplete")), hidden=hidden, ties=ties)
 
 
-def _cpd(cpd: Cpd) -> dict[str, Any]:
-    if isinstance(cpd, Table):
-        return {"type": "table", "probs": _flat(cpd.probs)}
-    if isinstance(cpd, PoissonRates):
-        return {"type": "poisson", "rates": _flat(cpd.rates)}
-    if isinstance(cpd, GlmCpd):
+def _cpd(cpd: Any) -> dict[str, Any]:
+    if cpd.is_regression:
         return _regression(cpd)
-    assert isinstance(cpd, ConditionalGaussian)
     own = {"own": cpd.own} if isinstance(cpd, SharedGaussian) else {}
-    return {"type": "gaussian", **{k: _flat(getattr(cpd, k)) for k in ("intercept", "coefficients", "variance")}, **own}
+    name = next(name for name, kind in CPDS.items() if isinstance(cpd, kind))
+    return {"type": name, **{k: _flat(getattr(cpd, k)) for k in cpd.arrays}, **own}
 
 
 def _cpd_of(
@@ -150,23 +147,16 @@ def _cpd_of(
     seen = own if together is None else together
     imagined: Any = None if prior is None else prior.believe(child, parents)
     finite, reals = split(parents)
-    if d["type"] == "table" and isinstance(child, Finite):
-        checked_cells((*finite, child), f"the table of {name!r}")
-        return Table(child, finite, _array(d["probs"]).reshape(*sizes(finite), child.n_states), seen, imagined)
-    shape = sizes(finite)
-    if d["type"] == "poisson" and isinstance(child, Count):
-        checked_cells(finite, f"the rates of {name!r}")
-        return PoissonRates(child, finite, _array(d["rates"]).reshape(shape), seen, imagined)
-    if d["type"] != "gaussian" or not isinstance(child, Real):
+    if d["type"] != CHILDREN[type(child)]:
         raise FormatError(f"the CPD of {name!r} is {d['type']!r}, which does not fit {child!r}")
-    numbers = (
-        _array(d["intercept"]).reshape(shape),
-        _array(d["coefficients"]).reshape(*shape, len(reals)),
-        _array(d["variance"]).reshape(shape),
-    )
+    states = (child,) if isinstance(child, Finite) else ()
+    checked_cells((*finite, *states), f"the {'rates' if d['type'] == 'poisson' else 'table'} of {name!r}")
+    last = {"probs": sizes(states), "coefficients": (len(reals),)}
+    numbers = {k: _array(d[k]).reshape(sizes(finite) + last.get(k, ())) for k in CPDS[d["type"]].arrays}
     if "own" in d:
-        return SharedGaussian(child, tuple(parents), *numbers, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
-    return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
+        return SharedGaussian(child, tuple(parents), **numbers, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
+    cpd: Cpd = CPDS[d["type"]](child, tuple(parents), **numbers, seen=seen, imagined=imagined)
+    return cpd
 
 
 def _regression(cpd: GlmCpd) -> dict[str, Any]:

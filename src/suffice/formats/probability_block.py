@@ -15,17 +15,8 @@ from suffice.formats.finite_network import MAX_PARENTS, Definition, FiniteNetwor
 from suffice.formats.tokens import Array, Spelling, Tokens, hint, quoted, shown
 from suffice.variables import Finite
 
-
-class Codes(dict[str, dict[str, int]]):
-    """For each variable, made when it is first asked for: the codes of its states by how they may be written."""
-
-    def __init__(self, variables: dict[str, Finite], written: Callable[[Finite], dict[str, int]]) -> None:
-        super().__init__()
-        self.variables, self.written = variables, written
-
-    def __missing__(self, name: str) -> dict[str, int]:
-        self[name] = self.written(self.variables[name])
-        return self[name]
+Codes = Callable[[Finite], dict[str, int]]
+"""The codes of a variable's states, by how they may be written."""
 
 
 @dataclass
@@ -130,7 +121,7 @@ def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:
 def read_rows(block: Block, codes_of: Codes, *, colon: bool) -> None:
     """All rows that stand here one after another, each `( state, state ) number, number ;`, after DSC's bracket a colon."""
     tokens, words = block.tokens, block.tokens.words
-    codes = [codes_of[parent.name] for parent in block.parents]
+    codes = [codes_of(parent) for parent in block.parents]
     closing = [")", ":"] if colon else [")"]
     skip = 1 + len(codes) + len(closing)
     width = skip + block.child.n_states

@@ -7,13 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suffice.errors import FormatError
+from suffice.libraries import pa, pc, pq
 from suffice.output import replacing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -29,13 +27,9 @@ def checked_rows_path(path: str) -> str:
     return suffix
 
 
-def write_rows(table: pa.Table, path: str | None) -> None:
-    """Write an Arrow table; None is standard output."""
-    write_stream([table], path)
-
-
 def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
-    """Write tables one after the other, with the columns of the first, as one file; give the number of rows.
+    """Write tables one after the other, with the columns of the first, as one file, None for standard output; give the number of
+    rows.
 
     No more than one table, or one group of a Parquet file, is held at a time. If the tables break off, so does the file: under
     its own name there is all of it or nothing.
@@ -75,9 +69,6 @@ def _opened(path: str | None) -> Iterator[Callable[[pa.Table], None]]:
 
 @contextmanager
 def _parquet_writer(place: Path) -> Iterator[Callable[[pa.Table], None]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     waiting: list[pa.Table] = []
     with ExitStack() as stack:
         files: list[pq.ParquetWriter] = []
@@ -120,9 +111,6 @@ def _csv_writer(stream: Any) -> Callable[[pa.Table], None]:
 
 def _quotable(column: pa.ChunkedArray) -> bool:
     """Whether a cell holds what would break a bare one. Arrow quotes all text or none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(column.type):
         states = {s for chunk in column.chunks for s in chunk.dictionary.to_pylist()}
         return any(_special(str(s)) for s in states)

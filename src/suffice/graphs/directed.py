@@ -14,10 +14,21 @@ from math import comb
 from typing import Any, TypeAlias, TypeVar
 
 from suffice.errors import GraphError, TooLarge, listed
-from suffice.graphs.input import all_nodes, check_edges, is_networkx, read_directed, read_networkx, read_pairs, unknown
 from suffice.graphs.paths import blocked, compelled, extension, links, meek, reached, topological_order
 from suffice.graphs.plot import draw, svg
-from suffice.graphs.text import Edge, quoted, shown, statements
+from suffice.graphs.text import (
+    Edge,
+    all_nodes,
+    check_edges,
+    is_networkx,
+    quoted,
+    read_directed,
+    read_networkx,
+    read_pairs,
+    shown,
+    statements,
+    unknown,
+)
 
 _T = TypeVar("_T")
 

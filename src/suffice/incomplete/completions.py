@@ -25,14 +25,13 @@ from suffice.families.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, coded
 from suffice.incomplete.units import Units, observed_cells
+from suffice.inference.logs import Elimination, LogFactor
+from suffice.inference.tree import n_cells, steps
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
-
-Factor = tuple[list[int], Floats]
-"""Variables, and the logarithm of a table over them."""
 
 CROWD = 4
 """Rows are summed up when there are so many times as many as they become: summing up takes time itself."""
@@ -71,7 +70,7 @@ class CodedRows(NamedTuple):
     """Rows of states by number, `codes[variable, row]`, −1 where missing, and of numbers in their units, `numbers[real, row]`,
     NaN there; `at` is where in the data each was, or one of those that it stands for."""
 
-    data: Data
+    data: Data | None
     variables: tuple[Finite, ...]
     reals: tuple[str, ...]
     codes: Small
@@ -79,53 +78,58 @@ class CodedRows(NamedTuple):
     weights: Floats
     at: Ints
     units: Units
+    weight: float
+    """That of all rows together."""
 
     @staticmethod
     def of(data: Data, variables: Iterable[Variable]) -> CodedRows:
         """The rows over these variables, of which those that are no column are hidden: distinct ones, or with numbers reduced."""
-        every = {v.name: v for v in variables}
-        finite = tuple(v for v in every.values() if isinstance(v, Finite))
-        reals = tuple(n for n, v in every.items() if not isinstance(v, Finite))
-        seen = data.take([n for n in every if n in data.columns])
-        units = Units.of(observed_cells(seen.take(reals), reals), {n: every[n] for n in reals})
-        for name in reals:
-            if not units.variance[name] > 0:
-                raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
-        crowds = all(v.name in data.columns for v in finite)
-        rows = seen.fold(_Reduce(reals, units, crowds), what="reading numbers").rows if reals else seen.distinct()
-        rows = rows.take(rows.weights > 0)
-        codes = np.ascontiguousarray(coded(rows.columns, [v.name for v in finite], rows.n_rows).T)
-        numbers = np.array([rows.columns[n] for n in reals]).reshape(len(reals), rows.n_rows)
-        return CodedRows(seen, finite, reals, codes, numbers, rows.weights, rows.at, units)
-
-    @property
-    def weight(self) -> float:
-        """That of all rows together."""
-        return self.data.weight
+        step, seen = ReduceNumbers.over(data, variables)
+        return step.coded(seen.fold(step, what="reading numbers").rows if step.reals else seen.distinct(), seen)
 
     def block(self, codes: Small, numbers: Floats) -> Block:
         """Rows of these variables as an engine has them."""
         states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
         return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
 
-    def impossible(self, row: int) -> FitError:
-        place = self.data.place(*self.at[row].tolist())
+    def impossible(self, i: int) -> FitError:
+        number, row = self.at[i].tolist()
+        place = f"block {number + 1}, row {row + 1}" if self.data is None else self.data.place(number, row)
         return FitError(f"{place} is impossible under the current network: its observed cells have probability 0")
 
 
 @dataclass(frozen=True, eq=False)
-class _Reduce(Step["_Reduced"]):
-    """Rows with weight, `crowds` of them summed up; numbers are in their units, so that they keep their digits."""
+class ReduceNumbers(Step["_Reduced"]):
+    """Rows with weight, crowds of them summed up; numbers are in their units, so that they keep their digits."""
 
+    variables: tuple[Finite, ...]
     reals: tuple[str, ...]
     units: Units
-    crowds: bool
+
+    @staticmethod
+    def over(data: Data, variables: Iterable[Variable]) -> tuple[ReduceNumbers, Data]:
+        """The step for these variables, and the data with only those that are columns."""
+        every = {v.name: v for v in variables}
+        reals = tuple(n for n, v in every.items() if not isinstance(v, Finite))
+        seen = data.take([n for n in every if n in data.columns])
+        units = Units.of(observed_cells(seen.take(reals), reals), {n: every[n] for n in reals})
+        for name in reals:
+            if not units.variance[name] > 0:
+                raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
+        return ReduceNumbers(tuple(v for v in every.values() if isinstance(v, Finite)), reals, units), seen
 
     def of(self, block: Block) -> _Reduced:
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}
-        at = np.column_stack([np.full(block.n_rows, block.number), np.arange(block.n_rows)])
-        rows = Rows(Block({**block.columns, **scaled}, block.weights), at)
-        return _Reduced(rows.take(block.weights > 0), self).crowds_merged()
+        rows = Rows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
+        return _Reduced(rows, self).crowds_merged()
+
+    def coded(self, rows: Rows, data: Data | None = None) -> CodedRows:
+        """Reduced rows of this data, or of a block of it."""
+        rows = rows.take(rows.weights > 0)
+        codes = np.ascontiguousarray(coded(rows.columns, [v.name for v in self.variables], rows.n_rows).T)
+        numbers = np.array([rows.columns[n] for n in self.reals]).reshape(len(self.reals), rows.n_rows)
+        weight = float(rows.weights.sum()) if data is None else data.weight
+        return CodedRows(data, self.variables, self.reals, codes, numbers, rows.weights, rows.at, self.units, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +143,7 @@ class _Reduced:
     """
 
     rows: Rows
-    step: _Reduce
+    step: ReduceNumbers
 
     def __add__(self, other: _Reduced) -> _Reduced:
         both = _Reduced(self.rows + other.rows, self.step).crowds_merged()
@@ -155,7 +159,8 @@ class _Reduced:
     def crowds_merged(self) -> _Reduced:
         """The same with few rows in the place of many that show the same states and lack the same numbers."""
         numbers, weights = np.column_stack([self.rows.columns[n] for n in self.step.reals]), self.rows.weights
-        crowds = [c for c in self._groups(numbers) if len(c) > CROWD * (numbers.shape[1] + 1)] if self.step.crowds else []
+        shown = all(v.name in self.rows.columns for v in self.step.variables)
+        crowds = [c for c in self._groups(numbers) if len(c) > CROWD * (numbers.shape[1] + 1)] if shown else []
         if not crowds:
             return self
         alone = np.ones(len(weights), bool)
@@ -167,7 +172,7 @@ class _Reduced:
         owner, numbers, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         few = self.rows.take(owner)
         own = {**few.columns, **dict(zip(self.step.reals, numbers.T, strict=True))}
-        return _Reduced(Rows(Block(own, weights), few.at), self.step)
+        return _Reduced(Rows(own, weights, at=few.at), self.step)
 
     def _groups(self, numbers: Floats) -> list[Ints]:
         """The rows that lack no state, in groups of equal states and patterns."""
@@ -210,14 +215,14 @@ def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
     return Theta(tables, np.concatenate([cpd.probs.reshape(-1) for cpd in own]))
 
 
-def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[Factor]:
+def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[LogFactor]:
     """The tables that touch these variables, in logs, at what the row shows of the others."""
-    result: list[Factor] = []
+    result = []
     logs, touching, names = theta.tables.cut(theta.logs), theta.tables.touching, theta.tables.variables
     for f in np.unique(np.concatenate([touching[1][slice(*touching[0][v : v + 2])] for v in members])):
         scope = theta.tables.scope(f)
         at = tuple(slice(None) if v in members else int(row[v]) for v in scope)
-        result.append(([v for v in scope if v in members], logs[names[scope[-1]].name][at]))
+        result.append(LogFactor(tuple(v for v in scope if v in members), logs[names[scope[-1]].name][at][None]))
     return result
 
 
@@ -360,56 +365,24 @@ def _draws(some: _Components, d: int, seed: int) -> Small:
 
 
 def joint_draws(
-    members: Sequence[int], factors: Iterable[Factor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
+    members: Sequence[int], factors: Sequence[LogFactor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
 ) -> Ints | None:
     """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere.
 
     The members are summed out one by one, and then drawn in the other order: each from the product of the factors that were
     joined when it was summed out.
     """
-    factors, sizes = list(factors), np.array([v.n_states for v in variables])
-    eliminated: list[tuple[int, list[int], Floats]] = []
-    cost = {v: _cost(sizes, factors, v) for v in members}
-    while cost:
-        v = min(cost, key=lambda u: (cost[u], u))
-        del cost[v]
-        joined = [f for f in factors if v in f[0]]
-        scope = [*sorted({u for f in joined for u in f[0]} - {v}), v]
-        _refuse_large(scope, variables)
-        table = sum((_aligned(f, scope) for f in joined), np.zeros(sizes[scope]))
-        eliminated.append((v, scope[:-1], table))
-        factors = [f for f in factors if v not in f[0]]
-        with np.errstate(divide="ignore"):
-            factors.append((scope[:-1], np.logaddexp.reduce(table, axis=-1)))
-        cost.update({u: _cost(sizes, factors, u) for u in scope[:-1]})
-    if not np.all(np.isfinite([f[1] for f in factors if not f[0]])):
+    sizes = np.array([v.n_states for v in variables])
+    scopes = steps((f.scope for f in factors), sizes, (), members)
+    for scope in scopes:
+        if (cells := n_cells(scope, sizes)) > LARGEST:
+            raise TooLarge(
+                f"a row lacks cells that hang together through {listed([variables[v].name for v in scope])}: their table would "
+                f"have {cells:.3g} cells ({bytes_in_words(8.0 * cells)}), and may have {LARGEST:,}; allow fewer parents "
+                "(max_parents)"
+            )
+    gone = Elimination(factors, scopes, sizes)
+    if gone.joint(())[0] == -np.inf:
         return None
-    drawn: dict[int, Any] = {}
-    for v, scope, table in reversed(eliminated):
-        given = table[tuple(drawn[u] for u in scope)] if scope else np.broadcast_to(table, (n, len(table)))
-        weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
-        drawn[v] = np.minimum((rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1), table.shape[-1] - 1)
+    drawn = gone.draws(n, rng)
     return np.column_stack([drawn[v] for v in members])
-
-
-def _cost(sizes: Any, factors: list[Factor], v: int) -> float:
-    scope = {u for f in factors if v in f[0] for u in f[0]}
-    return float(np.prod(sizes[list(scope)].astype(float)))
-
-
-def _aligned(factor: Factor, scope: list[int]) -> Floats:
-    """A factor with the axes of a larger scope."""
-    members, table = factor
-    order = sorted(range(len(members)), key=lambda k: scope.index(members[k]))
-    shape = [table.shape[members.index(u)] if u in members else 1 for u in scope]
-    return table.transpose(order).reshape(shape)
-
-
-def _refuse_large(scope: list[int], variables: Sequence[Finite]) -> None:
-    cells = float(np.prod([float(variables[v].n_states) for v in scope]))
-    if cells > LARGEST:
-        names = listed([variables[v].name for v in scope])
-        raise TooLarge(
-            f"a row lacks cells that hang together through {names}: their table would have {cells:.3g} cells "
-            f"({bytes_in_words(8 * cells)}), and may have {LARGEST:,}; allow fewer parents (max_parents)"
-        )

@@ -20,9 +20,8 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listed
 from suffice.families import family_of
 from suffice.families.categorical import Categorical, Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Cpd
-from suffice.families.gaussian import LinearGaussian
 from suffice.graphs import Dag
 from suffice.statistics.configurations import checked_cells, described, sizes
 from suffice.variables import Count, Finite, Variable

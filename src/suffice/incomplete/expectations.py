@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -20,8 +21,8 @@ from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, Watch, starts, theta_of
-from suffice.incomplete.expected_moments import ExpectedMoments, saturated
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, ReduceNumbers, Watch, starts, theta_of
+from suffice.incomplete.expected_moments import ExpectedMoments, RowsElsewhere, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
@@ -36,7 +37,8 @@ VISITS = 2**20
 class ExpectedStatistics(Protocol):
     """What rows are expected to say."""
 
-    weight: float
+    @property
+    def weight(self) -> float: ...
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
 
@@ -61,12 +63,21 @@ class IncompleteRows:
                     f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
                     f"declare it as one of them: variables={{{name!r}: Real}}"
                 )
-        self.rows, self._seed = CodedRows.of(data, variables.values()), seed
+        self._seed = seed
+        self.rows: CodedRows | RowsElsewhere
+        step, seen = ReduceNumbers.over(data, variables.values())
+        gaps = any(v.name not in data.columns or data.missing[v.name] for v in step.variables)
+        if step.reals and gaps and not data.engine.near:
+            self.rows = RowsElsewhere(seen, step)
+        else:
+            self.rows = CodedRows.of(data, variables.values())
 
     watch: Watch = staticmethod(lambda what: None)
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
+        if isinstance(self.rows, RowsElsewhere):
+            return replace(self.rows, cpds=cpds, seed=self._seed)
         if self.rows.reals:
             return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
@@ -74,9 +85,9 @@ class IncompleteRows:
 
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
-        if not self.rows.reals:
-            return ExpectedTables(self.rows, None, self.watch)
-        return None if self.rows.variables else saturated(self.rows, self.watch)
+        if isinstance(self.rows, RowsElsewhere) or (self.rows.reals and self.rows.variables):
+            return None
+        return saturated(self.rows, self.watch) if self.rows.reals else ExpectedTables(self.rows, None, self.watch)
 
 
 class ExpectedTables:

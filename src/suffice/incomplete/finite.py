@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -211,11 +211,8 @@ class Reduce(Step[ComponentTable]):
 
     tables: FlatTables
     exact: bool
-
-    @property
-    def runs(self) -> int:
-        """A table that takes in many rows costs less than many tables that are added."""
-        return 2
+    runs: ClassVar[int] = 2
+    """A table that takes in many rows costs less than many tables that are added."""
 
     def of(self, block: Block) -> ComponentTable:
         return ComponentTable(self.tables).add(block)

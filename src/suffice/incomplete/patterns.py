@@ -19,6 +19,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
 from suffice.incomplete.components import NodeFamily
+from suffice.inference.rows import alike
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Count, Finite
 
@@ -197,14 +198,9 @@ class PatternFinder:
 
     def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
-        packed = np.ascontiguousarray(np.packbits(missing, axis=0).T)
-        width = packed.shape[1]
-        patterns, inverse = np.unique(packed.view(f"V{width}")[:, 0], return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        ends = np.cumsum(np.bincount(inverse, minlength=len(patterns)))
         rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
-        for pattern, some in zip(patterns, np.split(order, ends[:-1]), strict=True):
-            for key in self._of(pattern.tobytes(), missing[:, some[0]]):
+        for some in alike(missing.T):
+            for key in self._of(missing[:, some[0]]):
                 rows.setdefault(key, []).append(some)
         return {key: np.sort(np.concatenate(parts)) for key, parts in rows.items()}
 
@@ -215,8 +211,8 @@ class PatternFinder:
             self._components[key] = Component.of(frozenset() if isinstance(key, str) else key, nodes, self.most)
         return self._components[key]
 
-    def _of(self, pattern: bytes, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
-        if pattern not in self._keys:
+    def _of(self, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
+        if (pattern := missing.tobytes()) not in self._keys:
             names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
             self._keys[pattern] = connected(names, self.nodes.values())
         return self._keys[pattern]

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.log_domain import NEVER, LogFactor, Weighed, weighed
-from suffice.inference.logs import Logs
+from suffice.inference.logs import NEVER, LogFactor, Weighed, weighed
 from suffice.inference.network import Array, Ints, Network
-from suffice.inference.questions import MARGINALS, UNCERTAIN, room_for, run
-from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, whole
+from suffice.inference.questions import MARGINALS, UNCERTAIN, Room, RowAnswers, in_logs, is_sure, room_for, run_tree
+from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, part_of
 from suffice.kernels import together
 
 RETRY_CELLS = 4_000_000
@@ -29,8 +28,6 @@ RETRYING = 0.2
 
 KEPT_TREES = 8
 SAMPLING = "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
-
-Room: TypeAlias = tuple[Ints, Array, Array]
 
 
 class Marginals(NamedTuple):
@@ -63,7 +60,7 @@ class JunctionTree:
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
         together("messages", "elimination", "arrangement")
-        part = whole(network, network.unobserved())
+        part = part_of(network, network.all_factors, network.unobserved())
         return cls(arranged(network, part, greedy_order(network, part, worth=COMPILING).order))
 
     @property
@@ -103,18 +100,19 @@ class JunctionTree:
         """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
         compiled = tree is self._tree
         room = self._rooms.pop() if compiled and self._rooms else self._room(tree, codes)
-        log_prob, status = np.empty(1), np.empty(1, np.uint8)
-        seen, program = np.ascontiguousarray(codes[None], np.int32), np.zeros(1, np.int64)
-        answer = (probs[None], log_prob, status)
-        run(self.network, MARGINALS, program, tree.program, seen, w.tables[None], room, *answer, self.start)
+        answer = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
+        run_tree(tree, MARGINALS, codes, w.tables, room, answer, self.start)
         if compiled:
             self._rooms.append(room)
-        if status[0] == UNCERTAIN or not w.is_sure(float(log_prob[0])):
-            return Logs(tree, codes, w.log_tables).marginals(self.start, probs)
-        if not compiled:  # what is observed is no variable of a tree made for it
-            observed = np.flatnonzero(codes >= 0)
-            probs[self.start[observed] + codes[observed]] = 1.0
-        return float(log_prob[0])
+        total = float(answer.log_prob[0])
+        if answer.status[0] == UNCERTAIN or not is_sure(answer.log_prob, w.logs)[0]:
+            found = in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
+            total, probs[:] = float(found.joint(())[0]), 0.0
+            for v, own in found.marginals().items() if total > NEVER else ():
+                probs[self.start[v] : self.start[v + 1]] = own
+        observed = np.flatnonzero(codes >= 0)  # which is no variable of a tree made for it
+        probs[self.start[observed] + codes[observed]] = 1.0
+        return total
 
     def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""
@@ -124,7 +122,7 @@ class JunctionTree:
                 f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
                 f"product has {self.largest:.3g} cells); {SAMPLING}"
             )
-        return room_for(tree, int(numbers) + 64)
+        return room_for(tree, numbers)
 
     def _suited(self, codes: Ints) -> Tree:
         """The compiled tree, or one for what is observed where that is so much cheaper that it is worth its making."""
@@ -135,7 +133,7 @@ class JunctionTree:
         tree, cells = self._tree, self._tree.cells(codes)
         heavy = max(cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0
         if observed.any() and (heavy or cells > RETRY_CELLS):
-            part = whole(self.network, codes)
+            part = part_of(self.network, self.network.all_factors, codes)
             found = greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
                 tree, cells = arranged(self.network, part, found.order), found.cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -46,11 +46,6 @@ class Part:
         return np.concatenate([[m, self.n_kept, len(self.factors)], self.variables, self.factors, last]).astype(np.int64)
 
 
-def whole(network: Network, codes: Ints, targets: Ints | None = None) -> Part:
-    """All factors over all unobserved variables."""
-    return part_of(network, network.all_factors, codes, targets)
-
-
 def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None = None) -> Part:
     """Some factors over their unobserved variables."""
     asked = np.zeros(0, np.int64) if targets is None else np.asarray(targets, np.int64)
@@ -60,6 +55,19 @@ def part_of(network: Network, factors: Ints, codes: Ints, targets: Ints | None =
     touched &= codes < 0
     touched[asked] = False
     return Part(np.concatenate([asked, np.flatnonzero(touched)]).astype(np.int64), np.asarray(factors, np.int64), len(asked))
+
+
+def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Part:
+    """What p(targets | observed) depends on, and the same for some factors."""
+    from suffice.kernels.parts import find_parts
+
+    n, n_factors, asked = network.n_variables, network.n_factors, np.asarray(targets, np.int64)
+    parts, part_at, slots = np.empty(4 + 2 * n + n_factors, np.int64), np.zeros(4, np.int64), np.full(4, -1, np.int64)
+    work, index = np.empty(2 * n + n_factors, np.int64), np.empty(1, np.int64)
+    scopes = (network.scope_start, network.scopes, network.child, network.own, network.backwards, *network.touching)
+    find_parts(0, 1, asked, seeds, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
+    m, _, k = parts[:3]
+    return Part(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))
 
 
 class Tree:
@@ -78,14 +86,9 @@ class Tree:
         """How many states the variable at each place has."""
         return self.network.sizes[self.variables]
 
-    def dims(self, t: int) -> list[int]:
-        """The places of the variables of a table before anything is summed."""
-        return [int(p) for p in self.dim_place[self.dim_start[t] : self.dim_start[t + 1]]]
-
-    def kept(self, t: int) -> list[int]:
-        """The places of the variables that a table has in the end."""
-        span = slice(self.dim_start[t], self.dim_start[t + 1])
-        return [int(p) for p in self.dim_place[span][(self.dim_flag[span] & 4) > 0]]
+    def unobserved(self, codes: Ints) -> list[int]:
+        """The variables that are not observed, in the order of their elimination; what was asked for is among the last."""
+        return [v for v in self.variables.tolist() if codes[v] < 0]
 
     def cells(self, codes: Ints) -> float:
         """Cells of all products, given what is observed: what time is proportional to."""
@@ -112,11 +115,6 @@ class Tree:
             logs = np.where(self.dim_flag & 4, logs, 0.0)
         sums = np.concatenate([[0.0], np.cumsum(logs)])
         return np.asarray(sums[self.dim_start[1:]] - sums[self.dim_start[:-1]])
-
-    @cached_property
-    def lone(self) -> list[int]:
-        """The tables of which only a number is left, but the root: where nothing was asked for their product is p(observed)."""
-        return [t for t in range(self.n_tables) if not self.kept(t) and t != self.root]
 
 
 def _exp(logs: Array) -> Array:
@@ -225,40 +223,48 @@ def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
 
     With sets and a heap, for what is too large for links of all pairs.
     """
-    log_size = np.log(network.sizes[part.variables]).tolist()
-    around: list[set[int]] = [set() for _ in log_size]
-    for scope in part.scopes(network):
-        for v in scope:
-            around[v].update(scope)
-    left, order, cells = set(range(len(around))), [], 0.0
+    sizes, done = network.sizes[part.variables], list(first)
+    rest = [v for v in range(len(sizes)) if v not in set(done)]
+    kept = ([v for v in rest if v >= part.n_kept], [v for v in rest if v < part.n_kept])
+    found = steps(part.scopes(network), sizes, done, *kept)
+    cells = sum(math.exp(min(math.log(n_cells(scope, sizes)), MOST_LOG)) for scope in found)
+    return Order(np.array([scope[-1] for scope in found], np.int64), cells)
 
-    def weight(v: int) -> float:
-        return float(sum(log_size[u] for u in around[v]))
 
-    def cells_of(v: int) -> float:
-        return math.exp(min(weight(v), MOST_LOG))
+def steps(scopes: Iterable[Iterable[int]], sizes: Ints, first: Iterable[int], *then: Collection[int]) -> list[tuple[int, ...]]:
+    """The scope of each product that takes a variable out of factors with these scopes, that variable last.
 
-    def eliminate(v: int) -> set[int]:
-        near = around[v] - {v}
-        for u in near:
-            around[u] |= near
-            around[u].discard(v)
-        left.remove(v)
-        order.append(v)
+    The variables `first` are taken out in their order, those of each set that follows by the smallest product.
+
+    >>> steps([(0, 1), (1, 2)], np.array([2, 2, 2]), [1]), steps([(0, 1), (1, 2)], np.array([2, 2, 2]), [], [1, 0])
+    ([(0, 2, 1)], [(1, 0), (2, 1)])
+    """
+    first, size, result = list(first), sizes.tolist(), []
+    around: dict[int, set[int]] = {v: {v} for group in (first, *then) for v in group}
+    for scope in map(set, scopes):
+        for v in scope & around.keys():
+            around[v] |= scope
+
+    def take_out(v: int) -> set[int]:
+        near = around.pop(v) - {v}
+        result.append((*sorted(near), v))
+        for u in near & around.keys():
+            around[u] = (around[u] | near) - {v}
         return near
 
     for v in first:
-        cells += cells_of(int(v))
-        eliminate(int(v))
-    for kept in (False, True):
-        heap = [(weight(v), v) for v in left if (v < part.n_kept) == kept]
+        take_out(v)
+    for group in map(frozenset, then):
+        heap = [(n_cells(around[v], size), v) for v in group]
         heapify(heap)
         while heap:
-            stale, v = heappop(heap)
-            if v not in left or weight(v) > stale:  # it is there again with the weight that it has now
-                continue
-            cells += cells_of(v)
-            for u in eliminate(v):
-                if (u < part.n_kept) == kept:
-                    heappush(heap, (weight(u), u))
-    return Order(np.array(order, np.int64), cells)
+            cost, v = heappop(heap)
+            if v in around and n_cells(around[v], size) <= cost:  # else it is there again with what it costs now
+                for u in take_out(v) & group:
+                    heappush(heap, (n_cells(around[u], size), u))
+    return result
+
+
+def n_cells(scope: Iterable[int], sizes: Sequence[int] | Ints) -> int:
+    """How many joint states some variables have."""
+    return math.prod(int(sizes[v]) for v in scope)

@@ -4,7 +4,8 @@ Whole numbers add up the same in any order, so that a score does not depend on t
 equivalent graphs score exactly alike.
 
 Kinds of score: 0 maximum likelihood (Σ c ln c); 1 BDeu (α rows spread over the cells); 2 Dirichlet (α in each cell);
-3 BDs (α rows spread over the configurations of the parents that occur; Scutari 2016).
+3 BDs (α rows spread over the configurations of the parents that occur; Scutari 2016). A `form` is the kind, α, the price of a
+parameter, known values of c ln c, and the scale.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from suffice.kernels import kernel
 from suffice.kernels.bitmaps import count_groups
 
 _ints = nb.int64[::1]
+_form = nb.types.Tuple((nb.int64, nb.float64, nb.float64, _ints, nb.float64))
 _counts = nb.int32[::1]  # or of 64 bits: see `suffice.kernels.bitmaps`
 
 
@@ -86,11 +88,10 @@ def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: fl
         out[g] = total
 
 
-@kernel(nb.void(_counts, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _ints, nb.float64, _ints))
-def family_terms(
-    tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, known: Any, scale: float, out: Any
-) -> None:
+@kernel(nb.void(_counts, _ints, _ints, _ints, _ints, _form, _ints))
+def family_terms(tables: Any, at: Any, outer: Any, size: Any, inner: Any, form: Any, out: Any) -> None:
     """The log-likelihood or log-evidence of a child from its table [outer, child, inner]."""
+    kind, alpha, _, known, scale = form
     for g in range(len(out)):
         table = tables[at[g] :]
         o, r, n = outer[g], size[g], inner[g]
@@ -118,73 +119,66 @@ def family_terms(
         out[g] = total
 
 
-@kernel(
-    nb.void(
-        *(nb.uint64[:, :, ::1], _ints, _ints, _ints, nb.int32[:, ::1], nb.int32[::1]),
-        *(nb.int64, nb.float64, nb.float64, _ints, nb.float64, nb.float64[::1], nb.float64[::1]),
-    )
-)
-def toggle_scores(
-    bits: Any,
-    times: Any,
-    first: Any,
-    sizes: Any,
-    prefix: Any,
-    ext: Any,
-    kind: int,
-    alpha: float,
-    price: float,
-    known: Any,
-    scale: float,
-    added: Any,
-    taken: Any,
-) -> None:
-    """The scores of a child with one more parent, each of `ext`, and with one less; prefix[0] is its parents and then itself.
+@kernel(nb.void(_counts, _ints, _ints, nb.int32[::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]))
+def score_toggles(tables: Any, at: Any, sizes: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any) -> None:
+    """The scores of a child with one more parent, each of `ext`, and with one less, from the tables of (prefix, each of `ext`).
 
-    All in one call: of few rows, calls are what costs.
+    `prefix` is its parents and then itself; what is left without one of them is the same table, summed over it.
     """
-    m = prefix.shape[1] - 1
-    r = sizes[prefix[0, m]]
-    room, q = np.int64(0), np.int64(1)
-    for k in range(m + 1):
-        q *= sizes[prefix[0, k]]
-        room += q
-    q //= r
-    n = len(ext)
-    at = np.zeros(n + 1, np.int64)
-    for x in range(n):
-        at[x + 1] = at[x] + q * r * sizes[ext[x]]
-    tables = np.zeros(at[n], np.int32)
-    ends = np.zeros(2, np.int64)
-    ends[1] = n
-    count_groups(bits, times, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
-    outer, size = np.empty(n, np.int64), np.empty(n, np.int64)
-    inner, values = np.empty(n, np.int64), np.empty(n, np.int64)
-    for x in range(n):
-        outer[x], size[x], inner[x] = q, r, sizes[ext[x]]
-    family_terms(tables, at, outer, size, inner, kind, alpha, known, scale, values[:n])
+    price, scale = form[2], form[4]
+    m, n = len(prefix) - 1, len(ext)
+    r, q = sizes[prefix[m]], np.int64(1)
+    for k in range(m):
+        q *= sizes[prefix[k]]
+    outer, size = np.full(n, q), np.full(n, r)
+    inner, values = sizes[ext], np.empty(n, np.int64)
+    family_terms(tables, at, outer, size, inner, form, values)
     for x in range(n):
         added[x] = values[x] / scale - price * (r - 1.0) * (q * inner[x])
     if len(taken) == 0:
         return
-    whole = np.zeros(q * r, np.int32)
+    whole = np.zeros(q * r, tables.dtype)
     extent = inner[0]
     for c in range(q * r):
         for s in range(extent):
             whole[c] += tables[c * extent + s]
-    low, zero = np.int64(1), np.zeros(1, np.int64)
+    low = np.int64(1)
     for k in range(m):
-        e = sizes[prefix[0, k]]
+        e = sizes[prefix[k]]
         high = q // (low * e) * r
-        table = np.zeros(low * high, np.int32)
+        table = np.zeros(low * high, tables.dtype)
         for a in range(low):
             for s in range(e):
                 for b in range(high):
                     table[a * high + b] += whole[(a * e + s) * high + b]
         outer[0], inner[0] = q // e, 1
-        family_terms(table, zero, outer, size, inner, kind, alpha, known, scale, values[:1])
+        family_terms(table, at, outer, size, inner, form, values[:1])
         taken[k] = values[0] / scale - price * (r - 1.0) * (q // e)
         low *= e
+
+
+@kernel(
+    nb.void(
+        *(nb.uint64[:, :, ::1], _ints, _ints, _ints, nb.int32[:, ::1], nb.int32[::1], _form),
+        *(nb.float64[::1], nb.float64[::1]),
+    )
+)
+def toggle_scores(
+    bits: Any, times: Any, first: Any, sizes: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any
+) -> None:
+    """The same from bitmaps, counted and scored in one call: of few rows, calls are what costs. prefix[0] is the prefix."""
+    room, q = np.int64(0), np.int64(1)
+    for v in prefix[0]:
+        q *= sizes[v]
+        room += q
+    n = len(ext)
+    at, ends = np.zeros(n + 1, np.int64), np.zeros(2, np.int64)
+    ends[1] = n
+    for x in range(n):
+        at[x + 1] = at[x] + q * sizes[ext[x]]
+    tables = np.zeros(at[n], np.int32)
+    count_groups(bits, times, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
+    score_toggles(tables, at, sizes, prefix[0], ext, form, added, taken)
 
 
 @kernel(

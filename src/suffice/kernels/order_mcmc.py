@@ -1,8 +1,9 @@
 """Random walks over orders of the variables, and what an order says about edges.
 
 The parent sets of child i are rows first[i]:first[i+1] of `score` and `masks`, best first; a set counts when all its members
-come before the child. The rows of those sets of child i that hold parent j are having[have[i n + j]:have[i n + j + 1]], best
-first. The members of the set in row r are members[member_first[r]:member_first[r+1]]. All seven arrays together are a `table`.
+come before the child. Cell c lists the rows having[have[c]:have[c+1]], best first: those sets of child i that hold parent j in
+cell i n + j, all its sets in cell n² + i. The members of the set in row r are members[member_first[r]:member_first[r+1]]. All
+seven arrays together are a `table`, from which the innermost loops take what they need: to unpack it there would cost a tenth.
 
 An order's score is Σᵢ ln Σ exp(score) over the sets that count; a sum ends when all that is left cannot change it.
 """
@@ -19,9 +20,8 @@ from suffice.kernels import kernel
 NEGLIGIBLE = 25.0
 """What all further sets together add to a sum is left out when it is below exp(−25) of it, 1e-11."""
 
-_sets = (nb.int64[::1], nb.float64[::1], nb.uint64[:, ::1])
-_lists = (nb.int64[::1], nb.int32[::1])
-_table = nb.types.Tuple((*_sets, *_lists, *_lists))
+_listed = (nb.float64[::1], nb.uint64[:, ::1], nb.int64[::1], nb.int32[::1])
+_table = nb.types.Tuple((nb.int64[::1], *_listed, nb.int64[::1], nb.int32[::1]))
 _order, _floats, _words = nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 
 
@@ -34,28 +34,12 @@ def inside(masks: Any, row: int, before: Any) -> bool:
     return True
 
 
-@kernel(nb.float64(*_sets, _words, nb.int64))
-def local(first: Any, score: Any, masks: Any, before: Any, child: int) -> Any:
-    """ln Σ exp(score) over the sets of a child among the variables in `before`; −inf where there is none."""
-    row, stop = first[child], first[child + 1]
-    while row < stop and not inside(masks, row, before):
-        row += 1
-    if row == stop:
-        return -np.inf
-    top, total = score[row], 1.0
-    enough = top - NEGLIGIBLE - np.log(stop - row)
-    row += 1
-    while row < stop and score[row] > enough:
-        if inside(masks, row, before):
-            total += np.exp(score[row] - top)
-        row += 1
-    return top + np.log(total)
+@kernel(nb.float64(*_listed, _words, nb.int64, nb.float64))
+def log_sum(score: Any, masks: Any, have: Any, having: Any, before: Any, cell: int, level: float) -> Any:
+    """ln Σ exp(score) over the sets of a cell among the variables in `before`, −inf where there is none.
 
-
-@kernel(nb.float64(*_sets, *_lists, _words, nb.int64, nb.int64, nb.float64))
-def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float) -> Any:
-    """ln Σ exp(score) over the sets of a child among `before` that hold a parent; it is to be added to `level`."""
-    cell = child * (len(first) - 1) + parent
+    It is to be added to `level`: what cannot change that is left out.
+    """
     at, stop = have[cell], have[cell + 1]
     while at < stop and not inside(masks, np.int64(having[at]), before):
         at += 1
@@ -71,9 +55,16 @@ def part(first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any
     return top + np.log(total)
 
 
-@kernel(nb.float64(*_sets, *_lists, _words, nb.int64, nb.int64, nb.float64, nb.int64))
+@kernel(nb.float64(nb.float64, nb.float64))
+def log_add(a: float, b: float) -> Any:
+    """ln (exp a + exp b)."""
+    high, low = max(a, b), min(a, b)
+    return high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
+
+
+@kernel(nb.float64(*_listed, nb.int64, _words, nb.int64, nb.int64, nb.float64, nb.int64))
 def changed(
-    first: Any, score: Any, masks: Any, have: Any, having: Any, before: Any, child: int, parent: int, level: float, joins: int
+    score: Any, masks: Any, have: Any, having: Any, n: int, before: Any, child: int, parent: int, level: float, joins: int
 ) -> Any:
     """The local score of a child, which was `level`, when `parent` joins (1) the others `before` it, or leaves them (0).
 
@@ -81,15 +72,15 @@ def changed(
     """
     word, bit = parent >> 6, np.uint64(1) << np.uint64(parent & 63)
     before[word] |= bit
-    some = part(first, score, masks, have, having, before, child, parent, level)
+    some = log_sum(score, masks, have, having, before, child * n + parent, level)
     before[word] &= ~bit
     if some == -np.inf:
         return level
     if not joins:
         share = np.exp(some - level)
-        return level + np.log1p(-share) if share < 0.5 else local(first, score, masks, before, child)
-    high, low = max(level, some), min(level, some)
-    return high + np.log1p(np.exp(low - high))
+        left = share < 0.5
+        return level + np.log1p(-share) if left else log_sum(score, masks, have, having, before, n * n + child, -np.inf)
+    return log_add(level, some)
 
 
 @kernel(nb.void(_words, _order, nb.int64))
@@ -101,23 +92,24 @@ def fill(before: Any, order: Any, n: int) -> None:
         before[order[k] >> 6] |= np.uint64(1) << np.uint64(order[k] & 63)
 
 
-@kernel(nb.void(*_sets, _order, _floats))
-def rescore(first: Any, score: Any, masks: Any, order: Any, own: Any) -> None:
+@kernel(nb.void(_table, _order, _floats))
+def rescore(table: Any, order: Any, own: Any) -> None:
     """The local scores of all variables, by place."""
-    before = np.empty(masks.shape[1], np.uint64)
-    for k in range(len(order)):
+    _, score, masks, have, having, _, _ = table
+    n, before = len(order), np.empty(masks.shape[1], np.uint64)
+    for k in range(n):
         fill(before, order, k)
-        own[k] = local(first, score, masks, before, np.int64(order[k]))
+        own[k] = log_sum(score, masks, have, having, before, n * n + order[k], -np.inf)
 
 
-@kernel(nb.boolean(*_sets, *_lists, _order, _floats, nb.int64, nb.float64))
-def swap(first: Any, score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, place: int, uniform: float) -> Any:
+@kernel(nb.boolean(*_listed, _order, _floats, nb.int64, nb.float64))
+def swap(score: Any, masks: Any, have: Any, having: Any, order: Any, own: Any, place: int, uniform: float) -> Any:
     """Swap two neighbours by the rule of Metropolis; whether it was done."""
-    u, v = np.int64(order[place]), np.int64(order[place + 1])
+    n, u, v = len(order), np.int64(order[place]), np.int64(order[place + 1])
     before = np.empty(masks.shape[1], np.uint64)
     fill(before, order, place)
-    of_v = changed(first, score, masks, have, having, before, v, u, own[place + 1], np.int64(0))
-    of_u = changed(first, score, masks, have, having, before, u, v, own[place], np.int64(1))
+    of_v = changed(score, masks, have, having, n, before, v, u, own[place + 1], np.int64(0))
+    of_u = changed(score, masks, have, having, n, before, u, v, own[place], np.int64(1))
     gain = of_v - own[place + 1] + of_u - own[place]
     if not (gain >= 0.0 or uniform < np.exp(gain)):
         return False
@@ -146,11 +138,9 @@ def by_place(table: Any, order: Any, v: int, work: Any) -> None:
         for m in range(member_first[row], member_first[row + 1]):
             latest = max(latest, place[members[m]])
         k = int(latest)
-        high, low = max(result[k], score[row]), min(result[k], score[row])
-        result[k] = high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
+        result[k] = log_add(result[k], score[row])
     for k in range(1, n):
-        high, low = max(result[k - 1], result[k]), min(result[k - 1], result[k])
-        result[k] = high + np.log1p(np.exp(low - high)) if low > high - 40.0 else high
+        result[k] = log_add(result[k - 1], result[k])
 
 
 @kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))
@@ -159,7 +149,7 @@ def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: f
 
     With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
     """
-    first, score, masks, have, having = table[:5]
+    _, score, masks, have, having, _, _ = table
     n = len(order)
     v = np.int64(order[start])
     for k in range(start, n - 1):
@@ -171,7 +161,7 @@ def relocate(table: Any, order: Any, own: Any, work: Any, start: int, uniform: f
     for k in range(n - 1):
         u = np.int64(order[k])
         known = own[k] if k < start else own[k + 1]
-        other = changed(first, score, masks, have, having, before, u, v, known, np.int64(k < start))
+        other = changed(score, masks, have, having, n, before, u, v, known, np.int64(k < start))
         without[k], with_v[k] = (known, other) if k < start else (other, known)
         total[k] = of_v[k] + ahead
         ahead += without[k]
@@ -208,18 +198,18 @@ def walk(table: Any, order: Any, own: Any, uniforms: Any, swaps: float, thin: in
 
     A share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place.
     """
-    first, score, masks, have, having = table[:5]
+    _, score, masks, have, having, _, _ = table
     n, moved = len(order), 0
     work = np.empty((4, n))
     for t in range(len(uniforms)):
         if n > 1 and uniforms[t, 0] < swaps:
             place = min(int(uniforms[t, 1] * (n - 1)), n - 2)
-            moved += swap(first, score, masks, have, having, order, own, place, uniforms[t, 2])
+            moved += swap(score, masks, have, having, order, own, place, uniforms[t, 2])
         else:
             place = min(int(uniforms[t, 1] * n), n - 1)
             moved += place != relocate(table, order, own, work, place, uniforms[t, 2])
         if (t + 1) % thin == 0:
-            rescore(first, score, masks, order, own)  # so that rounding does not add up
+            rescore(table, order, own)  # so that rounding does not add up
             total = 0.0
             for k in range(n):
                 orders[t // thin, k] = order[k]
@@ -234,14 +224,14 @@ def edges(table: Any, orders: Any, uniforms: Any, out: Any, best: Any, drawn: An
 
     For each order `best` holds the row of each child's best set, `drawn` that of a set drawn by its probability.
     """
-    first, score, masks, _, _, member_first, members = table
+    first, score, masks, have, having, member_first, members = table
     n = orders.shape[1]
     before = np.empty(masks.shape[1], np.uint64)
     for s in range(len(orders)):
         for k in range(n):
             fill(before, orders[s], k)
             child = np.int64(orders[s, k])
-            total = local(first, score, masks, before, child)
+            total = log_sum(score, masks, have, having, before, n * n + child, -np.inf)
             row, stop = first[child], first[child + 1]
             while not inside(masks, row, before):
                 row += 1

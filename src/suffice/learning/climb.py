@@ -89,17 +89,23 @@ W = TypeVar("W", bound=Way)
 
 
 def from_starts(
-    starts: Iterator[Any], n: int, shown: Progress[Any], begin: Callable[[Any], W], climb: Callable[[int, W], None]
+    starts: Iterator[Any],
+    n: int,
+    shown: Progress[Any],
+    begin: Callable[[Any], W],
+    climb: Callable[[int, W], None],
+    collapse: type[Exception] = FitError,
 ) -> tuple[list[W], bool]:
-    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C."""
+    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C. A way may collapse if there are
+    others."""
     ways: list[W] = []
     try:
         for i, parameters in enumerate(starts):
             ways.append(begin(parameters))
             try:
                 climb(i, ways[-1])
-            except FitError as collapse:
-                ways[-1].stopped = str(collapse)
+            except collapse as error:
+                ways[-1].stopped = str(error)
                 if n == 1:
                     raise
     except (OutOfTime, KeyboardInterrupt) as stop:

@@ -142,7 +142,7 @@ class GaussianChart:
 
     @classmethod
     def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Moments | None, mode: bool, boundary: float) -> GaussianChart:
-        """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `suffice.families.gaussian`."""
+        """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
         Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
         extra = 0.0 if imagined is None else 3.0 + k if mode else -2.0
         moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))

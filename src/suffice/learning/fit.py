@@ -10,7 +10,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
-from suffice.families.family import Estimate, Mean, Mode
+from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
 from suffice.families.glm import needs_rows
 from suffice.families.hierarchical import PartialPooling
@@ -61,9 +61,7 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    how = Mean() if estimate is None else estimate
-    if not isinstance(how, (Mean, Mode)):
-        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     graph, ties, families = _asked(dag, families, shared)
@@ -99,6 +97,7 @@ def with_regressions(
 ) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
 
+    >>> from suffice.families.family import Mean
     >>> from suffice.families.responses import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)

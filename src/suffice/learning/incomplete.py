@@ -10,7 +10,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.family import Estimate, Mean, Mode
+from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
@@ -51,9 +51,7 @@ def task_of(
 ) -> Task:
     """Graph, rows, hidden variables and prior, checked. Where nothing is declared hidden, the variables of a start are that are
     nodes of the graph but not columns of the data."""
-    how = Mean() if estimate is None else estimate
-    if not isinstance(how, (Mean, Mode)):
-        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    how = checked_estimate(estimate)
     if isinstance(data, Statistics):
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,8 @@ from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, listed
 from suffice.families.design import Layout, are_numbers, expanded, predicted
 from suffice.families.family import Array, Columns
-from suffice.families.glm import Regressors, Summary, Sums
+from suffice.families.glm import Maximum, Regressors, Summary, Sums
 from suffice.families.regression import independent
-from suffice.families.responses import Linear
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
@@ -105,15 +104,6 @@ class OffCentre(Exception):
         self.theta, self.off = theta, off
 
 
-class Climb(NamedTuple):
-    """Where the iterations ended: θ, the sums there, the inverse of the curvature, and the passes it took."""
-
-    theta: Array
-    sums: Sums
-    covariance: Array
-    iterations: int
-
-
 @dataclass(frozen=True)
 class Ascent:
     """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
@@ -145,20 +135,15 @@ class Ascent:
         largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
         return float(self.rows.fold(largest, threads=self.threads).value)
 
-    @property
-    def eager(self) -> bool:
-        """Whether a pass over the rows is worth saving."""
-        return bool(self.rows.n_rows >= MANY)
-
-    def expected(self, climb: Climb) -> Climb:
+    def expected(self, climb: Maximum) -> Maximum:
         """The same with the sums and the covariance by the expected curvature."""
         if self.family.canonical:
             return climb
         s = self.measure(climb.theta, expected=True)
         covariance = solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
-        return Climb(climb.theta, s, covariance, climb.iterations + 1)
+        return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
-    def climbed(self, theta: Array, tol: float) -> Climb:
+    def climbed(self, theta: Array, tol: float) -> Maximum:
         """The θ of largest objective, from a start."""
         penalty = self.family.penalty(self.at)
         s = self.measure(theta)
@@ -175,7 +160,8 @@ class Ascent:
             unit, error = self._units(s)
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
-            ahead = 100.0 * (errors / before) ** 2 if self.eager and errors < 1e-2 * before < np.inf else 1.0
+            # (and a pass over many rows is worth saving)
+            ahead = 100.0 * (errors / before) ** 2 if self.rows.n_rows >= MANY and errors < 1e-2 * before < np.inf else 1.0
             before = errors
             done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
             if not done and error > 0.0 and errors <= VANISHED * error:
@@ -185,10 +171,11 @@ class Ascent:
                     raise self._separated(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
-            if done or self._idle(gains, errors, error):
+            idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
+            if done or idle:
                 self._refuse_flat(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
-                return Climb(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
+                return Maximum(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
             here = _objective(theta, s, penalty)
             theta, s = self._uphill(theta, s, step, penalty)
             gains = [*gains[-2:], abs(_objective(theta, s, penalty) - here) / (1.0 + abs(here))]
@@ -198,10 +185,6 @@ class Ascent:
             f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
             f"give a ridge: {self._ridged()}"
         )
-
-    def _idle(self, gains: list[float], errors: float, error: float) -> bool:
-        """Whether the last steps changed nothing but digits that are rounding."""
-        return len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error
 
     @property
     def _endless(self) -> bool:
@@ -310,16 +293,14 @@ def maximised(
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
     first = ascent.layout.of_levels(family.first_levels(summary))
-    theta = first if isinstance(family, Linear) else _sampled(ascent, first)  # a parabola needs no start
+    theta = first if family.linear else _sampled(ascent, first)  # a parabola needs no start
     ascent, climb = _centred(ascent, theta, first)
     if family.profiled:
         return _profiled(ascent, parents, summary, climb.theta)
-    climb = ascent.expected(climb)
-    found = {"covariance": climb.covariance, "iterations": climb.iterations}
-    return family.finished(ascent.at, parents, climb.theta, climb.sums, summary, **found)
+    return family.finished(ascent.at, parents, ascent.expected(climb), summary)
 
 
-def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Climb]:
+def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
@@ -346,10 +327,9 @@ def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, the
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
-    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)
+    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)._replace(iterations=iterations + 1)
     total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
-    found = {"covariance": climb.covariance, "iterations": iterations + 1, "dispersion": 1.0 / shape}
-    cpd = family.finished(ascent.at, parents, theta, climb.sums, summary, **found)
+    cpd = family.finished(ascent.at, parents, climb, summary, 1.0 / shape)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 

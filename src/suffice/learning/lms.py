@@ -98,25 +98,20 @@ def lms(
     variables = [rows.schema[p] for p in parents]
     own.check(rows.schema[child], variables)
     rows.require_complete(rows.columns)
-    before, known = _started(start, own, rows.schema[child], variables, rate)
+    state: Any
+    state, known = _started(start, own, rows.schema[child], variables, rate)
     walk = Walk(own, rows.schema[child], own.regressors(variables), rate, known)
     trace: list[Iteration] = []
     began = time.perf_counter()
     for i in range(passes):
-        before = state = _pass(rows, walk, before, None if seed is None else [seed, i])
-        model, away, log_likelihood = _model(own, walk.at(state), variables, rows, state)
+        state = rows.walk(walk, state, seed=None if seed is None else [seed, i])
+        if state is None:
+            raise DataError("there are no rows")
+        if not np.isfinite(state.average).all():
+            raise FitError(f"the steps of lms for {child!r} went beyond the doubles: give a smaller rate than {state.rate:g}")
+        model, away, log_likelihood = _model(own, walk, variables, rows, state)
         trace.append(Iteration(log_likelihood, log_likelihood, time.perf_counter() - began))
     return LmsRun(model, tuple(trace), away <= 1.0, state)
-
-
-def _pass(rows: Data, walk: Walk, state: State | None, seed: list[int] | None) -> State:
-    after = rows.walk(walk, state, seed=seed)
-    if after is None:
-        raise DataError("there are no rows")
-    if not np.isfinite(after.average).all():
-        name = walk.child.name
-        raise FitError(f"the steps of lms for {name!r} went beyond the doubles: give a smaller rate than {after.rate:g}")
-    return after
 
 
 def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:
@@ -187,9 +182,6 @@ class Walk:
         seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
         return replace(s, theta=theta, average=average, seen=seen)
 
-    def at(self, state: State) -> Regressors:
-        return Regressors(self.child, self.parents, state.centre)
-
     def _first(self, block: Block) -> State:
         """Where a run begins: without effects, or at a regression that is known."""
         centre, scale, rate = self._glance(block.take(slice(GLANCE)))
@@ -217,8 +209,9 @@ def _with_one(scale: Array) -> Array:
     return np.concatenate([[1.0], scale])[:, None]
 
 
-def _model(family: Any, at: Regressors, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
+def _model(family: Any, walk: Walk, parents: list[Variable], rows: Data, state: State) -> tuple[Any, float, float]:
     """The regression at the average, its distance in standard errors from the best of these rows, and its log-likelihood."""
+    at = Regressors(walk.child, walk.parents, state.centre)
     theta = (state.average / _with_one(state.scale).T).reshape(-1)
     summary = rows.fold(Pass(family.summary, (at.child, tuple(parents))))
     s = rows.fold(Pass(family.measure, (at, theta)))

@@ -1,86 +1,55 @@
-"""Parts of a mixture: columns that have one distribution together in each class; given the class, the parts are independent.
+"""The M-step of a mixture, part by part: the parameters that expected statistics and a prior give.
 
-A part knows its columns, what is fixed about them, and what the prior imagines. Its parameters θ, which it does not hold, are a
-named tuple of arrays, class by class on the first axis. A learner runs it as
+A part here is one of `suffice.incomplete.class_parts` that also knows what the prior imagines of its columns, and which
+parameters follow from a statistic that was gathered under its own:
 
-    prepared(θ)            what one pass over the rows needs of the parameters
-    scored(prepared, …)    adds ln p(columns | class) of some rows to an array, one row per class, and remembers what it used
-    gathered(memory, r)    the statistic of these rows weighted by responsibilities r: an array, or a tuple of them, that adds
-    maximised(θ, s)        the parameters that the statistic and the prior give; θ are those under which it was gathered
+    maximised(s)    the part with the parameters that the statistic and the prior give
+    log_prior()     the logarithm that this maximises besides the expected log-likelihood
+    taken(…)        the part with the parameters of a start: means and covariances of its columns, or what each has in each class
+    cpds(…)         each column's distribution given the hidden class and, where they are together, the columns before it
 
-Here are finite columns with a table, and counts with a Poisson rate, in each class; given the class they are independent. Both
-are products of matrices, ln p = c(θ) · h with the statistic r · hᵀ: for tables h are indicators of states and c = ln θ, for
-counts h = (x, 1) and c = (ln λ, −λ), less ln x!, which is the same in every class. A missing cell is a column of zeros in h.
+Real columns that are normal together have statistics in z = L⁻¹ (x − μ), around the parameters under which they were gathered:
+
+    μ ← μ + L m,   L ← L chol(Σ r z zᵀ / N − m mᵀ),   m = Σ r z / N
+
+What a prior believes of them are imagined moments of each column given those before it. With κ, m₀, S₀, ν₀ the imagined moments
+of columns 1 … j (count, mean, scatter, df), c = (−b, 1), and a, b, v the intercept, coefficients and variance of column j on
+those before it, the M-step maximises, besides the expected log-likelihood,
+
+    −½ (ν₀ + e) ln v − ½ (cᵀ S₀ c + κ (c·m₀ − a)²) / v        e = −2 (Mean) or 3 + the number of coefficients b (Mode)
+
+of which the posterior mean (or mode) that `fit` takes is the maximiser. Where classes share b and v, S₀ and ν₀ are imagined once,
+κ and m₀ in each class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from suffice.engines.engine import Block
-from suffice.errors import FitError
+from suffice.errors import FitError, listed
 from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Array, Cpd, Estimate, Mode
 from suffice.families.poisson import PoissonRates
-from suffice.statistics import Counts
+from suffice.families.priors import Prior
+from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
+from suffice.incomplete.class_parts import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
+from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 
-LOG_ZERO = -1e200
-"""Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices. Sums below `IMPOSSIBLE` are of probability 0."""
+NARROW = 1e-10
+"""A variance below this share of the column's own has collapsed."""
 
-IMPOSSIBLE = -1e199
-
-CELLS = 2**18
-"""Numbers of an array of a block of rows: two megabytes, by measurement."""
+SINGULAR = 1e-12
+"""The same for what the columns before it leave of the variance of a column."""
 
 
 class CollapsedClass(Exception):
     """A class has shrunk to a point, a line or nothing: its likelihood has no maximum. Says what has happened."""
-
-
-class Part(Protocol):
-    """What a part must be able to do."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def n_parameters(self) -> int: ...
-    @property
-    def block_rows(self) -> int:
-        """The rows that a block should have for this part at most."""
-
-    def blank(self) -> Any:
-        """Parameters that are the same in every class, around which first statistics are gathered."""
-
-    def prepared(self, theta: Any) -> Any: ...
-    def scored(self, prepared: Any, block: Block, rows: slice, log_probs: Array) -> Any: ...
-    def gathered(self, memory: Any, responsibilities: Array) -> Any: ...
-    def maximised(self, theta: Any, statistic: Any) -> Any: ...
-    def log_prior(self, theta: Any) -> float: ...
-    def narrowness(self, theta: Any) -> float:
-        """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
-
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Any:
-        """The parameters that a start gives: means and covariances of the part's columns, or what each has in each class."""
-
-    def cpds(self, theta: Any, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        """Each column's distribution given the hidden class and, where they are together, the columns before it."""
-
-
-class Entries(NamedTuple):
-    """Class × state, or class × count."""
-
-    table: Array
-
-
-def logs(p: Array) -> Array:
-    """ln p, with a finite number in place of ln 0."""
-    return np.log(p, out=np.full_like(p, LOG_ZERO), where=p > 0.0)
 
 
 def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Array:
@@ -104,142 +73,272 @@ def _log_powers(p: Array, power: Array) -> float:
     return float((power * np.log(p, out=np.zeros_like(p), where=power != 0.0)).sum())
 
 
-def log_factorials(x: Array) -> Array:
-    """ln x!, 0 where x is missing."""
-    from scipy.special import gammaln
-
-    return np.asarray(np.nan_to_num(gammaln(x + 1.0), nan=0.0))
-
-
-class _Linear:
-    """ln p = c · h."""
-
-    def gathered(self, memory: Array, responsibilities: Array) -> Array:
-        return np.asarray(responsibilities @ memory.T)
-
-    def narrowness(self, theta: Entries) -> float:
-        return 0.0
-
-
 @dataclass(frozen=True, eq=False)
-class Tables(_Linear):
-    """Finite columns. θ: one array, class × state, the states of all columns one after the other."""
+class Tables(ClassTables):
+    """Finite columns with a table in each class; `alpha` are the imagined counts of each."""
 
-    variables: tuple[Finite, ...]
-    n_classes: int
-    incomplete: bool
-    alpha: tuple[Array | None, ...]
     how: Estimate
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
+    alpha: tuple[Array | None, ...]
 
     @property
     def n_parameters(self) -> int:
-        return self.n_classes * sum(v.n_states - 1 for v in self.variables)
+        return len(self.table) * sum(size - 1 for size in self.sizes)
 
-    @property
-    def ends(self) -> list[int]:
-        return [0, *np.cumsum([v.n_states for v in self.variables]).tolist()]
+    def maximised(self, statistic: Array) -> Tables:
+        parts = zip(self.split(statistic), self.alpha, self.names, strict=True)
+        return replace(self, table=np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
 
-    @property
-    def block_rows(self) -> int:
-        return CELLS // max(self.n_classes, self.ends[-1])
+    def log_prior(self) -> float:
+        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self.split(self.table), self.alpha, strict=True))
 
-    def _split(self, table: Array) -> list[Array]:
-        return [table[:, a:b] for a, b in pairwise(self.ends)]
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Tables:
+        return replace(self, table=np.concatenate([tables[n] for n in self.names], axis=1))
 
-    def blank(self) -> Entries:
-        return Entries(np.concatenate([np.full((self.n_classes, v.n_states), 1.0 / v.n_states) for v in self.variables], axis=1))
-
-    def prepared(self, theta: Entries) -> Array:
-        return logs(theta.table)
-
-    def scored(self, prepared: Array, block: Block, rows: slice, log_probs: Array) -> Array:
-        n = log_probs.shape[1]
-        h, each = np.zeros((prepared.shape[1], n)), np.arange(n)
-        for v, offset in zip(self.variables, self.ends, strict=False):
-            codes = block.columns[v.name][rows].astype(np.intp)
-            if self.incomplete:
-                seen = np.flatnonzero(codes < v.n_states)
-                h[codes[seen] + offset, seen] = 1.0
-            else:
-                h[codes + offset, each] = 1.0
-        log_probs += prepared @ h
-        return h
-
-    def maximised(self, theta: Entries, statistic: Array) -> Entries:
-        parts = zip(self._split(statistic), self.alpha, self.names, strict=True)
-        return Entries(np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
-
-    def log_prior(self, theta: Entries) -> float:
-        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self._split(theta.table), self.alpha, strict=True))
-
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Entries:
-        return Entries(np.concatenate([tables[n] for n in self.names], axis=1))
-
-    def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        pairs = zip(self.variables, self._split(theta.table), strict=True)
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        pairs: Any = zip((variables[n] for n in self.names), self.split(self.table), strict=True)
         return {v.name: Table(v, (hidden,), p, Counts((hidden, v), counts[:, None] * p)) for v, p in pairs}
 
 
 @dataclass(frozen=True, eq=False)
-class Rates(_Linear):
-    """Counts. θ: the rates, class × column. `imagined` are the events and the rows of a Gamma prior, by column."""
+class Rates(ClassRates):
+    """Counts with a Poisson rate in each class; `overall` is that of all rows, `imagined` are the events and the rows of a Gamma
+    prior, by column."""
 
-    names: tuple[str, ...]
-    n_classes: int
-    overall: Array
-    incomplete: bool
-    imagined: tuple[Array, Array]
     how: Estimate
+    overall: Array
+    imagined: tuple[Array, Array]
 
     @property
     def n_parameters(self) -> int:
-        return self.n_classes * len(self.names)
+        return self.table.size
 
-    @property
-    def block_rows(self) -> int:
-        return CELLS // (self.n_classes + len(self.names))
-
-    def blank(self) -> Entries:
-        return Entries(np.tile(self.overall, (self.n_classes, 1)))
-
-    def prepared(self, theta: Entries) -> Array:
-        return np.concatenate([logs(theta.table), -theta.table], axis=1)
-
-    def scored(self, prepared: Array, block: Block, rows: slice, log_probs: Array) -> Array:
-        h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
-        for j, name in enumerate(self.names):
-            h[j] = block.columns[name][rows]
-        if self.incomplete:
-            np.copyto(h[d:], 0.0, where=np.isnan(h[:d]))
-            np.nan_to_num(h[:d], copy=False, nan=0.0)
-        log_probs += prepared @ h
-        return h
-
-    def maximised(self, theta: Entries, statistic: Array) -> Entries:
+    def maximised(self, statistic: Array) -> Rates:
         d = len(self.names)
         events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
             name = self.names[int(np.argmin(events.min(axis=0)))]
             raise FitError(f"the posterior of the rate of {name!r} has no mode: use estimate=Mean() or a Gamma of a larger shape")
-        return Entries(np.divide(events, N, out=self.blank().table, where=N > 0.0))
+        return replace(self, table=np.divide(events, N, out=np.tile(self.overall, (len(N), 1)), where=N > 0.0))
 
     def _power(self) -> Array:
         """a − 1 for modes, a for means, 0 without a prior."""
         shape, rows = self.imagined
         return np.where(rows > 0.0, shape - (1.0 if isinstance(self.how, Mode) else 0.0), 0.0)
 
-    def log_prior(self, theta: Entries) -> float:
+    def log_prior(self) -> float:
         """Σ a ln λ − b λ for posterior means, Σ (a − 1) ln λ − b λ for modes."""
-        return _log_powers(theta.table, np.broadcast_to(self._power(), theta.table.shape)) - float(
-            (self.imagined[1] * theta.table).sum()
-        )
+        powers = np.broadcast_to(self._power(), self.table.shape)
+        return _log_powers(self.table, powers) - float((self.imagined[1] * self.table).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Entries:
-        return Entries(np.stack([tables[n] for n in self.names], axis=1))
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Rates:
+        return replace(self, table=np.stack([tables[n] for n in self.names], axis=1))
 
-    def cpds(self, theta: Entries, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        return {n: PoissonRates(variables[n], (hidden,), theta.table[:, j]) for j, n in enumerate(self.names)}
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        return {n: PoissonRates(variables[n], (hidden,), self.table[:, j]) for j, n in enumerate(self.names)}
+
+
+@dataclass(frozen=True, eq=False)
+class Normal(ClassNormals):
+    """Real columns. `variance` is their overall variance; `shared`: something of the covariance is one for all classes, or for
+    all columns; `imagined` are the moments of each column that the prior imagines, one group per class."""
+
+    how: Estimate
+    shared: bool
+    variance: Array
+    imagined: tuple[Moments, ...] | None
+
+    def narrowness(self) -> float:
+        """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
+        left = self.root if self.root.ndim == 2 else np.diagonal(self.root, axis1=1, axis2=2)
+        return float((np.sqrt(self.variance) / left).max())
+
+    def _weight(self, N: Array) -> Array:
+        """What sums are divided by."""
+        if self.imagined is None and np.any(N <= 0.0):
+            raise CollapsedClass("a class has no rows left")
+        return np.where(N > 0.0, N, 1.0)
+
+    def _refuse_narrow(self, variance: Array, overall: Any) -> None:
+        if np.any(variance < NARROW * overall):
+            name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
+            raise CollapsedClass(f"the variance of {name!r} has shrunk to nothing in a class")
+
+    def _extra(self, n_means: int, n_coefficients: int) -> float:
+        """e of the formula: what is added to df."""
+        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
+
+
+def imagined_moments(
+    prior: Prior | None, columns: Sequence[Variable], hidden: Finite, *, chained: bool
+) -> tuple[Moments, ...] | None:
+    """What the prior says of each column, or None if it says nothing. `chained`: each has those before it as parents."""
+    if prior is None:
+        return None
+    said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
+    every = np.arange(hidden.n_states)
+    return tuple(s.at(every) for s in said) if all(isinstance(s, Moments) for s in said) else None
+
+
+class Joint(Normal, JointNormals):
+    """Columns that are normal together. `shared`: one covariance for all classes."""
+
+    @property
+    def n_parameters(self) -> int:
+        k, d = self.mean.shape
+        return int(k * d + (1 if self.shared else k) * d * (d + 1) // 2)
+
+    def maximised(self, statistic: Array) -> Joint:
+        d = len(self.names)
+        N = statistic[:, d, d]
+        divisor = self._weight(N)
+        m = statistic[:, :d, d] / divisor[:, None]
+        V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
+        mean = self.mean + np.einsum("kij,kj->ki", self.root, m)
+        if self.imagined is not None:
+            return self._believed(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
+        if self.shared:
+            V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
+        root = self.root @ self._root(V)
+        variance = np.einsum("kij,kij->ki", root, root)
+        self._refuse_narrow(variance, self.variance)
+        if not np.all(np.diagonal(root, axis1=1, axis2=2) ** 2 > SINGULAR * variance):
+            raise self._singular()
+        return replace(self, mean=mean, root=root)
+
+    def _root(self, V: Array) -> Array:
+        try:
+            return np.asarray(np.linalg.cholesky(V), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
+
+    def _singular(self) -> CollapsedClass:
+        return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
+
+    @property
+    def _groups(self) -> list[list[int]]:
+        """Classes that share coefficients and variances."""
+        k = len(self.mean)
+        return [list(range(k))] if self.shared else [[c] for c in range(k)]
+
+    def _believed(self, N: Array, mean: Array, scatter: Array) -> Joint:
+        """What counts, means and scatters of the classes give together with the prior."""
+        new, root = np.zeros_like(mean), np.zeros_like(scatter)
+        for j in range(len(self.names)):
+            for group in self._groups:
+                a, b, v = self.line(j, N[group], mean[group], scatter[group])
+                new[group, j] = a + new[group, :j] @ b
+                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
+                root[group, j, j] = np.sqrt(v)
+        return replace(self, mean=new, root=root)
+
+    def line(self, j: int, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array, float]:
+        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
+        assert self.imagined is not None
+        d, said = j + 1, self.imagined[j]
+        kappa, m0 = said.count[0], said.mean[0] - self.shift[:d]
+        off = mean[:, :d] - m0
+        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
+        r = regress(S, ROUNDING)
+        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
+            name = said.reals[j if r.collinear is None else r.collinear]
+            raise FitError(
+                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
+                "rescale the columns, leave one out, or give a stronger prior"
+            )
+        df = _positive(said.df[0] + N.sum() + self._extra(len(N), j), said.reals[j])
+        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
+        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
+
+    def log_prior(self) -> float:
+        """Σ of the formula at the top."""
+        total = 0.0
+        for j, said in enumerate(self.imagined or ()):
+            for group in self._groups:
+                root = self.root[group[0]]
+                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
+                v, m0 = root[j, j] ** 2, said.mean[0] - self.shift[: j + 1]
+                off = (self.mean[group, : j + 1] - m0) @ c
+                total -= 0.5 * (said.df[0] + self._extra(len(group), j)) * np.log(v)
+                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
+        return float(total)
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Joint:
+        if self.shared:
+            covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
+        return replace(self, mean=means - self.shift, root=self._root(covariances))
+
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        return chain([variables[n] for n in self.names], hidden, self.mean + self.shift, self.root, counts)
+
+
+def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
+    """x_j | class, x_<j: with L the root, the coefficients are L_j,<j L_<j⁻¹ and the variance is L_jj²."""
+    names, keys = tuple(v.name for v in columns), np.arange(len(mean))
+    scatter, turned = counts[:, None, None] * (root @ root.transpose(0, 2, 1)), inverses(root)
+    result: dict[str, Cpd] = {}
+    for j, child in enumerate(columns):
+        b = np.einsum("ki,kij->kj", root[:, j, :j], turned[:, :j, :j])
+        a = mean[:, j] - np.einsum("kj,kj->k", b, mean[:, :j])
+        seen = Moments((hidden,), names[: j + 1], keys, counts, mean[:, : j + 1], scatter[:, : j + 1, : j + 1])
+        result[child.name] = ConditionalGaussian(child, (hidden, *columns[:j]), a, b, root[:, j, j] ** 2, seen)
+    return result
+
+
+class Separate(Normal, SeparateNormals):
+    """Columns that are independent in each class, each with a variance, or `shared`, one for all of them."""
+
+    @property
+    def n_parameters(self) -> int:
+        k, d = self.mean.shape
+        return int(k * (d + (1 if self.shared else d)))
+
+    def maximised(self, statistic: tuple[Array, ...]) -> Separate:
+        N, first, second = statistic
+        m = first / self._weight(N)
+        mean, variance = self.estimated(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
+        variance = np.maximum(variance, 0.0)
+        if self.imagined is None:
+            self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
+        return replace(self, mean=mean, root=np.sqrt(variance))
+
+    def estimated(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
+        """Means and variances: scatter over count, of each column or of all of them together."""
+        if self.imagined is not None:
+            kappa, m0, S0, df = self._said(self.imagined)
+            scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
+            mean, N = (N * mean + kappa * m0) / (kappa + N), _positive(df + N, self.names[0])
+        if self.shared:
+            return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
+        return mean, np.asarray(scatter / N)
+
+    def _said(self, imagined: tuple[Moments, ...]) -> tuple[Array, Array, Array, Array]:
+        """κ, m₀, S₀ and ν₀ + e of each column."""
+        said = np.array([(m.count[0], m.mean[0, 0], m.scatter[0, 0, 0], m.df[0]) for m in imagined])
+        return said[:, 0], said[:, 1] - self.shift, said[:, 2], said[:, 3] + self._extra(1, 0)
+
+    def log_prior(self) -> float:
+        if self.imagined is None:
+            return 0.0
+        kappa, m0, S0, df = self._said(self.imagined)
+        v = self.root**2
+        return float(-0.5 * (df * np.log(v) + (S0 + kappa * (self.mean - m0) ** 2) / v).sum())
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Separate:
+        variance = np.diagonal(covariances, axis1=1, axis2=2)
+        if self.shared:
+            variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)
+        if not np.all(variance > 0.0):
+            raise CollapsedClass("a variance is not positive")
+        return replace(self, mean=means - self.shift, root=np.sqrt(variance))
+
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        mean, result = self.mean + self.shift, dict[str, Cpd]()
+        for j, name in enumerate(self.names):
+            result |= chain([variables[name]], hidden, mean[:, [j]], self.root[:, [j], None], counts)
+        return result
+
+
+def _positive(df: Any, name: str) -> Any:
+    if not np.all(df > 0.0):
+        raise FitError(f"the posterior mean of the variance of {name!r} does not exist; give the prior a df above 2")
+    return df

@@ -1,27 +1,42 @@
-"""From rows to the parts of a mixture: what each column is, its overall mean and variance, and what the prior says of it.
+"""Mixtures as a problem of EM, and how rows become one: what each column is, and what the prior says of it.
+
+E-step   the classes that rows are expected to have (`suffice.incomplete.classes`), and the parts' statistics
+M-step   w = (N + α) / Σ, and each part for itself (`suffice.learning.mixture_parts`)
+objective   Σ ln p(row) + the logarithm of the prior that the M-step maximises: it never falls
 
 Real columns have one of four kinds of covariance. What is not said of a column follows from its type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
+from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
-from suffice.families.family import Array, Estimate
-from suffice.families.priors import Prior
-from suffice.incomplete.units import observed_cells
-from suffice.learning.mixture_belief import Belief
-from suffice.learning.mixture_em import Mixture
-from suffice.learning.mixture_normals import Joint, Separate
-from suffice.learning.mixture_parts import Part, Rates, Tables, log_factorials
+from suffice.families.categorical import Table as CategoricalTable
+from suffice.families.family import Array, Cpd, Estimate
+from suffice.families.priors import Prior, Several
+from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums, log_factorials
+from suffice.incomplete.units import moments_by_column, observed_cells
+from suffice.learning.mixture_parts import (
+    CollapsedClass,
+    Joint,
+    Normal,
+    Rates,
+    Separate,
+    Tables,
+    imagined_moments,
+    log_shares,
+    shares,
+)
+from suffice.learning.problem import EStep
 from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.chan import Spread
 from suffice.variables import Count, Finite, Variable
 
 FEW = 2**12
@@ -36,6 +51,8 @@ class Full:
     Full()
     """
 
+    joint, shared = True, False
+
 
 @dataclass(frozen=True)
 class Tied:
@@ -44,6 +61,8 @@ class Tied:
     >>> Tied()
     Tied()
     """
+
+    joint, shared = True, True
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,8 @@ class Diagonal:
     Diagonal()
     """
 
+    joint, shared = False, False
+
 
 @dataclass(frozen=True)
 class Spherical:
@@ -63,9 +84,17 @@ class Spherical:
     Spherical()
     """
 
+    joint, shared = False, True
+
 
 Kind = Full | Tied | Diagonal | Spherical
-KINDS = (Full, Tied, Diagonal, Spherical)
+
+
+def checked_kind(kind: Any) -> Kind:
+    """The kind of a covariance, `Full()` where nothing is said."""
+    if not isinstance(kind, (Full, Tied, Diagonal, Spherical, type(None))):
+        raise FitError(f"a covariance is Full(), Tied(), Diagonal() or Spherical(), not {kind!r}")
+    return kind or Full()
 
 
 def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
@@ -76,12 +105,10 @@ def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple
     {Tied(): ('x',), Full(): ('y',)}
     """
     reals = [n for n, v in variables.items() if not isinstance(v, (Finite, Count))]
-    overall = Full() if families is None or isinstance(families, Mapping) else families
     said = dict(families) if isinstance(families, Mapping) else {}
-    for kind in (overall, *said.values()):
-        if not isinstance(kind, KINDS):
-            raise FitError(f"a covariance is Full(), Tied(), Diagonal() or Spherical(), not {kind!r}")
+    overall = checked_kind(None if isinstance(families, Mapping) else families)
     for name, kind in said.items():
+        checked_kind(kind)
         if name not in variables:
             raise FitError(f"families speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
         if name not in reals:
@@ -94,24 +121,6 @@ def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple
     return result
 
 
-class Overall(NamedTuple):
-    """Of each column of numbers: the weight of the rows that show it, and their mean and variance."""
-
-    weight: Mapping[str, float]
-    mean: Mapping[str, float]
-    variance: Mapping[str, float]
-
-    @classmethod
-    def of(cls, data: Data, names: tuple[str, ...]) -> Overall:
-        spread = observed_cells(data, names)
-        mean, variance = spread.mean[:, 0], spread.scatter[:, 0, 0] / np.where(spread.weight > 0.0, spread.weight, 1.0)
-        for name in np.array(names)[~np.isfinite(variance)]:
-            raise FitError(f"the squares of the numbers of {str(name)!r} are beyond the largest double; rescale the column")
-        # A column of equal numbers has a mean that is rounded, and so a variance that is not quite 0.
-        variance = np.where(variance <= (4.0 * np.finfo(float).eps * np.abs(mean)) ** 2, 0.0, variance)
-        return cls(*(dict(zip(names, v.tolist(), strict=True)) for v in (spread.weight, mean, variance)))
-
-
 @dataclass(frozen=True)
 class _Survey(Step[tuple[int, float]]):
     """The number of rows without any cell, and Σ ln x! of all counts."""
@@ -119,9 +128,8 @@ class _Survey(Step[tuple[int, float]]):
     counts: tuple[str, ...]
 
     def of(self, block: Block) -> tuple[int, float]:
-        lost = [np.isnan(c) if c.dtype.kind == "f" else c == np.iinfo(c.dtype).max for c in block.columns.values()]
-        base = sum(float((log_factorials(block.columns[n]) * block.weights).sum()) for n in self.counts)
-        return int(np.logical_and.reduce(lost).sum()), float(base)
+        empty = np.logical_and.reduce([is_missing(c) for c in block.columns.values()])
+        return int(empty.sum()), sum(float((log_factorials(block, n) * block.weights).sum()) for n in self.counts)
 
 
 class Table(NamedTuple):
@@ -129,7 +137,8 @@ class Table(NamedTuple):
 
     data: Data
     variables: Mapping[str, Variable]
-    overall: Overall
+    numbers: Spread
+    """Of each column of numbers: the weight of the rows that show it, their mean and scatter."""
     unit: float
     """The weight of one row."""
     log_base: float
@@ -147,76 +156,140 @@ class Table(NamedTuple):
         if n_empty:
             note(f"{n_empty:,} rows have no observed cell: they say nothing, and belong to each class with its weight")
         unit = 1.0 if not rows.weighted or rows.whole_weights else rows.weight / rows.n_rows
-        overall = Overall.of(rows, tuple(n for n, v in variables.items() if not isinstance(v, Finite)))
-        return cls(merged(rows) if merge else rows, variables, overall, unit, log_base)
+        return cls(merged(rows) if merge else rows, variables, _numbers(rows, variables), unit, log_base)
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> Mixture:
         """The parts for these classes, and what the prior says of them."""
-        bound = None if prior is None else prior.bind({**self.variables, hidden.name: hidden}, self._statistics())
-        makers = _Makers(self, hidden, bound, how)
-        parts: list[Part] = [makers.normal(kind, names) for kind, names in groups(families, self.variables).items()]
-        finite = tuple(v for v in self.variables.values() if isinstance(v, Finite))
-        counts = tuple(n for n, v in self.variables.items() if isinstance(v, Count))
-        parts += [makers.tables(finite)] if finite else []
-        parts += [makers.rates(counts)] if counts else []
-        alpha, least = makers.alpha(hidden, ()), self.unit * (1.0 - 1e-9)
-        if bound is not None and makers.unspoken:
-            note(f"the prior says nothing about {listed(makers.unspoken)}: fitted by maximum likelihood")
-        return Mixture(self.data, tuple(parts), hidden.n_states, alpha, how, hidden.name, -self.log_base, least)
+        seen = Statistics(moments_by_column(self.numbers, self.variables), self.data.weight)
+        bound = (Several(()) if prior is None else prior).bind({**self.variables, hidden.name: hidden}, seen)
+        parts: list[Any] = [
+            self._normal(kind, [self.variables[n] for n in names], hidden, bound, how)
+            for kind, names in groups(families, self.variables).items()
+        ]
+        finite = [v for v in self.variables.values() if isinstance(v, Finite)]
+        counts = [v for v in self.variables.values() if isinstance(v, Count)]
+        parts += [_tables(finite, hidden, bound, how)] if finite else []
+        parts += [self._rates(counts, hidden, bound, how)] if counts else []
+        alpha = _imagined_counts(bound, hidden)
+        silent = [v.name for v in self.variables.values() if bound.imagine(v, (hidden,)) is None]
+        silent += [hidden.name] if alpha is None else []
+        if prior is not None and silent:
+            note(f"the prior says nothing about {listed(silent)}: fitted by maximum likelihood")
+        components = ClassComponents(self.data, -self.log_base)
+        return Mixture(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
 
-    def _statistics(self) -> Statistics:
-        """What priors take their defaults from: the moments of each column of numbers."""
-        o = self.overall
-        moments = [Moments((), (n,), [0], [o.weight[n]], [[o.mean[n]]], [[[o.weight[n] * o.variance[n]]]]) for n in o.mean]  # type: ignore[arg-type]
-        return Statistics(moments, self.data.weight)
+    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior, how: Estimate) -> Normal:
+        imagined = imagined_moments(prior, columns, hidden, chained=kind.joint)
+        names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
+        same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
+        if imagined is None and same:
+            raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, NormalInverseGamma()")
+        variance, k = np.where(variance > 0.0, variance, 1.0), hidden.n_states
+        mean, deviation = np.zeros((k, len(names))), np.sqrt(variance)
+        made, root = (Joint, np.tile(np.diag(deviation), (k, 1, 1))) if kind.joint else (Separate, np.tile(deviation, (k, 1)))
+        return made(names, shift, mean, root, how, kind.shared, variance, imagined)
+
+    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior, how: Estimate) -> Rates:
+        said = [prior.imagine(v, (hidden,)) for v in columns]
+        groups = [s.at(np.arange(1)) if isinstance(s, Moments) else None for s in said]
+        events, rows = np.array([(0.0, 0.0) if g is None else (g.count[0] * g.mean[0, 0], g.count[0]) for g in groups]).T
+        names, overall = tuple(v.name for v in columns), self._moments(columns)[0]
+        return Rates(names, np.tile(overall, (hidden.n_states, 1)), how, overall, (events, rows))
+
+    def _moments(self, columns: Sequence[Variable]) -> tuple[Array, Array]:
+        """The overall means and variances of some columns of numbers."""
+        names = [n for n, v in self.variables.items() if not isinstance(v, Finite)]
+        weight, mean, _, scatter = (part[[names.index(v.name) for v in columns]] for part in self.numbers)
+        return mean[:, 0], scatter[:, 0, 0] / np.where(weight > 0.0, weight, 1.0)
 
 
-class _Makers:
-    """Makes parts, and remembers which columns the prior said nothing about."""
+def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
+    names = tuple(n for n, v in variables.items() if not isinstance(v, Finite))
+    spread = observed_cells(data, names)
+    for i in np.flatnonzero(~np.isfinite(spread.scatter[:, 0, 0])):
+        raise FitError(f"the squares of the numbers of {names[i]!r} are beyond the largest double; rescale the column")
+    # A column of equal numbers has a mean that is rounded, and so a scatter that is not quite 0.
+    rounding = spread.weight[:, None] * (4.0 * np.finfo(float).eps * np.abs(spread.mean)) ** 2
+    return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
 
-    def __init__(self, table: Table, hidden: Finite, prior: Prior | None, how: Estimate) -> None:
-        self.table, self.hidden, self.prior, self.how = table, hidden, prior, how
-        self.unspoken: list[str] = []
 
-    def normal(self, kind: Kind, names: tuple[str, ...]) -> Part:
-        overall, joint = self.table.overall, isinstance(kind, (Full, Tied))
-        belief = Belief.of(self.prior, self.how, names, self.table.variables, self.hidden, joint)
-        shift, variance = (np.array([of[n] for n in names]) for of in (overall.mean, overall.variance))
-        if belief is None:
-            self.unspoken += names
-            same = [n for n in names if not overall.variance[n] > 0.0]
-            if same:
-                raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, NormalInverseGamma()")
-        variance, made = np.where(variance > 0.0, variance, 1.0), Joint if joint else Separate
-        shared = isinstance(kind, (Tied, Spherical))
-        return made(names, self.hidden.n_states, shared, shift, variance, self._incomplete(names), belief)
+def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) -> Tables:
+    sizes, k = tuple(v.n_states for v in columns), hidden.n_states
+    table = np.concatenate([np.full((k, n), 1.0 / n) for n in sizes], axis=1)
+    return Tables(tuple(v.name for v in columns), table, sizes, how, tuple(_imagined_counts(prior, v, hidden) for v in columns))
 
-    def tables(self, variables: tuple[Finite, ...]) -> Part:
-        alpha = tuple(self.alpha(v, (self.hidden,)) for v in variables)
-        return Tables(variables, self.hidden.n_states, self._incomplete(v.name for v in variables), alpha, self.how)
 
-    def rates(self, names: tuple[str, ...]) -> Part:
-        events, rows = np.zeros(len(names)), np.zeros(len(names))
-        for j, name in enumerate(names):
-            said = None if self.prior is None else self.prior.imagine(self.table.variables[name], (self.hidden,))
-            if isinstance(said, Moments):
-                group = said.at(np.arange(1))
-                events[j], rows[j] = group.count[0] * group.mean[0, 0], group.count[0]
-            else:
-                self.unspoken.append(name)
-        overall = np.array([self.table.overall.mean[n] for n in names])
-        return Rates(names, self.hidden.n_states, overall, self._incomplete(names), (events, rows), self.how)
+def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:
+    said = prior.imagine(child, parents)
+    return said.dense() if isinstance(said, Counts) else None
 
-    def alpha(self, child: Finite, parents: tuple[Finite, ...]) -> Array | None:
-        said = None if self.prior is None else self.prior.imagine(child, parents)
-        if isinstance(said, Counts):
-            return said.dense()
-        self.unspoken.append(child.name)
-        return None
 
-    def _incomplete(self, names: Iterable[str]) -> bool:
-        missing = self.table.data.missing
-        return any(missing[n] for n in names)
+class Statistic(NamedTuple):
+    """Sums, and the parameters around which they were gathered."""
+
+    sums: ClassSums
+    at: ClassParameters
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Rows and the parts that explain them: what EM climbs on (see `suffice.learning.problem`).
+
+    `alpha` are imagined rows of each class, `least` the least weight that a class may have.
+    """
+
+    components: ClassComponents
+    parts: tuple[Any, ...]
+    """Of parameters that are the same in every class, around which first statistics are gathered."""
+    hidden: Finite
+    variables: Mapping[str, Variable]
+    alpha: Array | None
+    how: Estimate
+    least: float
+
+    @property
+    def data(self) -> Data:
+        return self.components.data
+
+    @property
+    def weight(self) -> float:
+        return self.data.weight
+
+    def expected(self, parameters: ClassParameters) -> EStep:
+        sums = self.components.expected(parameters)
+        return EStep(Statistic(sums, parameters), sums.log_likelihood)
+
+    def maximised(self, statistic: Statistic) -> ClassParameters:
+        sums, at = statistic
+        if self.alpha is None and sums.counts.min() < self.least:
+            raise CollapsedClass("a class has less than one row left")
+        weights = shares(sums.counts, self.alpha, self.how, self.hidden.name)
+        return ClassParameters(weights, tuple(part.maximised(s) for part, s in zip(at.parts, sums.parts, strict=True)))
+
+    def log_prior(self, parameters: ClassParameters) -> float:
+        return log_shares(parameters.weights, self.alpha, self.how) + float(sum(p.log_prior() for p in parameters.parts))
+
+    def rounding(self, parameters: ClassParameters) -> float:
+        """By how much ln p may be off where the classes are narrow."""
+        narrow = (part.narrowness() for part in parameters.parts if isinstance(part, Normal))
+        return 1e-15 * self.weight * max(narrow, default=0.0)
+
+    def cpds(self, parameters: ClassParameters, counts: Array) -> dict[str, Cpd]:
+        """The distribution of the class, and those of the columns given it, from classes of these counts."""
+        own = CategoricalTable(self.hidden, (), parameters.weights, Counts((self.hidden,), counts))
+        cpds: dict[str, Cpd] = {self.hidden.name: own}
+        for part in parameters.parts:
+            cpds |= part.cpds(self.hidden, self.variables, counts)
+        return cpds
+
+    def started(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> ClassParameters:
+        """The parameters that responsibilities of the rows, or of a sample, give: a first pass finds the means, around which
+        the second gathers."""
+        k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
+        parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
+        for _ in range(2):
+            parameters = self.maximised(Statistic(components.counted(parameters, responsibilities), parameters))
+        return parameters
 
 
 def merged(data: Data) -> Data:

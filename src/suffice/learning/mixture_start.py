@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
+from suffice.engines.engine import Block
 from suffice.errors import FitError
 from suffice.families.family import Array
-from suffice.learning.mixture_em import Mixture, Parameters
-from suffice.learning.mixture_normals import Joint
-from suffice.learning.mixture_parts import CollapsedClass
+from suffice.incomplete.classes import ClassParameters
+from suffice.learning.mixture_parts import CollapsedClass, Joint
+from suffice.learning.mixture_setup import Mixture
+from suffice.learning.starts import far_apart
 from suffice.variables import Count, Finite, Real, Variable
 
 SAMPLE = 2**14
@@ -77,14 +79,6 @@ class Nearest:
         return np.asarray(SOFT / k + (1.0 - SOFT) * (which == np.arange(k)[:, None]))
 
 
-@dataclass(frozen=True)
-class _Sizes(Step[dict[int, int]]):
-    """How many rows each block has."""
-
-    def of(self, block: Block) -> dict[int, int]:
-        return {block.number: block.n_rows}
-
-
 @dataclass(frozen=True, eq=False)
 class Responsibilities:
     """Responsibilities that are there for each row, row × class; `starts` is where the rows of each block begin."""
@@ -94,10 +88,10 @@ class Responsibilities:
 
     @classmethod
     def of(cls, values: Array, data: Data) -> Responsibilities:
-        sizes = data.fold(_Sizes())
-        numbers = sorted(sizes)
-        ends = np.cumsum([sizes[i] for i in numbers]).tolist()
-        return cls(values, {i: end - sizes[i] for i, end in zip(numbers, ends, strict=True)})
+        sizes = sorted(data.sizes().items())
+        return cls(
+            values, dict(zip((i for i, _ in sizes), accumulate((size.rows for _, size in sizes), initial=0), strict=False))
+        )
 
     def __call__(self, block: Block) -> Array:
         start = self.starts[block.number]
@@ -107,16 +101,17 @@ class Responsibilities:
 class Starts:
     """A sample of the rows, from which starts are drawn."""
 
-    def __init__(self, mixture: Mixture, variables: Mapping[str, Variable], seed: int) -> None:
+    def __init__(self, mixture: Mixture, seed: int) -> None:
         sample = mixture.data.sample(SAMPLE, seed)
         self.mixture, self.rows = mixture, mixture.data.of_rows(sample)
-        self.scale = Points.of(sample.block, variables)
-        self.points = self.scale(sample.block)
+        self.scale = Points.of(sample, mixture.variables)
+        self.points = self.scale(sample)
         self.weight = sample.weights if sample.weights.sum() > 0.0 else np.ones(sample.n_rows)
 
-    def draw(self, rng: np.random.Generator, moving: bool) -> Parameters:
+    def draw(self, rng: np.random.Generator, moving: bool) -> ClassParameters:
         """Parameters of a start."""
-        centres = self.points[far_apart(self.points, self.weight, self.mixture.n_classes, rng)]
+        first = int(rng.choice(len(self.points), p=self.weight / self.weight.sum()))
+        centres = self.points[far_apart(self.points, self.weight, self.mixture.hidden.n_states, first, rng)]
         for _ in range(N_MOVES if moving else 0):
             centres = self._means(nearest(self.points, centres), len(centres))
         return self.mixture.started(Nearest(self.scale, centres), self.rows)
@@ -133,32 +128,15 @@ def nearest(points: Array, centres: Array) -> np.ndarray:
     return np.asarray(np.stack([((points - c) ** 2).sum(axis=1) for c in centres], axis=1).argmin(axis=1))
 
 
-def far_apart(points: Array, weight: Array, n: int, rng: np.random.Generator) -> list[int]:
-    """Numbers of n points: the first drawn at random, each next with a probability in proportion to its squared distance from
-    the nearest one before (Arthur & Vassilvitskii 2007, SODA, p. 1029), both times its weight.
-
-    >>> sorted(far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, np.random.default_rng(0)))
-    [0, 2]
-    """
-    chosen = [int(rng.choice(len(points), p=weight / weight.sum()))]
-    nearest = np.full(len(points), np.inf)
-    while len(chosen) < n:
-        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-        odds = weight * nearest
-        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
-        chosen.append(int(rng.choice(len(points), p=odds / odds.sum())))
-    return chosen
-
-
-def given_start(start: Any, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
+def given_start(start: Any, mixture: Mixture) -> ClassParameters:
     """The parameters of a start that the user gave: responsibilities, or arrays of parameters."""
     if isinstance(start, (tuple, list)) and len(start) == 3:
-        return _from_arrays(start, mixture, variables)
+        return _from_arrays(start, mixture)
     try:
         r = np.asarray(start, dtype=np.float64)
     except (TypeError, ValueError):
         r = np.zeros(0)
-    shape = (mixture.data.n_rows, mixture.n_classes)
+    shape = (mixture.data.n_rows, mixture.hidden.n_states)
     if r.shape != shape:
         raise FitError(f"a start is another run, (weights, means, covariances), or responsibilities of the shape {shape}")
     if not (np.isfinite(r).all() and (r >= 0.0).all() and np.allclose(r.sum(axis=1), 1.0, atol=1e-6)):
@@ -169,11 +147,11 @@ def given_start(start: Any, mixture: Mixture, variables: Mapping[str, Variable])
         raise FitError(f"these responsibilities are no start: {collapse}") from None
 
 
-def _from_arrays(start: Any, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
-    reals = tuple(n for n, v in variables.items() if isinstance(v, Real))
-    if len(reals) < len(variables):
+def _from_arrays(start: Any, mixture: Mixture) -> ClassParameters:
+    reals = tuple(n for n, v in mixture.variables.items() if isinstance(v, Real))
+    if len(reals) < len(mixture.variables):
         raise FitError("(weights, means, covariances) is a start for real columns only; give responsibilities or another run")
-    k, d = mixture.n_classes, len(reals)
+    k, d = mixture.hidden.n_states, len(reals)
     weights, means = np.asarray(start[0], dtype=np.float64), np.asarray(start[1], dtype=np.float64)
     if weights.shape != (k,) or means.shape != (k, d):
         raise FitError(f"a start of {k} classes and {d} columns needs weights of the shape {(k,)} and means of {(k, d)}")
@@ -202,11 +180,11 @@ def start_at(
     means: Array,
     covariances: Array,
     tables: Mapping[str, Array],
-) -> Parameters:
+) -> ClassParameters:
     """Parameters from the means and covariances of the real columns, and tables and rates of the others."""
     at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)
     pairs = zip(mixture.parts, at, strict=True)
     try:
-        return Parameters(weights, tuple(p.taken(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs))
+        return ClassParameters(weights, tuple(p.taken(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs))
     except CollapsedClass:
         raise FitError("a covariance of the start is not positive definite") from None

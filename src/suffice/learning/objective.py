@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listed
-from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.family import Estimate, Mean
-from suffice.families.gaussian import LinearGaussian
 from suffice.families.regression import NO_RESIDUAL, Regression, regress, too_large
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.mixed import scaled_moments

@@ -100,7 +100,7 @@ class Starts:
                     0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
                 )
         cells = np.maximum(rng.standard_gamma(weights), 1e-12)
-        chosen: dict[tuple[str, ...], npt.NDArray[np.intp]] = {}
+        chosen: dict[tuple[str, ...], Any] = {}
         others: dict[str, Cpd] = {}
         for node in self.problem.others:
             if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
@@ -108,7 +108,7 @@ class Starts:
                 continue
             hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden)
             if node.reals and hidden not in chosen:
-                chosen[hidden] = self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng)
+                chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
             others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
         return self._theta(cells, others)
 
@@ -181,25 +181,33 @@ class Starts:
             columns.append(np.where(np.isnan(values), spare, values))
         return np.array(columns).T
 
-    def _far_apart(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-        """Rows of the sample: the first at random, each next with a probability in proportion to its squared distance from
-        the nearest one before (Arthur & Vassilvitskii 2007, SODA, p. 1029)."""
+    def _far_apart(self, n: int, rng: np.random.Generator) -> list[int]:
+        """Rows of the sample that lie far apart."""
         names = [r for r in self.units.variance if r in self._sample]
         x = np.array([(self._sample[r] - self.units.mean[r]) / np.sqrt(self.units.variance[r] or 1.0) for r in names])
-        x = np.nan_to_num(x)
-        chosen = [int(rng.integers(x.shape[1]))]
-        nearest = np.full(x.shape[1], np.inf)
-        while len(chosen) < n:
-            nearest = np.minimum(nearest, ((x - x[:, chosen[-1]][:, None]) ** 2).sum(axis=0))
-            p = nearest / nearest.sum() if nearest.sum() > 0 else None
-            chosen.append(int(rng.choice(x.shape[1], p=p)))
-        return np.array(chosen)
+        return far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng)
 
     @cached_property
     def _sample(self) -> dict[str, npt.NDArray[Any]]:
         """Some rows of the data, the same for every start: codes, and numbers in their units."""
         units, few = self.units, self.problem.rows.sample(SAMPLE, 0)
         return {n: units.inward(n, c) if n in units.variance else c for n, c in few.columns.items()}
+
+
+def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.random.Generator) -> list[int]:
+    """Numbers of n points: after the first each with a probability in proportion to its squared distance from the nearest one
+    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight.
+
+    >>> far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, 0, np.random.default_rng(0))
+    [0, 2]
+    """
+    chosen, nearest = [first], np.full(len(points), np.inf)
+    while len(chosen) < n:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        odds = nearest if weight is None else weight * nearest
+        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
+        chosen.append(int(rng.choice(len(points), p=None if odds is None else odds / odds.sum())))
+    return chosen
 
 
 def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:

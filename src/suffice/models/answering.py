@@ -14,7 +14,7 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError
 from suffice.models import hybrid, question
 from suffice.models.evidence import observed
-from suffice.models.no_formula import advising
+from suffice.models.no_formula import NoFormula, advising
 
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree
@@ -59,17 +59,18 @@ class Answering:
         if method is not None:
             from suffice.models import approximate
 
-            return question.as_asked(approximate.query(bn, names, evidence, method, seed), names)
+            return approximate.query(bn, names, evidence, method, seed)
         if interval is not None:
             from suffice.models import intervals
 
             return intervals.query(bn, names, evidence, interval, draws, seed)
         if len(names) == 1 and question.is_number_without_rates(bn, names[0]):
             return question.regressed(bn, names[0], evidence)
-        if question.cut_off(bn, names, evidence):
+        try:
+            small, known = question.without_regressions(bn, names, evidence)
+        except NoFormula:
             return question.query_of_relevant(bn, names, evidence)
-        bn, evidence = question.without_regressions(bn, names, evidence)
-        return question.as_asked(hybrid.query(bn, names, evidence), names)
+        return hybrid.query(small, names, known)
 
     def marginals(self, given: Given = None) -> Marginals:
         """p(x | given) of every node x, all at once through the junction tree.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from math import exp
 from typing import Any
 
@@ -196,7 +197,26 @@ def and_more(n: int, noun: str) -> str:
     return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
 
 
-class Marginals(Tabular, Mapping[str, Any]):
+class ByNode(Tabular, Mapping[str, Any]):
+    """What is told of each of some nodes, in their order; another name is refused."""
+
+    _nodes: Mapping[str, Any]
+    _lines, _indent = 40, "  "
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self._nodes else default
+
+
+class Marginals(ByNode):
     """p(x | given) of every node x: a `Distribution` of a finite one, made when it is asked for, a `Mixture` of a real one.
 
     >>> x = Finite("x", ["a", "b"])
@@ -218,7 +238,7 @@ class Marginals(Tabular, Mapping[str, Any]):
         self._variables, self._probs, self._start = variables, probs, start
         self._given, self._reals = given or {}, reals or {}
         self._index = index if index is not None else {n: i for i, n in enumerate(variables)}
-        self._names = (*self._variables, *self._reals)
+        self._nodes = dict.fromkeys((*self._variables, *self._reals))
         self.log_prob_of_evidence = log_prob
 
     def of_nodes(self, names: Iterable[str], more: Mapping[str, Any] | None = None) -> Marginals:
@@ -227,7 +247,7 @@ class Marginals(Tabular, Mapping[str, Any]):
         variables = {n: v for n, v in self._variables.items() if n in kept}
         reals = {n: r for n, r in {**self._reals, **(more or {})}.items() if n in kept}
         result = Marginals(variables, self._probs, self._start, self.log_prob_of_evidence, self._given, reals, self._index)
-        result._names = tuple(kept)
+        result._nodes = kept
         return result
 
     def __getitem__(self, name: str) -> Any:
@@ -237,21 +257,6 @@ class Marginals(Tabular, Mapping[str, Any]):
             raise unknown_name(name, self)
         i = self._index[name]
         return Distribution.made(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._variables or name in self._reals
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except ModelError:
-            return default
 
     def to_frame(self) -> Any:
         """One row per node and state with its probability; a real node has one row, with its mean and sd.
@@ -271,10 +276,8 @@ class Marginals(Tabular, Mapping[str, Any]):
         kinds = ("probability", "mean", "sd") if self._reals else ("probability",)
         return frame({"node": nodes, "state": states, **{k: [n[i] for n in numbers] for i, k in enumerate(kinds)}})
 
-    _lines, _indent = 40, "  "
-
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        rows = [(n, in_a_line(self[n], 6)) for n in self._names[:limit]]
+        rows = [(n, in_a_line(self[n], 6)) for n in islice(self, limit)]
         return [(["node", "distribution"], rows)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
@@ -299,7 +302,7 @@ def in_a_line(answer: Any, limit: int | None = None) -> str:
     return ", ".join([*(f"{states[i]} {number(float(probs[i]))}" for i in best), f"… and {len(states) - limit:,} more"])
 
 
-class MostProbable(Tabular, Mapping[str, Any]):
+class MostProbable(ByNode):
     """The most probable states together (numbers of real variables), with ln p(them, evidence) and p(them | evidence).
 
     With real variables among them both are densities; with real variables in the evidence alone only the first is one.
@@ -311,7 +314,7 @@ class MostProbable(Tabular, Mapping[str, Any]):
     def __init__(
         self, states: Mapping[str, Any], log_prob: float, log_prob_of_evidence: float, given: Mapping[str, Any] | None = None
     ) -> None:
-        self._states, self._given = dict(states), given or {}
+        self._nodes, self._given = dict(states), given or {}
         self.log_prob, self.log_prob_of_evidence = log_prob, log_prob_of_evidence
 
     @property
@@ -325,24 +328,12 @@ class MostProbable(Tabular, Mapping[str, Any]):
     @property
     def is_density(self) -> bool:
         """Whether real variables are among them."""
-        return not all(isinstance(value, str) for value in self._states.values())
+        return not all(isinstance(value, str) for value in self._nodes.values())
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._states:
-            raise unknown_name(name, self._states)
-        return self._states[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._states)
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._states
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self._states.get(name, default)
+        if name not in self._nodes:
+            raise unknown_name(name, self._nodes)
+        return self._nodes[name]
 
     def to_frame(self) -> Any:
         """One row per node with its state; where there are real ones, their numbers have a column `value` of their own.
@@ -350,8 +341,8 @@ class MostProbable(Tabular, Mapping[str, Any]):
         >>> MostProbable({"x": "a", "y": 1.5}, -2.0, -2.0).to_frame()["value"].tolist()
         [nan, 1.5]
         """
-        found = list(self._states.values())
-        states = {"node": list(self._states), "state": [v if isinstance(v, str) else None for v in found]}
+        found = list(self._nodes.values())
+        states = {"node": list(self._nodes), "state": [v if isinstance(v, str) else None for v in found]}
         values = {"value": [float("nan") if isinstance(v, str) else v for v in found]} if self.is_density else {}
         return frame(states | values)
 
@@ -365,7 +356,5 @@ class MostProbable(Tabular, Mapping[str, Any]):
             return f"{word} {number(p)}"
         return f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
 
-    _lines, _indent = 40, "  "
-
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        return [(["node", "state"], list(self._states.items())[:limit])], and_more(len(self) - limit, "node")
+        return [(["node", "state"], list(self._nodes.items())[:limit])], and_more(len(self) - limit, "node")

@@ -15,14 +15,14 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
-from suffice.inference.collapse import Collapsed, Rest, collapse
-from suffice.inference.gibbs import State, Trace, Walker
-from suffice.inference.network import NONE, Array, GaussianNode, Network
-from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
+from suffice.families.family import Cpd
+from suffice.inference.gibbs import Collapsed, Rest, State, Trace, Walker, collapse
+from suffice.inference.network import NONE, Array, Network
+from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, impossible, in_words, observed
 from suffice.models.question import Question
-from suffice.models.regressions import reduced
+from suffice.models.regressions import density, reduced
 from suffice.models.samples import Samples
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite
@@ -122,7 +122,7 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     return kept, drawn, f"likelihood weighting, {n:,} draws"
 
 
-def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Shares | None]:
+def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
     collapsed, nodes = _collapsed(question)
     rest = Rest.of(collapsed, [question.bn.compiled.index[v.name] for v in question.finite])
     walker = _walker(question, collapsed, nodes, rest.recorded)
@@ -162,11 +162,11 @@ def _collapsed(question: Question) -> tuple[Collapsed, list[int]]:
         if np.isnan(bn[name].variance).any():
             raise ModelError(f"{name!r} has no parameters at some configurations of its parents; fit with a prior")
         node = compiled.gaussians[real_index[name]]
-        density = _density(node, real_index[name], question.evidence.reals)
-        if density is None:
-            nodes.append(real_index[name])
+        table = _weights(bn[name], question.observed)
+        if table.all():
+            factors.append((np.array(node.finite_parents, np.int64), NONE, table))
         else:
-            factors.append((np.array(node.finite_parents, np.int64), NONE, density))
+            nodes.append(real_index[name])
     factors += [(np.array([index[n]]), NONE, likelihood) for n, likelihood in question.soft.items()]
     never = {v for g in nodes for v in compiled.gaussians[g].finite_parents}
     last = {index[v.name] for v in question.finite}
@@ -187,15 +187,14 @@ def _collapsed(question: Question) -> tuple[Collapsed, list[int]]:
     return collapsed, nodes
 
 
-def _density(node: GaussianNode, g: int, reals: Mapping[int, float]) -> Array | None:
-    """p(y | finite parents) up to a factor, where y and all real parents are observed; None where it is no plain table."""
-    if g not in reals or any(p not in reals for p in node.real_parents):
-        return None
-    x = np.array([reals[p] for p in node.real_parents])
-    off = reals[g] - node.intercept - (node.coefficients @ x if len(x) else 0.0)
-    logs = -0.5 * (np.log(node.variance) + off**2 / node.variance)
-    table: Array = np.exp(logs - logs.max())
-    return table if table.all() else None  # what only rounding makes zero is possible
+def _weights(cpd: Cpd, known: Mapping[str, Any]) -> Array:
+    """p(y | finite parents) up to a factor, where y and all real parents are known: no plain table if some are not, or some of
+    it is zero, which only rounding makes it."""
+    numbers = (cpd.child.name, *cpd.real_parents)
+    if any(n not in known for n in numbers):
+        return np.zeros(())
+    logs = density(cpd, {n: known[n] for n in numbers}).logs
+    return np.asarray(np.exp(logs - logs.max()))
 
 
 def _walker(question: Question, collapsed: Collapsed, nodes: Sequence[int], recorded: Sequence[int]) -> Walker:
@@ -240,7 +239,7 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
 
 
 def _answer(
-    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Shares | None = None
+    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Average | None = None
 ) -> Distribution | Samples:
     """`shares` are those of the finite targets if they are known better than from the trace."""
     finite = None
@@ -251,15 +250,15 @@ def _answer(
     if not question.reals and finite is not None:
         return finite
     _note_quality(*(drawn.mean(column) for column in trace.reals.T))
-    cells = trace.cells if finite else None
-    return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given)
+    cells, asked = (trace.cells, tuple(t.name for t in question.targets)) if finite else (None, ())
+    return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
 
 
-def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
+def _distribution(question: Question, shares: Average, how: str) -> Distribution:
     shape = sizes(question.finite)
     return Distribution(
         question.finite,
-        shares.probs.reshape(shape),
+        shares.mean.reshape(shape),
         error=shares.error.reshape(shape),
         effective_sample_size=shares.effective_sample_size,
         how=f"{how}, worth {shares.effective_sample_size:,.0f}",
@@ -267,7 +266,7 @@ def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
     )
 
 
-def _note_quality(*found: Shares | Average) -> None:
+def _note_quality(*found: Average) -> None:
     effective = min(f.effective_sample_size for f in found)
     if not all(f.agree for f in found):
         note(

@@ -184,7 +184,7 @@ class BayesNet(Tabular, Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        from suffice.models.rows.log_prob import log_prob_in_rows, observed_log_prob
+        from suffice.models.rows.posteriors import log_prob_in_rows, observed_log_prob
 
         return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
 
@@ -194,28 +194,26 @@ class BayesNet(Tabular, Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
-        if data is not None and self._hides_columns(data):
-            from suffice.models.rows.log_prob import observed_log_likelihood
+        from suffice.models.rows.posteriors import observed_log_likelihood
 
+        if data is not None and self._hides_columns(data):
             return observed_log_likelihood(self, data)
         if self._regressions and not isinstance(data, Statistics):
             return self._log_likelihood_of_fit() if data is None else self._log_likelihood_of_rows(self.rows(data))
         try:
             statistics = self.summary(data)
         except MissingCells:
-            from suffice.models.rows.log_prob import observed_log_likelihood
-
             return observed_log_likelihood(self, data)
         return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
 
     @property
     def _regressions(self) -> list[str]:
         """The nodes whose likelihood is not a function of counts and moments."""
-        return [n for n, cpd in self._cpds.items() if getattr(cpd.family, "iterative", False)]
+        return [n for n, cpd in self._cpds.items() if cpd.is_regression]
 
     def _log_likelihood_of_rows(self, rows: Any) -> float:
         """Σ ln p(row), row by row."""
-        from suffice.models.rows.log_prob import LogLikelihood
+        from suffice.models.rows.posteriors import LogLikelihood
 
         threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
         return float(rows.fold(LogLikelihood(self), threads=threads))
@@ -224,8 +222,8 @@ class BayesNet(Tabular, Answering):
         """Σ ln p(row) over the rows that the network was fitted from, which regressions remember."""
         statistics, total = self.summary(), 0.0
         for name, cpd in self._cpds.items():
-            if name in self._regressions:
-                if getattr(cpd, "fitted", None) is None:
+            if cpd.is_regression:
+                if cpd.fitted is None:  # type: ignore[attr-defined]
                     raise needs_rows(cpd.child)
                 total += cpd.fitted.log_likelihood  # type: ignore[attr-defined]
             else:
@@ -329,11 +327,8 @@ class BayesNet(Tabular, Answering):
             return gathered
         finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
-            unknown = (
-                sorted(set(variable.states) - set(finite[name].states)) if isinstance(variable, Finite) and name in finite else []
-            )
-            if unknown:
-                raise DataError(f"the statistics hold the state {unknown[0]!r} of {name!r}, which the network does not know")
+            if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
+                raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
         return Statistics([entry.recoded(finite) for entry in data], data.weight)
 
     def _needs(self, name: str) -> Any:
@@ -350,9 +345,7 @@ class BayesNet(Tabular, Answering):
             return NotImplemented
         if self._dag != other._dag or self._variables != other._variables or self.shared != other.shared:
             return False
-        from suffice.models.estimated import same_parameters
-
-        return all(same_parameters(self[n], other[n]) for n in self)
+        return all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from suffice.families.categorical import Table
-from suffice.families.poisson import PoissonRates
-from suffice.inference.blocks import Hybrid
+from suffice.inference.hybrid import Hybrid
 from suffice.inference.junction_tree import JunctionTree
-from suffice.inference.network import Array, CountNode, DensityNode, GaussianNode, Network
-from suffice.models.regressions import Density, closed, is_open
+from suffice.inference.network import GaussianNode, Network
+from suffice.models.regressions import closed, stand_in
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
@@ -34,15 +31,15 @@ class Compiled:
         self.real_index = {n: i for i, n in enumerate(self.reals)}
         self.counts = frozenset(n for n, v in bn.variables.items() if isinstance(v, Count))
         self._cpds = {n: bn[n] for n in bn}
-        self.open = tuple(n for n in bn.dag.topological_order if is_open(bn[n]))
+        self.open = tuple(n for n in bn.dag.topological_order if bn[n].is_open)
 
     @cached_property
     def network(self) -> Network:
-        return self._network(stand_ins=False)
+        return self._network(self._cpds)
 
     @cached_property
     def gaussians(self) -> tuple[GaussianNode, ...]:
-        return tuple(self._node(name, stand_ins=False) for name in self.reals)
+        return self._nodes(self._cpds)
 
     @cached_property
     def tree(self) -> JunctionTree:
@@ -62,29 +59,13 @@ class Compiled:
         """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
         if not self.open:
             return self.hybrid
-        return Hybrid(self._network(stand_ins=True), tuple(self._node(name, stand_ins=True) for name in self.reals))
+        cpds = {n: stand_in(cpd) if n in self.open else cpd for n, cpd in self._cpds.items()}
+        return Hybrid(self._network(cpds), self._nodes(cpds))
 
-    def _network(self, *, stand_ins: bool) -> Network:
-        factors: list[tuple[tuple[int, ...], int, Array]] = []
-        for i, name in enumerate(self.finite):
-            if stand_ins and name in self.open:
-                n = self.variables[name].n_states
-                factors.append(((i,), i, np.full(n, 1.0 / n)))
-                continue
-            cpd = closed(self._cpds[name])
-            assert isinstance(cpd, Table)
-            factors.append(((*(self.index[p] for p in cpd.parents), i), i, cpd.probs))
+    def _network(self, cpds: Mapping[str, Any]) -> Network:
+        tables = [closed(cpds[name]) for name in self.finite]
+        factors = [((*(self.index[p] for p in cpd.parents), i), i, cpd.probs) for i, cpd in enumerate(tables)]
         return Network.of([v.n_states for v in self.variables.values()], factors)
 
-    def _node(self, name: str, *, stand_ins: bool) -> GaussianNode:
-        if stand_ins and name in self.open:
-            return DensityNode.of((), np.zeros(()))
-        cpd = closed(self._cpds[name])
-        assert not isinstance(cpd, Table)
-        finite = tuple(self.index[p.name] for p in cpd.finite_parents)
-        if isinstance(cpd, Density):
-            return DensityNode.of(finite, cpd.logs)
-        if isinstance(cpd, PoissonRates):
-            return CountNode.of(finite, cpd.rates)
-        reals = tuple(self.real_index[p] for p in cpd.real_parents)
-        return GaussianNode(finite, reals, cpd.intercept, cpd.coefficients, cpd.variance)
+    def _nodes(self, cpds: Mapping[str, Any]) -> tuple[GaussianNode, ...]:
+        return tuple(closed(cpds[name]).node(self.index, self.real_index) for name in self.reals)

@@ -1,4 +1,10 @@
-"""Parameters drawn from their posterior, family by family: rows of tables by Dirichlet, Gaussians by normal-inverse-gamma."""
+"""Parameters drawn from their posterior, family by family: rows of tables by Dirichlet, Gaussians by normal-inverse-gamma, and
+coefficients of regressions by the normal approximation of their posterior, N(estimate, covariance of the fit).
+
+Dispersions, the variance of a linear regression among them, stay at their estimates; where one was estimated, the draws are those
+of a Student t with as many degrees of freedom as the intervals of the coefficients have. The numbers that are given are known, so
+only the predictor in each configuration of the finite parents is left of a draw.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +14,26 @@ from typing import Any
 
 import numpy as np
 
+from suffice.errors import ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.family import no_posterior
+from suffice.families.design import configurations
+from suffice.families.family import Cpd, no_posterior
 from suffice.families.regression import posteriors
+from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.inference.network import NONE, Array, GaussianNode
 from suffice.statistics import Counts
+from suffice.statistics.configurations import checked_cells, sizes
+from suffice.variables import Finite
 
 SMALL = 0.1
 """Gamma variables of a smaller shape than this are drawn as logs: they may lie below the smallest double."""
 
 DRAW = -1
 """The number of the draw, as if it were one more finite parent of a Gaussian node."""
+
+KEPT = 1e-9
+"""A variance of which less is left where its terms cancel has lost too many digits."""
 
 
 def dirichlet(alpha: Array, n: int, rng: np.random.Generator) -> Array:
@@ -60,12 +74,7 @@ class DrawnTable:
     """
 
     def __init__(
-        self,
-        cpd: Table,
-        number: Mapping[str, int],
-        observed: Mapping[str, Any],
-        certain: bool = False,
-        shared: bool = False,
+        self, cpd: Table, number: Mapping[str, int], observed: Mapping[str, Any], certain: bool = False, shared: bool = False
     ) -> None:
         family = (*cpd.parents, cpd.child.name)
         rows = tuple(observed.get(p, slice(None)) for p in cpd.parents)
@@ -99,8 +108,29 @@ class DrawnTable:
         return drawn[:, self._rows][:, :, self._state].reshape(n, -1)
 
 
-class DrawnGaussian:
-    """A Gaussian node with a normal-inverse-gamma posterior; a draw is one more axis, the first, of its parameters.
+class DrawnNode:
+    """A node whose distribution is Gaussian; a draw is one more axis, the first, of its parameters."""
+
+    def __init__(self, cpd: Cpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
+        self._finite = (DRAW, *(number[p.name] for p in cpd.finite_parents))
+        self._reals = tuple(real_number[p] for p in cpd.real_parents)
+        self._shape = sizes(cpd.finite_parents)
+        checked_cells(cpd.finite_parents, f"the configurations of the parents of {cpd.child.name!r}")
+
+    @property
+    def n_numbers(self) -> int:
+        """How many parameters a draw has."""
+        return math.prod(self._shape) * (2 + len(self._reals))
+
+    def _node(self, intercept: Array, coefficients: Array, variance: Array) -> GaussianNode:
+        """The node, from arrays with an axis for the draws and one for all configurations of the finite parents."""
+        shape = (len(intercept), *self._shape)
+        slopes = coefficients.reshape(*shape, len(self._reals))
+        return GaussianNode(self._finite, self._reals, intercept.reshape(shape), slopes, variance.reshape(shape))
+
+
+class DrawnGaussian(DrawnNode):
+    """A Gaussian node with a normal-inverse-gamma posterior.
 
     v = s / χ²(ν),   b = b̂ + √v L z with L Lᵀ = S_xx⁻¹,   a = ȳ + √(v/κ) z − b·x̄
 
@@ -113,22 +143,13 @@ class DrawnGaussian:
     """
 
     def __init__(self, cpd: ConditionalGaussian, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
-        if cpd.imagined is None or cpd.seen is None:
-            raise no_posterior(cpd.child)
-        self._finite = (DRAW, *(number[p.name] for p in cpd.finite_parents))
-        self._reals = tuple(real_number[p] for p in cpd.real_parents)
-        self._shape = cpd.variance.shape
-        moments = (cpd.seen + cpd.imagined).at(np.arange(cpd.variance.size))
+        super().__init__(cpd, number, real_number)
+        moments = cpd.posterior().at(np.arange(cpd.variance.size))
         fits = [r for _, _, r in posteriors(cpd.child, moments)]
         self._residual = np.array([r.residual for r in fits])
         self._slopes = np.array([r.coefficients for r in fits])
         self._roots = np.array([_root(r.inverse) for r in fits])
         self._df, self._count, self._mean = moments.df, moments.count, moments.mean
-
-    @property
-    def n_numbers(self) -> int:
-        """How many parameters a draw has."""
-        return len(self._residual) * (2 + len(self._reals))
 
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
@@ -137,9 +158,97 @@ class DrawnGaussian:
         z = rng.standard_normal((n, groups, k + 1))
         b = self._slopes + np.sqrt(v)[:, :, None] * np.einsum("gij,ngj->ngi", self._roots, z[:, :, :k])
         level = self._mean[:, -1] + np.sqrt(v / self._count) * z[:, :, k]
-        a = level - np.einsum("ngi,gi->ng", b, self._mean[:, :-1])
-        shape = (n, *self._shape)
-        return GaussianNode(self._finite, self._reals, a.reshape(shape), b.reshape(*shape, k), v.reshape(shape))
+        return self._node(level - np.einsum("ngi,gi->ng", b, self._mean[:, :-1]), b, v)
+
+
+class Coefficients:
+    """The parameters of a fitted regression, in the order of their covariance, and linear functions of them at draws.
+
+    >>> from suffice.learning.fit import fit
+    >>> from suffice.families.responses import Probit
+    >>> bn = fit("x -> y", {"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, families={"y": Probit()})
+    >>> draws = Coefficients(bn["y"]).drawn(np.array([[1.0, 2.5]]), 10_000, np.random.default_rng(0))
+    >>> draws.shape, bool(abs(draws.mean()) < 0.05)
+    ((10000, 1), True)
+    """
+
+    def __init__(self, cpd: GlmCpd) -> None:
+        assert cpd.fitted is not None
+        self._child, self._df = cpd.child.name, cpd.fitted.df
+        self._estimate, self._covariance = cpd.theta, cpd.fitted.covariance
+        self._root = _semidefinite_root(self._covariance)
+
+    def drawn(self, rows: Array, n: int, rng: np.random.Generator) -> Array:
+        """rows · parameters at n draws: [n, rows]."""
+        self.check_digits(rows)
+        z = rng.standard_normal((n, len(self._estimate)))
+        if np.isfinite(self._df):
+            z *= np.sqrt(self._df / rng.chisquare(self._df, (n, 1)))
+        return np.asarray(rows @ self._estimate + z @ (rows @ self._root).T)
+
+    def check_digits(self, rows: Array) -> None:
+        """Refuse linear functions whose variance is lost to rounding."""
+        variance = ((rows @ self._covariance) * rows).sum(axis=1)
+        terms = ((np.abs(rows) @ np.abs(self._covariance)) * np.abs(rows)).sum(axis=1)
+        if not np.all(variance >= KEPT * terms):
+            raise ModelError(
+                f"the covariance of the coefficients of {self._child!r} has lost its digits: its numbers lie far from 0 for "
+                "their spread; subtract a number near their mean from each column, fit again, and ask for the interval then"
+            )
+
+
+class DrawnRegression:
+    """A regression as a factor over those of its finite variables that are not observed; its numbers are, its own among them.
+
+    `number` has the numbers of the variables that are not observed, `observed` the codes or values of the others.
+    """
+
+    n_spare = 0
+
+    def __init__(self, cpd: GlmCpd, number: Mapping[str, int], observed: Mapping[str, Any]) -> None:
+        name, parents = cpd.child.name, [v for v in cpd.finite_parents if v.name not in observed]
+        self._cpd, self._coefficients = cpd, Coefficients(cpd)
+        self._value = observed.get(name)
+        own = [cpd.child] if isinstance(cpd.child, Finite) and self._value is None else []
+        self.scope = tuple(number[v.name] for v in (*parents, *own))
+        self.child = number[name] if own else NONE
+        self.shape = sizes((*parents, *own))
+        checked_cells((*parents, *own), f"the configurations of {name!r}")
+        self._columns, self._n = configurations(parents, {p: observed[p] for p in cpd.parents if p in observed})
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """n tables, flat: [n, cells]."""
+        cpd, family = self._cpd, self._cpd.family
+        rows = cpd.layout.rows(cpd.design(self._columns, self._n))
+        eta = self._coefficients.drawn(rows.reshape(-1, rows.shape[2]), n, rng).reshape(n, len(rows), self._n)
+        eta = np.moveaxis(eta if family.offset is None else eta + self._columns[family.offset], 1, 0)
+        if isinstance(cpd.child, Finite):
+            # cut points that cross in a draw are put in order
+            logs: Array = family.log_probs(np.sort(eta, axis=0) if family.ordered else eta[0] if family.single else eta)
+            return np.exp(np.moveaxis(logs, 0, 2) if self._value is None else logs[self._value]).reshape(n, -1)
+        y, trials = np.full(eta.size, float(self._value or 0.0)), np.tile(family.trials_in(self._columns, self._n), n)
+        logs = family.log_prob(y, eta.reshape(-1), cpd.dispersion, trials).reshape(n, self._n)
+        highest = logs.max(axis=1, keepdims=True)
+        return np.exp(logs - np.where(np.isfinite(highest), highest, 0.0))
+
+
+class DrawnLinear(DrawnNode):
+    """A linear regression as a Gaussian node."""
+
+    def __init__(self, cpd: RegressionCpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
+        super().__init__(cpd, number, real_number)
+        self._cpd, self._coefficients = cpd, Coefficients(cpd)
+        self._coefficients.check_digits(np.concatenate([[1.0], cpd.centre])[None])  # about where its numbers will be
+
+    def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
+        """The node with n draws of its parameters."""
+        cpd, offset = self._cpd, self._cpd.family.offset
+        X = cpd.design_by_states()
+        groups, own = len(X), {p: 1 + cpd.columns_of(p).start for p in cpd.real_parents if p != offset}
+        drawn = self._coefficients.drawn(np.concatenate([X, np.eye(X.shape[1])[list(own.values())]]), n, rng)
+        slopes = dict(zip(own, drawn[:, groups:].T, strict=True)) | ({} if offset is None else {offset: np.ones(n)})
+        b = np.stack([slopes[p] for p in cpd.real_parents], axis=1) if slopes else np.zeros((n, 0))
+        return self._node(drawn[:, :groups], np.repeat(b[:, None], groups, axis=1), np.full((n, groups), cpd.dispersion))
 
 
 def _counts(cpd: Table) -> Array:
@@ -153,3 +262,11 @@ def _root(inverse: Array) -> Array:
     """The Cholesky root, scaled to unit diagonal before."""
     scale = np.sqrt(np.diag(inverse))
     return np.asarray(scale[:, None] * np.linalg.cholesky(inverse / scale[:, None] / scale)) if len(scale) else inverse
+
+
+def _semidefinite_root(covariance: Array) -> Array:
+    """L with L Lᵀ = covariance, scaled to unit diagonal before; what rounding makes negative is 0."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
+    return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))

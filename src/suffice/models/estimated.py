@@ -85,8 +85,3 @@ def replaced(bn: BayesNet, dag: Dag, cpds: Mapping[str, Cpd]) -> BayesNet:
     info = f"{bn.fit_info} with {listed(list(cpds))} as if without parents, whose regression was fitted by itself"
     options: dict[str, Any] = {"prior": bn.prior, "estimate": bn.estimate, "fit_info": info, "hidden": bn.hidden}
     return BayesNet.of(dag, dict(bn.variables), kept, incomplete=bn.incomplete, ties=bn._ties, **options)
-
-
-def same_parameters(a: Cpd, b: Cpd) -> bool:
-    """Whether two CPDs of a node are the same numbers, whatever the order of the parents' axes."""
-    return type(a) is type(b) and a.same(b)

@@ -215,7 +215,9 @@ def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
     if isinstance(given, Mapping):
         return given
     if not _is_series(given):
-        raise _no_mapping(given, what)
+        name, _, state = given.partition("=") if isinstance(given, str) and len(given) < 80 else ("", "", "")
+        hint = f"{{{name.strip() or 'x'!r}: {state.strip() or 'yes'!r}}}"
+        raise ModelError(f"{what} must be a mapping from names of variables, as in {hint}; not of type {type(given).__name__}")
     by_name: Mapping[str, Any] = given.to_dict()
     if len(by_name) < len(given):
         raise ModelError(f"{what} names a variable twice")
@@ -225,10 +227,3 @@ def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
 def _is_series(value: Any) -> bool:
     """Whether this is a mapping in all but name; a frame, which has two axes, is not."""
     return hasattr(value, "to_dict") and len(getattr(value, "shape", ())) == 1
-
-
-def _no_mapping(given: Any, what: str) -> ModelError:
-    """The refusal of something else than a mapping, with a hint how to write it as one."""
-    name, _, state = given.partition("=") if isinstance(given, str) and len(given) < 80 else ("", "", "")
-    hint = f"{{{name.strip() or 'x'!r}: {state.strip() or 'yes'!r}}}"
-    return ModelError(f"{what} must be a mapping from names of variables, as in {hint}; not of type {type(given).__name__}")

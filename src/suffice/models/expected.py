@@ -23,10 +23,10 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates
-from suffice.inference.posterior import conditional
+from suffice.inference.questions import posterior
 from suffice.models.bayes_net import BayesNet
 from suffice.models.no_formula import advising, words
-from suffice.models.regressions import Density, closed, is_open, reduced
+from suffice.models.regressions import closed, reduced
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
@@ -56,7 +56,8 @@ def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
             raise ModelError(f"{name!r} is real: only finite variables have a joint table")
     with advising("draw rows instead, bn.sample(100_000), and take them in the place of the network"):
         compiled = reduced(bn, names).compiled
-    return conditional(compiled.network, [compiled.index[n] for n in names], compiled.network.unobserved())
+    network, targets = compiled.network, [compiled.index[n] for n in names]
+    return posterior(network, targets, network.unobserved(), everywhere=False).probs
 
 
 class Normals(NamedTuple):
@@ -183,13 +184,12 @@ def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
 
 def closed_form(cpd: Cpd) -> Table | ConditionalGaussian | PoissonRates:
     """A distribution whose expectations have a formula: as it is, or a regression that is a table, Gaussian or of rates."""
-    if is_open(cpd):
+    if cpd.is_open:
         raise ModelError(
             f"{cpd.child.name!r} is a {words(cpd)}, whose expectations have no formula here; draw rows instead, as with "
             "bn.sample(100_000)"
         )
-    found = closed(cpd)
-    assert not isinstance(found, Density)
+    found: Table | ConditionalGaussian | PoissonRates = closed(cpd)
     return found
 
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.inference import hybrid
-from suffice.inference.blocks import Hybrid, ManyConfigurations, Trouble, evidence_factors
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
-from suffice.inference.hybrid import Mixed, MixtureMode
-from suffice.inference.log_domain import NEVER
-from suffice.inference.posterior import conditional
-from suffice.inference.posterior import log_prob_of as finite_log_prob
+from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
+from suffice.inference.logs import NEVER
+from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
@@ -51,7 +49,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
         raise ModelError(f"{count!r} is a count, which is asked for alone: {targets[targets[0] == count]!r} is another question")
     with _part(bn, reals, evidence) as part:
         if not reals:
-            probs = conditional(part.network, finite, evidence.codes, evidence_factors(part, evidence))
+            probs = posterior(part.network, finite, evidence.codes, evidence_factors(part, evidence), everywhere=False).probs
             if np.isnan(probs).any():
                 raise impossible(evidence)
             return Distribution(variables, probs, given=evidence.given)
@@ -66,7 +64,8 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
     cells = np.ravel_multi_index(tuple(found.codes.T), shape)
     probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
     states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
-    return _mixture(reals, found, evidence, states, Distribution(variables, probs, given=evidence.given))
+    finite_part = Distribution(variables, probs, given=evidence.given)
+    return _mixture(reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
@@ -95,7 +94,7 @@ def _numbers(bn: BayesNet, found: dict[int, Mixed], evidence: Observed, log_prob
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
     """ln p(evidence), a density where it gives reals."""
     with _part(bn, (), evidence) as part:
-        return finite_log_prob(part.network, evidence.codes, evidence_factors(part, evidence))
+        return posterior(part.network, (), evidence.codes, evidence_factors(part, evidence)).log_prob
 
 
 def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:
@@ -116,16 +115,9 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(
-    names: Sequence[str],
-    found: Mixed,
-    evidence: Observed,
-    states: tuple[tuple[str, ...], ...] = (),
-    finite: Distribution | None = None,
-) -> Mixture:
-    return Mixture(
-        tuple(names), found.weights, found.means, found.covariances, states, finite, found.log_prob, given=evidence.given
-    )
+def _mixture(names: Sequence[str], found: Mixed, evidence: Observed, **finite: Any) -> Mixture:
+    numbers = found.weights, found.means, found.covariances
+    return Mixture(tuple(names), *numbers, log_prob_of_evidence=found.log_prob, given=evidence.given, **finite)
 
 
 def _counted(name: str, found: Mixed, evidence: Observed) -> PoissonMixture:

@@ -4,7 +4,7 @@ The point is the answer at the posterior means of the parameters; the interval's
 draws. Parameters that cannot change the answer are not drawn, and what the evidence says is cut out of the tables before.
 
 Regressions that were fitted are drawn by the normal approximation of their posterior, N(estimate, covariance), with dispersions
-and the variance of a linear regression held at their estimates (`drawn_regressions`); the point is at their estimates.
+and the variance of a linear regression held at their estimates (`draws`); the point is at their estimates.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
-from suffice.families.regression_cpd import GlmCpd
 from suffice.inference.gaussian import Gaussians
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network
 from suffice.inference.rows import posteriors_over_tables
 from suffice.inference.sampling import checked_seed
-from suffice.models.drawn_regressions import DrawnLinear, DrawnRegression
-from suffice.models.draws import DRAW, DrawnGaussian, DrawnTable
+from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnRegression, DrawnTable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.question import Question
-from suffice.models.regressions import is_linear
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
 
@@ -88,7 +85,7 @@ def _ends(answers: Array, tail: float) -> tuple[Interval, float]:
 
 def _how(question: Question, level: float, draws: int, lost: int, error: float) -> str:
     bn = question.bn
-    regressions = [isinstance(bn[n], GlmCpd) for n in question.nodes]
+    regressions = [bn[n].is_regression for n in question.nodes]
     if regressions and all(regressions):
         point = "exact at the estimates"
     else:
@@ -164,7 +161,7 @@ class Redrawn:
         bn, known = question.bn, question.observed
         finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
         self._number = {n: i for i, n in enumerate(finite)}
-        factors = [n for n in question.nodes if isinstance(bn[n], GlmCpd) and not is_linear(bn[n])]
+        factors = [n for n in question.nodes if bn[n].is_regression and not bn[n].family.linear]
         real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
         others = [n for n in known if n not in self._number and n not in real_nodes]
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
@@ -174,7 +171,7 @@ class Redrawn:
         self._tables: list[Any] = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
         self._tables += [DrawnRegression(bn[n], self._number, known) for n in factors]
         self._gaussians = [
-            (DrawnLinear if is_linear(bn[n]) else DrawnGaussian)(bn[n], self._number, self._real_number) for n in real_nodes
+            (DrawnLinear if bn[n].is_regression else DrawnGaussian)(bn[n], self._number, self._real_number) for n in real_nodes
         ]
         self._groups = self._grouped(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]

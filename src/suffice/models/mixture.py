@@ -93,7 +93,7 @@ class ComponentMixture(NumberAnswer):
         raise NotImplementedError
 
     def _log_each(self, points: Array) -> Array:
-        """ln p(point | component): [points, components]."""
+        """ln p(point | component): [points, components], of points with a number for each target."""
         raise NotImplementedError
 
     @property
@@ -109,11 +109,21 @@ class ComponentMixture(NumberAnswer):
         return self._simple(np.atleast_1d(self.weights @ (variances + off * off)))
 
     def log_prob(self, x: Any) -> Any:
-        """ln of the density, of a count of the probability, at a number or an array of numbers."""
-        points = _numbers(x)
+        """ln of the density, of a count of the probability, at a number or an array of numbers; of several targets, at arrays
+        whose last axis are they.
+
+        >>> round(Mixture(("x",), [1.0], [[0.0]], [[[1.0]]]).log_prob(0.0), 6)
+        -0.918939
+        """
+        d = len(self.names)
+        points = _numbers(x)[..., None] if d == 1 else _numbers(x)
+        if points.ndim == 0 or points.shape[-1] != d:
+            raise ModelError(f"a point is a number for each of {listed(self.names)}, not an array of shape {points.shape}")
+        flat, step = points.reshape(-1, d), max(1, CELLS // (d * len(self)))
         with np.errstate(divide="ignore"):
-            total = log_sum(self._log_each(points.reshape(-1)) + np.log(self.weights), (1,))
-        return total.reshape(points.shape) if points.ndim else float(total[0])
+            logs = [self._log_each(flat[i : i + step]) + np.log(self.weights) for i in range(0, max(1, len(flat)), step)]
+        total = np.concatenate([log_sum(part, (1,)) for part in logs])
+        return total.reshape(points.shape[:-1]) if points.ndim > 1 else float(total[0])
 
     def cdf(self, x: Any) -> Any:
         """P(target ≤ x) of a single target, at a number or an array of numbers."""
@@ -258,26 +268,6 @@ class Mixture(ComponentMixture):
             given=given,
         )
 
-    def log_prob(self, x: Any) -> Any:
-        """The log-density at a number or an array of numbers; of several targets, at arrays whose last axis are they.
-
-        >>> round(Mixture(("x",), [1.0], [[0.0]], [[[1.0]]]).log_prob(0.0), 6)
-        -0.918939
-        """
-        points, d = _numbers(x), len(self.names)
-        if d == 1:
-            points = points[..., None]
-        if points.ndim == 0 or points.shape[-1] != d:
-            raise ModelError(f"a point is a number for each of {listed(self.names)}, not an array of shape {points.shape}")
-        flat = points.reshape(-1, d)
-        total = np.full(len(flat), -np.inf)
-        step = max(1, CELLS // max(1, flat.size))
-        for start in range(0, len(self), step):
-            some = slice(start, start + step)
-            logs = _log_densities(flat, self.means[some], self.covariances[some], self.names)
-            total = np.logaddexp(total, log_sum(logs + np.log(self.weights[some])[:, None], (0,)))
-        return total.reshape(points.shape[:-1]) if points.ndim > 1 else float(total[0])
-
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances."""
         finite = self.finite.names if self.finite is not None else ()
@@ -303,6 +293,9 @@ class Mixture(ComponentMixture):
     @cached_property
     def _each(self) -> _Normals:
         return _Normals(self.means[:, 0], np.sqrt(self.variances))
+
+    def _log_each(self, points: Array) -> Array:
+        return _log_densities(points, self.means, self.covariances, self.names).T
 
     def _words(self) -> tuple[str, str]:
         return "", f" ({', '.join(number(float(np.ravel(e)[0])) for e in self.mean_interval)})" if self.mean_interval else ""
@@ -431,7 +424,7 @@ class PoissonMixture(ComponentMixture):
         return poisson(self.rates)
 
     def _log_each(self, points: Array) -> Array:
-        return np.asarray(self._each.logpmf(points[:, None]))
+        return np.asarray(self._each.logpmf(points))
 
     def _columns(self) -> dict[str, Array]:
         return {"weight": self.weights, "rate": self.rates}

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import FitError, ModelError, listed, note
-from suffice.families.regression_cpd import GlmCpd
-from suffice.families.responses import PoissonLog
+from suffice.families.design import configurations
 from suffice.graphs import Dag
 from suffice.inference.network import Array
 from suffice.models import hybrid
@@ -22,8 +21,7 @@ from suffice.models.answers import Distribution, Marginals
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
 from suffice.models.no_formula import NoFormula, no_formula, words
 from suffice.models.regression_mixture import RegressionMixture
-from suffice.models.regressions import above, answerable, is_linear, is_open, reduced, without_formula
-from suffice.statistics.configurations import sizes
+from suffice.models.regressions import answerable, reduced
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -113,26 +111,19 @@ class Question:
         return tuple(n for n in self.nodes if n not in self.observed)
 
 
-def cut_off(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> bool:
-    """Whether the evidence needs an integral without a formula, but the answer may not depend on it."""
-    numbers, seen = _observed_in(bn, evidence)
-    needed = above(bn.dag, {*names, *numbers, *seen}) if bn.compiled.open else ()
-    return any(n in needed and without_formula(bn, n, numbers) for n in bn.compiled.open)
-
-
 def query_of_relevant(bn: BayesNet, names: tuple[str, ...], evidence: Observed) -> Any:
-    """The answer from the distributions that matter to it; the probability of all evidence is not known then."""
+    """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
+    answer may not depend; the probability of all evidence is not known then."""
     question = Question.of(bn, names, evidence)
     kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
     small = reduced(bn, names, _observed_in(bn, observed(bn, kept))[0], needed=question.nodes)
-    answer = replace(as_asked(hybrid.query(small, names, observed(small, kept)), names), given=evidence.given)
+    answer = replace(hybrid.query(small, names, observed(small, kept)), given=evidence.given)
     return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
 def is_number_without_rates(bn: BayesNet, name: str) -> bool:
     """Whether a node is a regression of a number that is neither Gaussian nor Poisson, whatever is observed."""
-    cpd = bn[name]
-    return is_open(cpd) and not isinstance(cpd.child, Finite) and not isinstance(cpd.family, PoissonLog)
+    return bn[name].is_regression and not bn[name].family.closes
 
 
 def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
@@ -143,12 +134,10 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
         raise _below(cpd, below) if below else no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
     probs = bn.query([v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
-    codes = np.unravel_index(np.flatnonzero(probs), sizes(hidden)) if hidden else ()
-    columns: dict[str, Any] = {p: np.full(np.count_nonzero(probs), numbers[p]) for p in cpd.real_parents}
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
-    columns |= {n: np.full(np.count_nonzero(probs), code) for n, code in seen.items()}
-    columns |= {v.name: c for v, c in zip(hidden, codes, strict=True)}
-    return RegressionMixture(cpd, probs[probs > 0], columns, _known_log_prob(bn, evidence), given=evidence.given)
+    columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
+    some = {n: column[probs > 0] for n, column in columns.items()}
+    return RegressionMixture(cpd, probs[probs > 0], some, _known_log_prob(bn, evidence), given=evidence.given)
 
 
 def _below(cpd: Any, below: Sequence[str]) -> NoFormula:
@@ -172,7 +161,7 @@ def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, met
     """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
     from suffice.inference.sampling import Gibbs
 
-    known = bn.compiled.counts.union(n for n in bn if isinstance(bn[n], GlmCpd))
+    known = bn.compiled.counts.union(n for n in bn if bn[n].is_regression)
     if not known or (interval is None and not isinstance(method, Gibbs)):
         return
     question = Question.of(bn, names, evidence)
@@ -181,7 +170,7 @@ def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, met
         for name in wrong:
             _check_drawable(bn[name], question.observed)
     elif wrong:
-        what = "regression" if isinstance(bn[wrong[0]], GlmCpd) else "count"
+        what = "regression" if bn[wrong[0]].is_regression else "count"
         raise ModelError(
             f"the answer depends on the {what} {wrong[0]!r}, which Gibbs sampling does not know; ask exactly, without a method, "
             "or by LikelihoodWeighting()"
@@ -191,7 +180,7 @@ def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, met
 def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
     name, without = cpd.child.name, "ask without interval="
-    if not isinstance(cpd, GlmCpd):
+    if not cpd.is_regression:
         raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
     about = f"the answer depends on {name!r}, a {words(cpd)}"
     if cpd.fitted is None:
@@ -201,10 +190,9 @@ def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
         )
     if not np.isfinite(cpd.fitted.covariance).all():
         raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
-    lacking = [p for p in cpd.real_parents if p not in known]
-    if is_linear(cpd):
+    if cpd.family.linear:
         return
-    if lacking:
+    if lacking := [p for p in cpd.real_parents if p not in known]:
         raise NoFormula(
             f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
             lacking,
@@ -228,11 +216,6 @@ def _observed_in(bn: BayesNet, evidence: Observed) -> tuple[dict[str, float], li
     """The numbers that are observed, and the finite variables of which there is evidence."""
     numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
     return numbers, [n for n in evidence.given if n not in numbers]
-
-
-def as_asked(answer: Any, names: tuple[str, ...]) -> Any:
-    """The answer with the order of its targets, if some are finite and some real: it keeps them apart."""
-    return answer if isinstance(answer, Distribution) or answer.finite is None else replace(answer, asked=names)
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:

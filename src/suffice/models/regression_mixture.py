@@ -87,7 +87,7 @@ class RegressionMixture(ComponentMixture):
 
     def _log_each(self, points: Array) -> Array:
         spread = {name: np.tile(column, len(points)) for name, column in self.columns.items()}
-        return self.cpd.log_prob(spread | {self.name: np.repeat(points, len(self))}).reshape(len(points), len(self))
+        return self.cpd.log_prob(spread | {self.name: np.repeat(points[:, 0], len(self))}).reshape(len(points), len(self))
 
     def _columns(self) -> dict[str, Array]:
         return {"weight": self.weights, "mean": self._moments[0], "sd": np.sqrt(self._moments[1])}

@@ -24,10 +24,9 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.family import Array, Cpd
-from suffice.families.poisson import PoissonRates
 from suffice.families.regression_cpd import GlmCpd
-from suffice.families.responses import Linear, PoissonLog
 from suffice.graphs import Dag
+from suffice.inference.network import DensityNode
 from suffice.models.no_formula import no_formula
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Finite, Variable
@@ -49,37 +48,27 @@ class Density(Cpd):
     parent_variables: tuple[Finite, ...]
     logs: Array
 
-
-Closed = Table | ConditionalGaussian | PoissonRates | Density
-
-
-def is_open(cpd: Cpd) -> bool:
-    """Whether a distribution is a regression that is neither a table nor Gaussian, whatever is observed."""
-    return cpd.is_open
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> DensityNode:
+        return DensityNode.of(tuple(number[p] for p in self.parents), self.logs)
 
 
-def is_linear(cpd: Any) -> bool:
-    """Whether a distribution is a linear regression, which is Gaussian."""
-    return isinstance(cpd, GlmCpd) and isinstance(cpd.family, Linear)
-
-
-def closed(cpd: Any) -> Closed:
+def closed(cpd: Any) -> Any:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
     >>> from suffice.variables import Real
     >>> from suffice.families.regression_cpd import RegressionCpd
+    >>> from suffice.families.responses import Linear
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
     if cpd.is_open:
         raise no_formula(cpd)
-    found: Closed = cpd.closed()
-    return found
+    return cpd.closed()
 
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
-    own = {n: bn[n].family for n in bn if isinstance(bn[n], GlmCpd)} if hasattr(bn, "compiled") else {}
+    own = {n: bn[n].family for n in bn if bn[n].is_regression} if hasattr(bn, "compiled") else {}
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
 
 
@@ -116,9 +105,9 @@ def reduced(
             raise no_formula(bn[name], values)
     cpds: dict[str, Any] = {n: bn[n] for n in bn}
     for name in bn.compiled.open:
-        cpds[name] = _reduced(bn[name], values) if name in needed else _stand_in(bn[name], values)
+        cpds[name] = _reduced(bn[name], values) if name in needed else stand_in(bn[name], known=name in values)
     for name in bn.compiled.reals:
-        cpds[name] = cpds[name] if name in needed else _stand_in(bn[name], values)
+        cpds[name] = cpds[name] if name in needed else stand_in(bn[name], known=name in values)
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
     return BayesNet.of(dag, bn.variables, cpds, intervened=bn.intervened)
 
@@ -141,12 +130,10 @@ def above(dag: Dag, names: Iterable[str]) -> set[str]:
 def without_formula(bn: BayesNet, name: str, values: Mapping[str, float]) -> bool:
     """Whether an open regression stays open, these numbers being observed."""
     cpd = bn[name]
-    if any(p not in values for p in cpd.real_parents):
-        return True
-    return not isinstance(cpd.child, Finite) and name not in values and not isinstance(cpd.family, PoissonLog)
+    return any(p not in values for p in cpd.real_parents) or (name not in values and not cpd.family.closes)
 
 
-def _reduced(cpd: GlmCpd, values: Mapping[str, float]) -> Closed:
+def _reduced(cpd: GlmCpd, values: Mapping[str, float]) -> Any:
     """A regression all of whose numbers are known."""
     own = {p: values[p] for p in cpd.real_parents}
     if cpd.child.name in values:
@@ -154,17 +141,21 @@ def _reduced(cpd: GlmCpd, values: Mapping[str, float]) -> Closed:
     return closed(cpd.without(own))
 
 
-def density(cpd: GlmCpd, values: Mapping[str, float]) -> Density:
+def density(cpd: Cpd, values: Mapping[str, float]) -> Density:
     """ln p(the value of the child | finite parents), the numbers of the others being known as well."""
     finite = cpd.finite_parents
     checked_cells(finite, f"the configurations of the parents of {cpd.child.name!r}")
     return Density(cpd.child, finite, cpd.log_prob(configurations(finite, values)[0]).reshape(sizes(finite)))
 
 
-def _stand_in(cpd: Any, values: Mapping[str, float]) -> Closed:
-    """Something in the place of a node that no answer depends on."""
+def stand_in(cpd: Any, *, known: bool = True) -> Cpd:
+    """Something in the place of a node that no answer depends on: a finite one is uniform, a number that is known has density 1.
+
+    >>> stand_in(Table(Finite("x", ["a", "b"]), (), [0.25, 0.75])).probs
+    array([0.5, 0.5])
+    """
     if isinstance(cpd.child, Finite):
         return Table(cpd.child, (), np.full(cpd.child.n_states, 1.0 / cpd.child.n_states))
-    if cpd.child.name in values:
+    if known:
         return Density(cpd.child, (), np.zeros(()))
     return ConditionalGaussian(cpd.child, (), np.zeros(()), np.zeros(0), np.ones(()))

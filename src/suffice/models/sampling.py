@@ -26,11 +26,12 @@ def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise ModelError(f"the number of rows to draw must be a whole number from 0 up, not {n!r}")
     seed = None if seed is None else checked_seed(seed)
-    columns = {name: np.empty(0, dtype=_dtype(v)) for name, v in bn.variables.items()}
-    size = n * sum(c.itemsize for c in columns.values())
+    sizes = {name: v.n_states if isinstance(v, Finite) else 0 for name, v in bn.variables.items()}
+    kinds = {name: np.dtype(np.int8 if 0 < k <= 127 else np.int32 if k else np.float64) for name, k in sizes.items()}
+    size = n * sum(kind.itemsize for kind in kinds.values())
     if size > MAX_BYTES:
         raise TooLarge(f"{n:,} rows of {len(bn)} columns need {bytes_in_words(size)}; draw them in parts with several seeds")
-    columns = {name: np.empty(n, dtype=c.dtype) for name, c in columns.items()}
+    columns = {name: np.empty(n, dtype=kind) for name, kind in kinds.items()}
     starts = range(0, n, BLOCK)
     seeds = np.random.SeedSequence(seed).spawn(len(starts))
 
@@ -45,12 +46,6 @@ def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
         for _ in pool.map(fill, starts, seeds):
             pass
     return _table(bn, columns)
-
-
-def _dtype(v: Any) -> Any:
-    if not isinstance(v, Finite):
-        return np.float64
-    return np.int8 if v.n_states <= 127 else np.int32
 
 
 def _table(bn: BayesNet, columns: dict[str, Any]) -> pa.Table:

@@ -311,15 +311,11 @@ class TiedPrior(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
         return self._said("imagine", child, parents)
 
-    def believe(self, child: Variable, parents: Sequence[Variable]) -> Any:
-        """The same of a prior that is not conjugate."""
-        return self._said("believe", child, parents)
+    def believe(self, child: Variable, parents: Sequence[Variable], seen: Statistic | None = None) -> Any:
+        """The same of a prior that is not conjugate, or looks where there is data: at the pooled statistics `seen` of a tie."""
+        return self._said("believe", child, parents, seen)
 
-    def imagine_where(self, child: Variable, parents: Sequence[Variable], seen: Statistic) -> Statistic | None:
-        """The same of a prior that looks where there is data: at the pooled statistics `seen` of a tie."""
-        return self._said("imagine_where", child, parents, seen)
-
-    def _said(self, ask: str, child: Variable, parents: Sequence[Variable], *seen: Statistic) -> Statistic | None:
+    def _said(self, ask: str, child: Variable, parents: Sequence[Variable], *seen: Statistic | None) -> Statistic | None:
         """What the prior says of the first node of a tie, under the names of this one."""
         places = [i for i, tie in enumerate(self.ties) if child.name in tie.nodes]
         if not places or not self.own:

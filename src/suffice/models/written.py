@@ -10,10 +10,11 @@ import numpy as np
 
 from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian, Gaussian
+from suffice.families.conditional_gaussian import Gaussian
 from suffice.families.family import Cpd
-from suffice.families.poisson import PoissonRates, Rates
-from suffice.families.regression_cpd import GlmCpd, Regression
+from suffice.families.poisson import Rates
+from suffice.families.regression_cpd import Regression
+from suffice.libraries import nw
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -21,21 +22,20 @@ from suffice.variables import Count, Finite, Real, Variable
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """The CPD of one node. A node that `known` lacks is added: a Gaussian is Real, rates are of a Count, a frame names states, a
     regression is of what its family is for."""
-    if isinstance(given, (Table, ConditionalGaussian, PoissonRates, GlmCpd)):
+    if isinstance(given, Cpd):
         return _fitting(name, given, parents, known)
-    if isinstance(given, Regression):
-        return _regression(name, given, parents, known)
-    if isinstance(given, (Gaussian, Rates)):
-        kind, what = (Real, "a Gaussian") if isinstance(given, Gaussian) else (Count, "rates")
-        child = known.setdefault(name, kind(name))
-        if not isinstance(child, kind):
-            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {what}")
+    if isinstance(given, (Gaussian, Rates, Regression)):
+        if name not in known and given.kind is None:
+            raise _no_states(name)
+        child = known.setdefault(name, given.kind(name)) if given.kind is not None else known[name]
+        if not isinstance(given, Regression) and not isinstance(child, given.kind):
+            raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not {'a Gaussian' if given.kind is Real else 'rates'}")
         return given.bound(child, [known[p] for p in parents])
     columns = _columns(given)
     if name not in known and columns is not None and name in columns:
         known[name] = Finite(name, dict.fromkeys(columns[name]))
     if name not in known:
-        raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
+        raise _no_states(name)
     child = known[name]
     if not isinstance(child, Finite):
         raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not a table")
@@ -55,19 +55,11 @@ _NEEDED: dict[type, str] = {
 }
 
 
-def _regression(name: str, given: Regression, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
-    if name not in known and given.kind is None:
-        raise ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
-    child = known.setdefault(name, given.kind(name)) if given.kind is not None else known[name]
-    return given.bound(child, [known[p] for p in parents])
+def _no_states(name: str) -> ModelError:
+    return ModelError(f"the states of {name!r} are not known: give variables=[Finite({name!r}, [...]), ...]")
 
 
-def _fitting(
-    name: str,
-    given: Table | ConditionalGaussian | PoissonRates | GlmCpd,
-    parents: Sequence[str],
-    known: dict[str, Variable],
-) -> Cpd:
+def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
     """A CPD of another network, which must be of this node, these parents, and the same states."""
     if given.child.name != name or set(given.parents) != set(parents):
         is_of = f"p({given.child.name} | {', '.join(given.parents)})"
@@ -95,8 +87,6 @@ def _columns(given: Any) -> dict[str, list[Any]] | None:
         if not all(isinstance(v, (list, tuple, np.ndarray)) for v in given.values()):
             raise ModelError("a table is an array, or a frame with one row per cell; a dict of single numbers is neither")
         return {str(k): list(v) for k, v in given.items()}
-    import narwhals as nw
-
     table = nw.from_native(given, eager_only=True, pass_through=True)
     return {c: table[c].to_list() for c in table.columns} if isinstance(table, nw.DataFrame) else None
 

@@ -83,16 +83,16 @@ def _from_incomplete(
     return run.model
 
 
-def suitable(prior: Any, variables: Iterable[Variable]) -> Any:
-    """The default prior without the part that no variable needs; any other prior as it is.
+def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...] = PRIOR) -> Any:
+    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is.
 
     >>> suitable(PRIOR, [Finite("x", ["a", "b"])]), suitable(None, [])
     (BDeu(ess=1), None)
     """
-    if prior is not PRIOR:
+    if not isinstance(prior, tuple) or prior != default:
         return prior
     kinds = {type(v) for v in variables}
-    needed = tuple(p for p, kind in zip(PRIOR, (Finite, Real, Count), strict=True) if kind in kinds)
+    needed = tuple(p for p, kind in zip(default, (Finite, Real, Count), strict=True) if kind in kinds)
     return needed if len(needed) != 1 else needed[0]
 
 

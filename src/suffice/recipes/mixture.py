@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,17 +13,17 @@ from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, note
-from suffice.families.family import Array, Estimate
+from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
-from suffice.iteration import OutOfTime, Progress
-from suffice.learning.climb import Climb, Point, evaluated, steps_of
-from suffice.learning.mixture_em import Mixture, Parameters, permuted
+from suffice.incomplete.classes import ClassParameters
+from suffice.iteration import Progress
+from suffice.learning.climb import Climb, Point, evaluated, from_starts, steps_of
+from suffice.learning.em import checked_numbers
 from suffice.learning.mixture_parts import CollapsedClass
-from suffice.learning.mixture_setup import Table
+from suffice.learning.mixture_setup import Mixture, Table
 from suffice.learning.mixture_start import Starts, given_start, start_at
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.labelled import checked_estimate
 from suffice.recipes.mixture_run import ICL, Choice, Choices, HeldOut, MixtureRun, Optimum
 from suffice.scores import BIC
 from suffice.statistics import Statistics
@@ -91,8 +91,7 @@ def mixture(
     """
     rows = _rows(data, name)
     sizes = _sizes(k, rows)
-    how = checked_estimate(estimate)
-    _check_numbers(starts, tol, max_iter)
+    how, (tol, max_iter, seed, _, _) = checked_estimate(estimate), checked_numbers(tol, max_iter, seed, starts, None)
     judge = BIC() if choose is None else choose
     if not (isinstance(judge, (ICL, HeldOut)) or hasattr(judge, "price")):
         raise FitError(f"the number of classes is chosen by BIC(), AIC(), ICL() or HeldOut(folds=5), not {choose!r}")
@@ -129,14 +128,6 @@ def _sizes(k: Any, rows: Data) -> list[int]:
     return list(dict.fromkeys(int(s) for s in several))
 
 
-def _check_numbers(starts: Any, tol: Any, max_iter: Any) -> None:
-    for what, value in (("starts", starts), ("max_iter", max_iter)):
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise FitError(f"{what} is a whole number from 1 up, not {value!r}")
-    if not isinstance(tol, (int, float, np.number)) or not (np.isfinite(tol) and tol >= 0):
-        raise FitError(f"tol is a number from 0 up, not {tol!r}")
-
-
 def _table(rows: Data, start: Any = None) -> Table:
     """The rows, equal ones merged where there are no real numbers; responsibilities are of the rows as they are."""
     numbers = any(isinstance(v, Real) for v in rows.schema.values())
@@ -146,104 +137,97 @@ def _table(rows: Data, start: Any = None) -> Table:
 def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
     """The best mixture of k classes, and whether it was stopped before its end."""
     hidden = Finite(task.name, [str(c) for c in range(k)])
-    mixture = replace(table.mixture(hidden, task.families, task.prior, task.how), threads=task.threads)
-    climbs, stopped = _climbs(mixture, table, task)
-    good = [c for c in climbs if not c.stopped]
-    if not good:
-        raise _all_collapsed(climbs, mixture)
+    made = table.mixture(hidden, task.families, task.prior, task.how)
+    mixture = replace(made, components=replace(made.components, threads=task.threads))
+    try:
+        climbs, stopped = _climbs(mixture, task)
+    except CollapsedClass as collapse:
+        raise _all_collapsed(1, str(collapse), mixture) from None
+    fallen = [c.stopped for c in climbs if c.stopped]
+    if len(fallen) == len(climbs):
+        raise _all_collapsed(len(climbs), fallen[0], mixture)
     if stopped:
         note(f"stopped in start {len(climbs)} of {task.starts}: the mixture is the best so far")
-    fallen = [c for c in climbs if c.stopped]
     if fallen:
-        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0].stopped}")
-    best = max(good, key=lambda c: c.point.objective)
-    return _run(best, _optima(climbs), hidden, table, task), stopped
+        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
+    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    return _run(climbs, mixture, task), stopped
 
 
-def _climbs(mixture: Mixture, table: Table, task: _Task) -> tuple[list[Climb], bool]:
+def _climbs(mixture: Mixture, task: _Task) -> tuple[list[Climb], bool]:
     """EM from every start, and whether it was stopped before the end."""
-    climbs: list[Climb] = []
+    k = mixture.hidden.n_states
+    n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
 
-    def watch(climb: Climb) -> None:
-        where = f"start {len(climbs)}, iteration {len(climb.trace)}"
-        task.watch.check(f"{mixture.n_classes} classes, {where}: {climb.point.objective:,.3f}")
+    def climb(i: int, way: Climb) -> None:
+        def watch(_: Climb) -> None:
+            where = f"start {i + 1}, iteration {len(way.trace)}"
+            task.watch.check(f"{k} classes, {where}: {way.point.objective:,.3f}")
 
-    try:
-        for begin in _starts(mixture, table, task):
-            climb = Climb(mixture, Point(None, None, -np.inf, -np.inf))
-            climbs.append(climb)
-            try:
-                climb.point = evaluated(mixture, begin())
-                climb.run(steps_of(climb.problem, climb.point), task.tol, task.max_iter, watch)
-            except CollapsedClass as collapse:
-                climb.stopped = str(collapse)
-    except (KeyboardInterrupt, OutOfTime) as interrupt:
-        climbs = [c for c in climbs if c.trace or c.stopped]
-        if climbs:
-            return climbs, True
-        if isinstance(interrupt, KeyboardInterrupt):
-            raise
-        raise FitError("the time was up before the first iteration; give a larger time_limit") from None
-    return climbs, False
+        way.point = evaluated(mixture, way.point.parameters())
+        way.run(steps_of(mixture, way.point), task.tol, task.max_iter, watch)
+
+    def begin(drawn: Callable[[], ClassParameters]) -> Climb:
+        return Climb(mixture, Point(drawn, None, -np.inf, -np.inf))
+
+    climbs, stopped = from_starts(_starts(mixture, task, n), n, task.watch, begin, climb, CollapsedClass)
+    return [c for c in climbs if c.trace or c.stopped], stopped
 
 
-def _starts(mixture: Mixture, table: Table, task: _Task) -> Iterable[Callable[[], Parameters]]:
+def _starts(mixture: Mixture, task: _Task, n: int) -> Iterator[Callable[[], ClassParameters]]:
     if task.start is not None:
-        known = isinstance(task.start, MixtureRun)
-        yield partial(_start_at if known else given_start, task.start, mixture, table.variables)
+        yield partial(_start_at if isinstance(task.start, MixtureRun) else given_start, task.start, mixture)
         return
-    starts = Starts(mixture, table.variables, task.seed)
-    # One class has one optimum.
-    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(task.starts if mixture.n_classes > 1 else 1)):
+    starts = Starts(mixture, task.seed)
+    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(n)):
         yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
 
 
-def _start_at(run: MixtureRun, mixture: Mixture, variables: Mapping[str, Variable]) -> Parameters:
-    if run.k != mixture.n_classes or dict(run._variables) != dict(variables):
+def _start_at(run: MixtureRun, mixture: Mixture) -> ClassParameters:
+    if run.k != mixture.hidden.n_states or dict(run._variables) != dict(mixture.variables):
         words = f"{run.k} classes and the columns {listed(run._variables)}"
         raise FitError(f"the run to start from has {words}; they must agree")
     return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
 
-def _optima(climbs: list[Climb]) -> tuple[Optimum, ...]:
-    ends = [Optimum(c.trace[-1].objective if c.trace else -np.inf, len(c.trace), c.converged, c.stopped or None) for c in climbs]
-    return tuple(sorted(ends, key=lambda o: (o.collapsed is not None, -o.objective)))
-
-
-def _all_collapsed(climbs: list[Climb], mixture: Mixture) -> FitError:
-    names = [n for part in mixture.parts for n in part.names]
+def _all_collapsed(n: int, why: str, mixture: Mixture) -> FitError:
+    names = [name for part in mixture.parts for name in part.names]
     return FitError(
-        f"all {len(climbs)} starts of a mixture of {mixture.n_classes} classes of {listed(names)} collapsed: "
-        f"{climbs[0].stopped}; use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance "
-        "that all classes share, Tied()"
+        f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: {why}; "
+        "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, "
+        "Tied()"
     )
 
 
-def _order(parameters: Parameters) -> list[int]:
+def _order(parameters: ClassParameters) -> list[int]:
     """The classes by falling weight, and then by their parameters."""
-    w, numbers = parameters.weights, [a for theta in parameters.parts for a in theta]
+    w, numbers = parameters.weights, [a for theta in parameters.parts for a in theta.parameters]
     return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
-def _run(best: Climb, optima: tuple[Optimum, ...], hidden: Finite, table: Table, task: _Task) -> MixtureRun:
-    mixture: Any = best.problem
-    order = _order(best.point.parameters)
-    parameters, sums = permuted(best.point.parameters, order), best.point.statistic.sums
-    model = _network(mixture, parameters, sums.counts[order], hidden, table, task)
-    facts = (optima, None, mixture.weight, hidden.name, mixture.parts, parameters, sums.hard, dict(table.variables))
-    return MixtureRun(model, tuple(best.trace), best.converged, *facts)
-
-
-def _network(mixture: Mixture, parameters: Parameters, counts: Array, hidden: Finite, table: Table, task: _Task) -> BayesNet:
-    """class → every column, and among columns that are normal together from each to those after it."""
-    variables: dict[str, Variable] = {hidden.name: hidden, **table.variables}
-    cpds = mixture.cpds(parameters, counts, hidden, table.variables)
-    dag = Dag({n: list(cpds[n].parents) for n in variables})
+def _run(climbs: list[Climb], mixture: Mixture, task: _Task) -> MixtureRun:
+    """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
+    after it."""
+    best, hidden = climbs[0], mixture.hidden
+    order, sums = _order(best.point.parameters), best.point.statistic.sums
+    parameters = best.point.parameters.permuted(order)
+    cpds = mixture.cpds(parameters, sums.counts[order])
+    variables: dict[str, Variable] = {hidden.name: hidden, **mixture.variables}
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
-    info = f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}"
-    return BayesNet.of(
-        dag, variables, cpds, prior=task.prior, estimate=task.how, fit_info=info, incomplete=True, hidden=[hidden.name]
+    model = BayesNet.of(
+        Dag({n: list(cpds[n].parents) for n in variables}),
+        variables,
+        cpds,
+        prior=task.prior,
+        estimate=task.how,
+        fit_info=f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}",
+        incomplete=True,
+        hidden=[hidden.name],
     )
+    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
+    optima = [Optimum(end, len(c.trace), c.converged, c.stopped or None) for end, c in zip(ends, climbs, strict=True)]
+    facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
+    return MixtureRun(model, tuple(best.trace), best.converged, *facts)
 
 
 def _chosen(rows: Data, sizes: list[int], judge: Any, task: _Task) -> MixtureRun:

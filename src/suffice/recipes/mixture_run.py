@@ -4,7 +4,7 @@ chosen by, besides the scores."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, nearest
+from suffice.errors import DataError, nearest, whole
 from suffice.families.family import Array, frame
+from suffice.incomplete.class_parts import ClassNormals
+from suffice.incomplete.classes import ClassLogLikelihood, ClassParameters, ClassPosterior, ImpossibleRow, ScoredClasses
 from suffice.iteration import Run
-from suffice.learning.mixture_em import Classes, ImpossibleRow, LogLikelihood, Parameters, Posterior
-from suffice.learning.mixture_normals import Normal
-from suffice.learning.mixture_parts import Part
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
@@ -47,8 +46,7 @@ class HeldOut:
     folds: int = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.folds, (int, np.integer)) or isinstance(self.folds, bool) or self.folds < 2:
-            raise FitError(f"the number of folds is a whole number of at least 2, not {self.folds!r}")
+        whole(self.folds, "the number of folds", 2)
 
 
 class Optimum(NamedTuple):
@@ -72,7 +70,7 @@ class Choice(NamedTuple):
     problem: str | None = None
 
 
-class Choices(tuple[Choice, ...]):
+class Choices(OneTable, tuple[Choice, ...]):
     """The numbers of classes that were tried. Prints as a table.
 
     >>> Choices([Choice(2, -10.0, -8.0, 3, -10.0, -11.0)])
@@ -94,19 +92,13 @@ class Choices(tuple[Choice, ...]):
         """The same as a data frame."""
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
 
 def _shown(value: Any) -> object:
     return f"{value:.10g}" if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixtureRun(Run[BayesNet]):
+class MixtureRun(OneTable, Run[BayesNet]):
     """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
     parameter, so that their numbers do not depend on the start.
 
@@ -127,8 +119,7 @@ class MixtureRun(Run[BayesNet]):
     """The rows that were learned from: their number, or their weight."""
     name: str
     """The hidden class."""
-    _parts: tuple[Part, ...] = field(repr=False)
-    _parameters: Parameters = field(repr=False)
+    _parameters: ClassParameters = field(repr=False)
     _hard: float = field(repr=False)
     """Σ ln r, r the responsibility of each row's most probable class."""
     _variables: Mapping[str, Variable] = field(repr=False)
@@ -162,10 +153,10 @@ class MixtureRun(Run[BayesNet]):
     def _moments(self) -> tuple[Array, Array]:
         k, d = self.k, len(self.columns)
         means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
-        for part, theta in zip(self._parts, self._parameters.parts, strict=True):
-            if isinstance(part, Normal):
-                at = [self.columns.index(n) for n in part.names]
-                means[:, at], covariances[np.ix_(range(k), at, at)] = part.moments(theta)
+        for theta in self._parameters.parts:
+            if isinstance(theta, ClassNormals):
+                at = [self.columns.index(n) for n in theta.names]
+                means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
         return np.asarray(frozen(means)), np.asarray(frozen(covariances))
 
     @property
@@ -181,7 +172,7 @@ class MixtureRun(Run[BayesNet]):
     @property
     def n_parameters(self) -> int:
         """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
-        return self.k - 1 + sum(part.n_parameters for part in self._parts)
+        return self.k - 1 + int(sum(part.n_parameters for part in self._parameters.parts))
 
     @property
     def bic(self) -> float:
@@ -221,12 +212,10 @@ class MixtureRun(Run[BayesNet]):
 
     def _held_out(self, rows: Data) -> float:
         """Σ ln p(row) of rows that were not learned from, of the same columns."""
-        return rows.fold(LogLikelihood(self._posterior()))
+        return rows.fold(ClassLogLikelihood(self._posterior()))
 
-    def _posterior(self, refuse: bool = False) -> Posterior:
-        """Its parts look for missing cells, though the rows they were learned from may have had none."""
-        parts: list[Any] = [replace(part, incomplete=True) for part in self._parts]  # type: ignore[type-var]
-        return Posterior(Classes.of(tuple(parts), self._parameters), tuple(self.rates), refuse)
+    def _posterior(self, refuse: bool = False) -> ClassPosterior:
+        return ClassPosterior(ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
 
     def _read(self, rows: Any) -> Data:
         data = scan(rows)
@@ -264,9 +253,5 @@ class MixtureRun(Run[BayesNet]):
             )
         return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
 
-    def __repr__(self) -> str:
-        choices = f"\n\n{self.choices!r}" if self.choices else ""
-        return f"MixtureRun: {self._headline()}\n\n{text_table(*self._table())}{choices}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
+    def _below(self) -> str:
+        return f"\n\n{self.choices!r}" if self.choices else ""

@@ -25,7 +25,7 @@ from suffice.scores import Evidence
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
-from suffice.structure.local_scores import TIE
+from suffice.structure.parent_sets import TIE
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import outcome_of
 from suffice.structure.sources import Barring, FamiliesSource

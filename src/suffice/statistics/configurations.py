@@ -68,27 +68,23 @@ def agreed(a: Finite, b: Finite) -> Finite:
 
 
 def moved(keys: Keys, source: Sequence[Finite], target: Sequence[Finite]) -> Keys:
-    """Flat indices over `source`, as those over `target`: the same variables in another order, with the same or more states."""
+    """Flat indices over `source`, as those over `target`: some of its variables, in any order, with the same or more states."""
     if tuple(source) == tuple(target):
         return keys
-    position = {v.name: i for i, v in enumerate(source)}
-    digits = np.unravel_index(keys, sizes(source)) if source else ()
+    place = {v.name: (v, digit) for v, digit in zip(source, np.unravel_index(keys, sizes(source)) if source else (), strict=True)}
     result = np.zeros(len(keys), dtype=np.int64)
     for variable in target:
-        old = source[position[variable.name]]
-        recode = np.array([variable.code(s) for s in old.states], dtype=np.int64)
-        result = result * variable.n_states + recode[digits[position[variable.name]]]
+        old, digit = place[variable.name]
+        if old.states != variable.states:
+            digit = np.array([variable.code(s) for s in old.states], dtype=np.int64)[digit]
+        result = result * variable.n_states + digit
     return result
 
 
 def projected(keys: Keys, source: Sequence[Finite], names: Sequence[str]) -> Keys:
     """Flat indices over the variables `names` of `source`, in that order."""
-    digits = np.unravel_index(keys, sizes(source)) if source else ()
-    position = {v.name: i for i, v in enumerate(source)}
-    result = np.zeros(len(keys), dtype=np.int64)
-    for name in names:
-        result = result * source[position[name]].n_states + digits[position[name]]
-    return result
+    by = {v.name: v for v in source}
+    return moved(keys, source, [by[name] for name in names])
 
 
 def described(key: int, variables: Sequence[Finite]) -> str:

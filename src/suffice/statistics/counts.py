@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -127,9 +127,8 @@ class Counts:
         """The same counts over the same variables with other (more, or reordered) states."""
         target = renamed(self.variables, by)
         if target == self.variables:
-            return (
-                self if all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True)) else self._as(target)
-            )
+            alike = all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True))
+            return self if alike else replace(self, variables=target)
         if self.keys is not None and self.background:
             raise StatisticsError(f"imagined counts of {list(self.names)} cannot take other states")
         keys, values = self.listed()
@@ -180,13 +179,9 @@ class Counts:
         return Counts(self.variables, self.at(keys) + sign * other.at(keys), keys, self.background + sign * other.background)
 
     def _variable(self, name: str) -> Finite:
-        for v in self.variables:
-            if v.name == name:
-                return v
-        raise StatisticsError(f"there are no counts of {name!r} here{nearest(name, self.names)}")
-
-    def _as(self, variables: tuple[Finite, ...]) -> Counts:
-        return Counts(variables, self.values, self.keys, self.background)
+        if name not in self.names:
+            raise StatisticsError(f"there are no counts of {name!r} here{nearest(name, self.names)}")
+        return self.variables[self.names.index(name)]
 
     def __repr__(self) -> str:
         kind = "" if self.keys is None else f", sparse, {len(self.keys):,} listed"

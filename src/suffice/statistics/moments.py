@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -13,13 +13,6 @@ from suffice.statistics.chan import Spread, merged, parted, pooled
 from suffice.statistics.configurations import GONE, Array, Keys, frozen, moved, n_configurations, projected, renamed
 from suffice.statistics.request import Request
 from suffice.variables import Finite
-
-
-class Sums(NamedTuple):
-    """What adds up plainly, group by group: `df` (g,) and `log_base` (g, counted)."""
-
-    df: Array
-    log_base: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +83,21 @@ class Moments:
         return Spread(self.count, self.mean, self.rest, self.scatter)
 
     @property
-    def sums(self) -> Sums:
-        return Sums(self.df, self.log_base)
+    def _parts(self) -> tuple[Array, ...]:
+        """All arrays that have a row for each configuration, in the order that `_of` takes them."""
+        return (*self.spread, self.df, self.log_base)
 
     def at(self, keys: Keys) -> Moments:
         """The moments at these configurations, increasing: seen, imagined, or of no weight."""
         keys = np.asarray(keys, dtype=np.int64)
         blank = (self.background or nothing(self.reals)).counting(self.counted)
-        parts = [np.repeat(part, len(keys), axis=0) for part in (*blank.spread, *blank.sums)]
+        parts = [np.repeat(part, len(keys), axis=0) for part in blank._parts]
         if len(self.keys):
             places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
             found = self.keys[places] == keys
-            for target, part in zip(parts, (*self.spread, *self.sums), strict=True):
+            for target, part in zip(parts, self._parts, strict=True):
                 target[found] = part[places[found]]
-        return self._of(self.variables, keys, Spread(*parts[:4]), Sums(*parts[4:]), self.background)
+        return self._of(self.variables, keys, parts, self.background)
 
     def counting(self, counted: Sequence[str]) -> Moments:
         """The same with a `log_base` of these columns: where moments say nothing of it, it is not known."""
@@ -114,9 +108,9 @@ class Moments:
         columns = [own.get(r, unknown) for r in self.reals if r in counted]
         return replace(self, counted=tuple(counted), log_base=np.array(columns).reshape(len(columns), len(unknown)).T)
 
-    def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Spread, sums: Sums, background: Moments | None) -> Moments:
-        weight, mean, rest, scatter = parts
-        return Moments(variables, self.reals, keys, weight, mean, scatter, sums.df, background, rest, self.counted, sums.log_base)
+    def _of(self, variables: tuple[Finite, ...], keys: Keys, parts: Iterable[Array], background: Moments | None) -> Moments:
+        weight, mean, rest, scatter, df, log_base = parts
+        return Moments(variables, self.reals, keys, weight, mean, scatter, df, background, rest, self.counted, log_base)
 
     def marginal(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
         """The moments of some of the real columns, within each configuration of some of the finite ones."""
@@ -129,42 +123,33 @@ class Moments:
             raise StatisticsError("imagined moments cannot be summed over configurations")
         columns = [self.reals.index(r) for r in reals]
         counted = tuple(r for r in reals if r in self.counted)
-        fewer = Moments(
-            self.variables,
-            tuple(reals),
-            self.keys,
-            self.count,
-            self.mean[:, columns],
-            self.scatter[:, columns][:, :, columns],
-            self.df,
-            None if self.background is None else self.background.marginal((), reals),
-            self.rest[:, columns],
-            counted,
-            self.log_base[:, [self.counted.index(r) for r in counted]],
-        )
+        background = None if self.background is None else self.background.marginal((), reals)
+        mean, rest, scatter = self.mean[:, columns], self.rest[:, columns], self.scatter[:, columns][:, :, columns]
+        base = self.log_base[:, [self.counted.index(r) for r in counted]]
+        numbers = self.count, mean, scatter, self.df
+        fewer = Moments(self.variables, tuple(reals), self.keys, *numbers, background, rest, counted, base)
         by = {v.name: v for v in self.variables}
         kept = tuple(by[n] for n in names)
         groups, inverse = np.unique(projected(self.keys, self.variables, names), return_inverse=True)
         if len(groups) == len(self.keys):
             order = np.argsort(inverse)
-            parts, sums = Spread(*(part[order] for part in fewer.spread)), Sums(*(part[order] for part in fewer.sums))
-            return fewer._of(kept, groups, parts, sums, fewer.background)
+            return fewer._of(kept, groups, (part[order] for part in fewer._parts), background)
         df: Array = np.bincount(inverse, self.df, len(groups)).astype(np.float64)
         log_base = np.zeros((len(groups), len(counted)))
         np.add.at(log_base, inverse, fewer.log_base)
-        return fewer._of(kept, groups, pooled(fewer.spread, inverse, len(groups)), Sums(df, log_base), None)
+        return fewer._of(kept, groups, (*pooled(fewer.spread, inverse, len(groups)), df, log_base), None)
 
     def recoded(self, by: Mapping[str, Finite]) -> Moments:
         """The same moments over the same finite variables with other (more, or reordered) states."""
         target = renamed(self.variables, by)
         keys = moved(self.keys, self.variables, target)
         order = np.argsort(keys)
-        parts, sums = Spread(*(part[order] for part in self.spread)), Sums(*(part[order] for part in self.sums))
-        return self._of(target, keys[order], parts, sums, self.background)
+        return self._of(target, keys[order], (part[order] for part in self._parts), self.background)
 
     def __add__(self, other: Moments) -> Moments:
         a, b, keys, background = self._paired(other, 1)
-        return a._of(self.variables, keys, merged(a.spread, b.spread), Sums(a.df + b.df, a.log_base + b.log_base), background)
+        parts = *merged(a.spread, b.spread), a.df + b.df, a.log_base + b.log_base
+        return a._of(self.variables, keys, parts, background)
 
     def __sub__(self, other: Moments) -> Moments:
         """What is left when `other` is taken away; a group that would weigh less than nothing is refused."""
@@ -179,19 +164,16 @@ class Moments:
         if np.any(diagonal < -1e-6 * was):
             raise StatisticsError("taking these moments away leaves a negative variance: they were never part of the sum")
         varies = diagonal > 1e-13 * was
-        scatter = left.scatter * (varies[:, :, None] & varies[:, None, :])
-        seen = left.weight > 0
-        parts = Spread(*(part[seen] for part in left._replace(scatter=scatter)))
-        sums = Sums((a.df - b.df)[seen], np.maximum(a.log_base - b.log_base, 0.0)[seen])
-        return a._of(self.variables, keys[seen], parts, sums, background)
+        left = left._replace(scatter=left.scatter * (varies[:, :, None] & varies[:, None, :]))
+        parts, seen = (*left, a.df - b.df, np.maximum(a.log_base - b.log_base, 0.0)), left.weight > 0
+        return a._of(self.variables, keys[seen], (part[seen] for part in parts), background)
 
     def __eq__(self, other: object) -> bool:
         """The same moments of the same columns."""
-        if not isinstance(other, Moments) or self._about != other._about:
+        if not isinstance(other, Moments) or self._about != other._about or self.background != other.background:
             return False
-        mine, yours = (self.keys, *self.spread, self.df), (other.keys, *other.spread, other.df)
-        same = all(np.array_equal(a, b) for a, b in zip(mine, yours, strict=True))
-        return same and np.array_equal(self.log_base, other.log_base, equal_nan=True) and self.background == other.background
+        mine, yours = (self.keys, *self._parts), (other.keys, *other._parts)
+        return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, yours, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -56,6 +56,10 @@ class Statistics:
         """The variables that the statistics speak of, by name."""
         return dict(self._variables)
 
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        """These statistics, which are gathered already; a learner that is given them asks for the same as of rows."""
+        return self
+
     @property
     def requests(self) -> tuple[Request, ...]:
         return tuple(e.request for e in self._entries.values())
@@ -68,18 +72,14 @@ class Statistics:
 
     def counts(self, names: Sequence[str]) -> Counts:
         """The table of these variables in this order: gathered as such, or the marginal of a larger one."""
-        entry = self._entries.get((frozenset(names), frozenset()))
-        if entry is None:
-            entry = self._smallest(frozenset(names), frozenset())
+        entry = self._smallest(frozenset(names), frozenset())
         if isinstance(entry, Moments):
             entry = Counts(entry.variables, entry.count, entry.keys)
         return entry.marginal(names)
 
     def moments(self, names: Sequence[str], reals: Sequence[str]) -> Moments:
         """The moments of `reals` within each configuration of `names`."""
-        entry = self._entries.get((frozenset(names), frozenset(reals)))
-        if entry is None:
-            entry = self._smallest(frozenset(names), frozenset(reals))
+        entry = self._smallest(frozenset(names), frozenset(reals))
         if not isinstance(entry, Moments):
             raise StatisticsError(f"these statistics hold no moments of {listed(reals)}")
         return entry.marginal(names, reals)
@@ -150,7 +150,9 @@ class Statistics:
             raise StatisticsError(f"only the {here} of the two statistics speaks of {what}; gather both for the same graph")
 
     def _smallest(self, finite: frozenset[str], reals: frozenset[str]) -> Entry:
-        """The smallest entry whose marginal answers a question about these variables."""
+        """The entry about these variables, or the smallest whose marginal is."""
+        if (own := self._entries.get((finite, reals))) is not None:
+            return own
         larger = [e for s, e in self._entries.items() if finite <= s[0] and reals <= s[1] and (bool(s[1]) or not reals)]
         if not larger:
             raise StatisticsError(

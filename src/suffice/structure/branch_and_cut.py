@@ -53,7 +53,7 @@ class Relaxation:
 
         self.n = sets.n
         self.child: Whole = np.repeat(np.arange(sets.n), np.diff(sets.first))
-        self.parents: Flags = np.unpackbits(sets.masks.view(np.uint8), axis=1, bitorder="little")[:, : sets.n].astype(bool)
+        self.parents: Flags = sets.flags()
         self.first: Whole = sets.first[:-1].astype(np.int64)
         self.base = sets.score[self.first]
         self.score: Floats = sets.score - self.base[self.child]
@@ -200,7 +200,7 @@ class BranchAndCut:
         known = [dict(sets.of_child(i)) for i in range(sets.n)]
         self.score = sum(known[i][p] for i, p in enumerate(start))
         self.tolerance = max(tie / 4, 1e-12 * (1.0 + abs(self.score)))
-        self.bound = float(sets.score[sets.first[:-1]].sum())
+        self.bound = sets.bound
         self._done = -np.inf  # the largest bound among what was set aside
         self._open: list[Node] = []
         self._n_pushed = 0

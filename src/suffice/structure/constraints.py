@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from suffice.errors import FormatError, GraphError, bytes_in_words, listed, nearest
 from suffice.graphs import Dag
-from suffice.graphs.input import check_edges, checked_name
 from suffice.graphs.paths import chain, shortest_path
-from suffice.graphs.text import Edge, shown
+from suffice.graphs.text import Edge, check_edges, checked_name, shown
 from suffice.structure.contradictions import EdgeByEdge, edges_in, names_in, needed_edges, pairs_in, size_in
 from suffice.structure.rules import Rules, ancestors
 from suffice.variables import Finite, Real, Variable

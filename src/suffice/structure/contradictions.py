@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import GraphError, listed
 from suffice.families import has_family
 from suffice.graphs import Dag
-from suffice.graphs.input import check_edges, checked_name, is_networkx, read_directed, read_pairs
 from suffice.graphs.paths import Links, chain, find_cycle, links, reached, shortest_path
-from suffice.graphs.text import Edge, shown
+from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, shown
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from suffice.engines.parallel import available_memory
 from suffice.errors import FitError
 from suffice.iteration import OutOfTime
 from suffice.structure.branch_and_cut import BranchAndCut
-from suffice.structure.hill_climb import check_max_parents
-from suffice.structure.orders import MOST, Orders, best_of_all, needed
+from suffice.structure.hill_climb import check_number
+from suffice.structure.orders import MOST, Orders, best_of_all
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents
@@ -44,7 +45,7 @@ class Exact:
     gap: float = 0.0
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
+        check_number("max_parents", self.max_parents, 0, optional=True)
         if not isinstance(self.gap, (int, float)) or isinstance(self.gap, bool) or not 0 <= self.gap < 1:
             raise FitError(f"gap is a share of the score, from 0 to below 1, not {self.gap!r}")
 
@@ -72,21 +73,21 @@ class Exact:
         except (OutOfTime, KeyboardInterrupt):
             if problem.progress.best is None:
                 raise
-            return Outcome(problem.progress.best, _loosest(sets), finished=False)
+            return Outcome(problem.progress.best, sets.bound, finished=False)
 
 
 def _countable(problem: Problem) -> bool:
     """Whether there is room and time for all subsets."""
     free = available_memory() / 2 if problem.memory_limit is None else problem.memory_limit
-    few = problem.n <= MOST and needed(problem.n) <= free
+    few = problem.n <= MOST and 8 * 2.0**problem.n <= free
     return few and A_SUBSET * problem.n * 2.0**problem.n < problem.progress.left
 
 
 def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
     """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
     if problem.n > 20:
-        _start(problem, sets)
-    tie = problem.scores.tie(_loosest(sets)) / 4
+        Orders().ordered(problem, sets, problem.rules)
+    tie = problem.scores.tie(sets.bound) / 4
     parents = best_of_all(sets, tie=tie, threads=problem.threads, check=lambda: problem.progress.check("all subsets"))
     score = problem.scores.total(parents)
     _report(problem, "all subsets", score, parents)
@@ -95,15 +96,14 @@ def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
 
 def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
     """Branch and cut from the best of a search over orders."""
-    start = _start(problem, sets)
-    tree = BranchAndCut(
-        sets,
-        start,
-        tie=problem.scores.tie(_total(sets, start)),
-        gap=gap,
-        left=lambda: _left(problem, tree),
-        better=lambda score, parents: _report(problem, "branch and cut", score, parents),
-    )
+
+    def left() -> float:
+        problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
+        return problem.progress.left
+
+    start = Orders().ordered(problem, sets, problem.rules)
+    tie, better = problem.scores.tie(problem.scores.total(start)), partial(_report, problem, "branch and cut")
+    tree = BranchAndCut(sets, start, tie=tie, gap=gap, left=left, better=better)
     finished = True
     try:
         tree.run()
@@ -111,25 +111,6 @@ def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
         finished = False
     score = problem.scores.total(tree.parents)
     return Outcome(tree.parents, score if tree.proved else max(tree.bound, score), finished=finished)
-
-
-def _start(problem: Problem, sets: ParentSets) -> list[Parents]:
-    """The best graph of a search over orders, as it reports it."""
-    return Orders().ordered(problem, sets, problem.rules)
-
-
-def _left(problem: Problem, tree: BranchAndCut) -> float:
-    problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
-    return problem.progress.left
-
-
-def _loosest(sets: ParentSets) -> float:
-    """Each child with its best set, cycles or not."""
-    return float(sets.score[sets.first[:-1]].sum())
-
-
-def _total(sets: ParentSets, parents: list[Parents]) -> float:
-    return sum(dict(sets.of_child(i))[p] for i, p in enumerate(parents))
 
 
 def _report(problem: Problem, what: str, score: float, parents: list[Parents]) -> None:

@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
-from suffice.graphs.input import unknown
 from suffice.graphs.paths import chain, links, shortest_path
-from suffice.graphs.text import parse_arrows, written
+from suffice.graphs.text import parse_arrows, unknown, written
 from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules, ancestors

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.sources import FamiliesSource, Source
+from suffice.structure.sources import FamiliesSource, Source, families_in
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
@@ -39,14 +40,8 @@ DENSE = 2**22
 """Cells up to which a table is counted densely."""
 
 
-class Form(NamedTuple):
-    """A score as the kernels know it: see `suffice.kernels.local_scores`."""
-
-    kind: int
-    alpha: float
-    price: float
-    known: Ints
-    scale: float
+Form = tuple[int, float, float, Ints, float]
+"""A score as the kernels know it: see `suffice.kernels.local_scores`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +63,7 @@ class Toggles:
 
         added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
         prefix = np.array([self.prefix], np.int32)
-        toggle_scores(block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, *self.form, added, taken)
+        toggle_scores(block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, self.form, added, taken)
         return added, taken
 
 
@@ -85,7 +80,8 @@ class FiniteSource(Source):
         threads: int | None,
         memory_limit: float | None,
     ) -> None:
-        self.variables = finite = tuple(v for v in variables if isinstance(v, Finite))
+        super().__init__(variables)
+        finite = [v for v in variables if isinstance(v, Finite)]
         self.bitmaps = Bitmaps(data, finite, threads=threads, memory_limit=memory_limit)
         self.sizes = self.bitmaps.sizes
         self.weight = data.weight
@@ -96,8 +92,8 @@ class FiniteSource(Source):
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
         self.scale = 2.0 ** np.floor(61 - np.log2(n * largest))
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
-        self.known = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
-        self.form = Form(self.kind, self.alpha, self.price, self.known, self.scale)
+        self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
+        self.form: Form = (*form, self.logs, self.scale)
         self._given = data, score, threads
 
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
@@ -115,28 +111,23 @@ class FiniteSource(Source):
 
     def _toggled(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
         """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each other."""
-        sizes, m = self.sizes, len(prefix) - 1
-        r, q = int(sizes[prefix[-1]]), math.prod(int(sizes[p]) for p in prefix[:-1])
-        if self.bitmaps.few(q * r, new):
+        if self.bitmaps.few(math.prod(int(self.sizes[v]) for v in prefix), new):
             return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
-        tables, at = self.bitmaps.extended(prefix, new)
-        terms = self._family_terms(tables, at, np.full(len(new), q), np.full(len(new), r), sizes[new])
-        added = terms / self.scale - self.price * (r - 1.0) * (q * sizes[new])
-        # Without one of the parents: the same table, summed over it.
-        whole = tables[: at[1]].reshape(*sizes[list(prefix)], -1).sum(-1)
-        smaller = [whole.sum(k, dtype=tables.dtype).ravel() for k in range(m if less else 0)] or [tables[:0]]
-        fewer = np.array([q // int(sizes[p]) for p in prefix[:-1]] if less else [], np.int64)
-        starts = np.cumsum([0, *map(len, smaller)])[: len(fewer) + 1]
-        ones = np.ones(len(fewer), np.int64)
-        terms = self._family_terms(np.concatenate(smaller), starts, fewer, r * ones, ones)
-        return added, terms / self.scale - self.price * (r - 1.0) * fewer
+        from suffice.kernels.local_scores import score_toggles
 
-    def _family_terms(self, tables: Counts, at: Ints, outer: Ints, size: Ints, inner: Ints) -> Ints:
-        """The likelihoods or evidences of children from tables [outer, child, inner]."""
+        added, taken = np.empty(len(new)), np.empty(len(prefix) - 1 if less else 0)
+        tables, at = self.bitmaps.extended(prefix, new)
+        score_toggles(tables, at, self.sizes, np.array(prefix, np.int32), new, self.form, added, taken)
+        return added, taken
+
+    def _family_terms(self, sets: Sets, axis: Ints, tables: Counts, at: Ints) -> Ints:
+        """The likelihoods or evidences of the children at place axis[g] of sets[g] from the tables of these."""
         from suffice.kernels.local_scores import family_terms
 
-        values = np.empty(len(outer), np.int64)
-        family_terms(tables, at, outer, size, inner, self.kind, self.alpha, self.known, self.scale, values)
+        size, place = self.sizes[sets], np.arange(sets.shape[1])
+        outer, inner = (np.where(there, size, 1).prod(1) for there in (place < axis[:, None], place > axis[:, None]))
+        values = np.empty(len(sets), np.int64)
+        family_terms(tables, at, outer, size[np.arange(len(sets)), axis], inner, self.form, values)
         return values
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
@@ -155,6 +146,7 @@ class FiniteSource(Source):
             scores.append(np.ascontiguousarray(parts - self._penalty(level.sets)))
         return levels, scores
 
+    @cached_property
     def _slow(self) -> FamiliesSource:
         """For the few families whose tables are too large to be written down."""
         data, score, threads = self._given
@@ -164,11 +156,12 @@ class FiniteSource(Source):
         """The term of the empty set: all rows in one cell."""
         from suffice.kernels.local_scores import term
 
-        return int(term(int(self.weight), self.alpha if self.kind == 1 else 0.0, self.known, self.scale)) if self.weight else 0
+        alpha = self.alpha if self.kind == 1 else 0.0
+        return int(term(int(self.weight), alpha, self.logs, self.scale)) if self.weight else 0
 
     def _penalty(self, sets: Sets) -> Array:
         r = self.sizes[sets].astype(float)
-        return self.price * (r - 1.0) * (np.prod(r, axis=1, keepdims=True) / r) if self.price else np.zeros(1)
+        return np.asarray(self.price * (r - 1.0) * (np.prod(r, axis=1, keepdims=True) / r))
 
     def _worthwhile(self, levels: list[Level], rules: Rules) -> list[Level]:
         """The lattice without the sets whose every family is dominated whatever its table says.
@@ -250,21 +243,17 @@ class FiniteSource(Source):
 
             self._split(job, len(sets), len(tables))
             return values
-        values = np.empty(sets.shape, np.int64)
-        for j in range(sets.shape[1]):
-            outer, inner = np.prod(self.sizes[sets[:, :j]], axis=1), np.prod(self.sizes[sets[:, j + 1 :]], axis=1)
-            values[:, j] = self._family_terms(tables, at[:-1], outer, self.sizes[sets[:, j]], inner)
-        return values
+        return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
 
     def _imagined(self, cells: Ints) -> tuple[Array, Ints, npt.NDArray[np.int64]]:
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
         if self.kind == 0:
-            return np.zeros(1), np.zeros(len(cells), np.int64), self.known[None, :]
+            return np.zeros(1), np.zeros(len(cells), np.int64), self.logs[None, :]
         from suffice.kernels.local_scores import known_terms
 
         sizes, kinds = np.unique(cells, return_inverse=True)
         alpha = self.alpha / sizes
-        known = np.zeros((len(alpha), min(len(self.known), SMALL)), np.int64)
+        known = np.zeros((len(alpha), min(len(self.logs), SMALL)), np.int64)
         known_terms(alpha, self.scale, known)
         return alpha, kinds.astype(np.int64), known
 
@@ -284,31 +273,24 @@ class FiniteSource(Source):
         from suffice.statistics import Request
 
         if self.kind > 1:
-            families = [(int(c), tuple(int(p) for p in members if p != c)) for c in members]
-            return np.round(self._slow().families(families) * self.scale).astype(np.int64)
+            families = families_in(np.tile(members, (len(members), 1)), np.arange(len(members)))
+            return np.round(self._slow.families(families) * self.scale).astype(np.int64)
         counts = self._given[0].gather([Request(tuple(self.bitmaps.names[v] for v in members))])
         _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
         a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
         values, times = np.unique(cells, return_counts=True)
-        return sum(int(term(int(c), a, self.known, self.scale)) * int(k) for c, k in zip(values, times, strict=True))
+        return sum(int(term(int(c), a, self.logs, self.scale)) * int(k) for c, k in zip(values, times, strict=True))
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        result = np.empty(len(sets), np.int64)
-        cells = np.prod(self.sizes[sets].astype(float), axis=1)
-        huge = cells > DENSE
-        rows = np.arange(len(sets))
-        for part in self._parts(sets[~huge]):
-            g = rows[~huge][part]
-            tables, at = self.bitmaps.full(sets[g])
-            size = self.sizes[sets[g]]
-            before = np.arange(sets.shape[1]) < axis[g][:, None]
-            after = np.arange(sets.shape[1]) > axis[g][:, None]
-            outer, inner = np.where(before, size, 1).prod(1), np.where(after, size, 1).prod(1)
-            result[g] = self._family_terms(tables, at[:-1], outer, size[np.arange(len(g)), axis[g]], inner)
-        scores = result / self.scale - self._penalty(sets)[rows, axis] if self.price else result / self.scale
+        terms = np.zeros(len(sets), np.int64)
+        huge = self.bitmaps.cells(sets) > DENSE
+        small = np.flatnonzero(~huge)
+        for part in self._parts(sets[small]):
+            g = small[part]
+            terms[g] = self._family_terms(sets[g], axis[g], *self.bitmaps.full(sets[g]))
+        scores = terms / self.scale - self._penalty(sets)[np.arange(len(sets)), axis]
         if huge.any():
-            slow = [(int(sets[g, axis[g]]), tuple(sorted(int(v) for v in np.delete(sets[g], axis[g])))) for g in rows[huge]]
-            scores[huge] = self._slow().families(slow)
+            scores[huge] = self._slow.families(families_in(sets[huge], axis[huge]))
         return np.asarray(scores)
 
     def _parts(self, sets: Sets) -> list[slice]:

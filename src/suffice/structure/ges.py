@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError
 from suffice.graphs.paths import compelled, extension, meek
-from suffice.structure.hill_climb import check_max_parents, check_number
+from suffice.structure.hill_climb import check_number
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 
@@ -49,9 +49,8 @@ class GES:
     subset: int | None = None
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
-        if self.subset is not None:
-            check_number("subset", self.subset, 0)
+        check_number("max_parents", self.max_parents, 0, optional=True)
+        check_number("subset", self.subset, 0, optional=True)
 
     def run(self, problem: Problem) -> Outcome:
         """Forward, then backward."""

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.graphs import Dag
-from suffice.structure.local_scores import toggled
 from suffice.structure.problem import Outcome, Problem
-from suffice.structure.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules, toggled
 
 ADD, DELETE, REVERSE = 0, 1, 2
 KINDS = ("add", "delete", "reverse")
@@ -53,10 +52,9 @@ class HillClimb:
     perturbations: int | None = None
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
+        check_number("max_parents", self.max_parents, 0, optional=True)
         check_number("restarts", self.restarts, 0)
-        if self.perturbations is not None:
-            check_number("perturbations", self.perturbations, 1)
+        check_number("perturbations", self.perturbations, 1, optional=True)
         object.__setattr__(self, "start", self.start if self.start is None else Dag(self.start))
 
     def run(self, problem: Problem) -> Outcome:
@@ -70,6 +68,8 @@ class HillClimb:
             climb(problem, walk, above=top)
             if walk.total > top + walk.scores.tie(top):
                 best = walk.copy()
+                if walk.total > problem.progress.score:  # the random moves alone have led there
+                    problem.progress.better(f"restart {k + 1}", walk.total, list(walk.parents))
             else:
                 walk.restore(best)
         return Outcome(list(walk.parents))
@@ -94,7 +94,7 @@ class Tabu:
     start: Any = None
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
+        check_number("max_parents", self.max_parents, 0, optional=True)
         check_number("length", self.length, 1)
         check_number("patience", self.patience, 1)
         object.__setattr__(self, "start", self.start if self.start is None else Dag(self.start))
@@ -305,13 +305,9 @@ def perturb(walk: Walk, n_moves: int, rng: np.random.Generator) -> None:
             walk.take(open_[int(rng.integers(len(open_)))])
 
 
-def check_max_parents(value: int | None) -> None:
-    """Refuse what is no number of parents."""
-    if value is not None:
-        check_number("max_parents", value, 0)
-
-
-def check_number(name: str, value: object, least: int) -> None:
-    """Refuse an option that is no whole number of at least so much."""
+def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:
+    """Refuse an option that is no whole number of at least so much, nor None where it may be left open."""
+    if optional and value is None:
+        return
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")

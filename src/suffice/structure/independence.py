@@ -168,10 +168,9 @@ def independence_test(
     if len(set(names)) < len(names):
         raise FitError(f"a test is of different variables, and one is named twice in {listed(names)}")
     chosen = suited([known[n] for n in names], test)
-    request = chosen.needs(x, y, names[2:])
     if isinstance(rows, Data):
         rows.require_complete(names)
-    return chosen.test(rows if isinstance(rows, Statistics) else rows.gather([request]), x, y, names[2:])
+    return chosen.test(rows.gather([chosen.needs(x, y, names[2:])]), x, y, names[2:])
 
 
 def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adjusted: bool = False) -> IndependenceTest:

@@ -18,7 +18,7 @@ from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Statistics
 from suffice.structure.finite_source import FiniteSource
-from suffice.structure.parent_sets import ParentSets
+from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.sources import ExpectedSource, FamiliesSource, Family, GaussianSource, Source
 from suffice.variables import Finite, Real, Variable
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
-
-TIE = 1e-9
-"""Gains within TIE · (1 + |score|) are equal."""
 
 
 class LocalScores:
@@ -60,7 +57,6 @@ class LocalScores:
         self.score = score
         self.source: Source = _source(data, self.variables, score, threads, memory_limit)
         self.source.watch = watch
-        self._known: dict[Family, float] = {}
 
     @property
     def n(self) -> int:
@@ -73,11 +69,7 @@ class LocalScores:
 
     def families(self, families: Iterable[Family]) -> Array:
         """The scores of these families; those not yet known are computed in one batch."""
-        wanted = list(families)
-        new = [f for f in dict.fromkeys(wanted) if f not in self._known]
-        if new:
-            self._known.update(zip(new, self.source.families(new).tolist(), strict=True))
-        return np.array([self._known[f] for f in wanted])
+        return self.source.families(families)
 
     def family(self, child: int, parents: Parents) -> float:
         """The score of one family."""
@@ -110,15 +102,6 @@ class LocalScores:
     def tie(self, score: float) -> float:
         """The difference below which gains at this score are equal."""
         return TIE * (1.0 + abs(score))
-
-
-def toggled(parents: Parents, other: int) -> Parents:
-    """The parents with one more, or one less if it was there.
-
-    >>> toggled((1, 3), 2), toggled((1, 3), 3)
-    ((1, 2, 3), (1,))
-    """
-    return tuple(p for p in parents if p != other) if other in parents else tuple(sorted((*parents, other)))
 
 
 def _source(

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,10 +87,11 @@ def order_mcmc(
     >>> round(posterior.adjacent("x", "y"), 2), posterior.adjacent("x", "z") < 0.5, posterior.agreed
     (1.0, True, True)
     """
-    numbers = [("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1), ("seed", seed, 0)]
-    for name, value, least in [*numbers, ("burn_in", burn_in, 0), ("thin", thin, 1)]:
-        if value is not None or name not in ("burn_in", "thin"):
-            check_number(name, value, least)
+    for name, value, least in (("max_parents", max_parents, 0), ("samples", samples, BATCHES), ("chains", chains, 1)):
+        check_number(name, value, least)
+    check_number("seed", seed, 0)
+    check_number("burn_in", burn_in, 0, optional=True)
+    check_number("thin", thin, 1, optional=True)
     if isinstance(score, (AIC, LogLikelihood)):
         raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
@@ -130,21 +130,23 @@ class _Table:
 
     def __init__(self, sets: ParentSets) -> None:
         self.sets = sets
-        parts = [_members(sets.masks[k : k + 2**18]) for k in range(0, len(sets), 2**18)]
-        sizes = np.concatenate([size for size, _ in parts])
-        members, member_first = np.concatenate([m for _, m in parts]), np.concatenate([[0], np.cumsum(sizes)])
-        rows = np.repeat(np.arange(len(sets), dtype=np.int32), sizes)
-        cells = np.repeat(np.repeat(np.arange(sets.n), np.diff(sets.first)) * sets.n, sizes) + members
-        having = rows[np.argsort(cells, kind="stable")]
-        have = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=sets.n**2))])
-        rows_of = sets.first, sets.score, np.ascontiguousarray(sets.masks)
-        self.arrays = *rows_of, have, having, member_first, members
+        pairs = [np.nonzero(sets.flags(slice(k, k + 2**18))) for k in range(0, len(sets), 2**18)]
+        rows = np.concatenate([(some + k * 2**18).astype(np.int32) for k, (some, _) in enumerate(pairs)])
+        members = np.concatenate([m.astype(np.int32) for _, m in pairs])
+        member_first = np.searchsorted(rows, np.arange(len(sets) + 1))
+        cells = np.repeat(np.arange(sets.n), np.diff(sets.first))[rows] * sets.n + members
+        having = np.concatenate([rows[np.argsort(cells, kind="stable")], np.arange(len(sets), dtype=np.int32)])
+        have = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=sets.n**2)), len(rows) + sets.first[1:]])
+        self.arrays = sets.first, sets.score, np.ascontiguousarray(sets.masks), have, having, member_first, members
 
 
-def _members(masks: npt.NDArray[np.uint64]) -> tuple[Integers, npt.NDArray[np.int32]]:
-    """How many members each set has, and which, one set after the other."""
-    bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
-    return bits.sum(axis=1, dtype=np.int64), np.nonzero(bits)[1].astype(np.int32)
+class _Batch(NamedTuple):
+    """What a chain kept of some samples: ln p(data, order), the sums of edges, sets that were drawn, and the best graph's."""
+
+    totals: Floats
+    sums: Floats
+    drawn: Integers
+    best: Integers
 
 
 @dataclass
@@ -157,18 +159,14 @@ class _Chain:
     rng: np.random.Generator
     n_moves: int = 0
     n_moved: int = 0
-    orders: list[npt.NDArray[np.int32]] = field(default_factory=list)
-    totals: list[Floats] = field(default_factory=list)
-    sums: list[Floats] = field(default_factory=list)
-    drawn: list[Integers] = field(default_factory=list)
-    best: list[Integers] = field(default_factory=list)
+    kept: list[_Batch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         from suffice.kernels.order_mcmc import rescore
 
         self.order = self.rules.some_order(self.rng)
         self.own = np.empty(len(self.order))
-        rescore(*self.table.arrays[:3], self.order, self.own)
+        rescore(self.table.arrays, self.order, self.own)
         if not np.isfinite(self.own).all():
             raise FitError("the required edges leave a variable only parent sets that cannot be estimated")
 
@@ -186,11 +184,7 @@ class _Chain:
         edges(self.table.arrays, orders, self.rng.random((samples, n)), out, best, drawn)
         self.n_moves += moves
         self.n_moved += moved
-        self.orders.append(orders)
-        self.totals.append(totals)
-        self.sums.append(out)
-        self.drawn.append(drawn)
-        self.best.append(best[np.argmax(self.table.sets.score[best].sum(axis=1))])
+        self.kept.append(_Batch(totals, out, drawn, best[np.argmax(self.table.sets.score[best].sum(axis=1))]))
 
 
 def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: int) -> bool:
@@ -203,12 +197,11 @@ def _walked(walks: Sequence[_Chain], problem: Problem, samples: int, burn_in: in
                 pass
             problem.progress.check(f"{done + 1} of {len(sizes)} parts of the walk")
     except (OutOfTime, KeyboardInterrupt) as stop:
-        done = min(len(w.sums) for w in walks)
+        done = min(len(w.kept) for w in walks)
         if done < 2:
             raise stop if isinstance(stop, KeyboardInterrupt) else _too_early() from None
         for w in walks:
-            for kept in (w.orders, w.totals, w.sums, w.drawn, w.best):
-                del kept[done:]
+            del w.kept[done:]
         return done == len(_parts(samples, thin))
     finally:
         problem.progress.close()
@@ -228,24 +221,23 @@ def _parts(samples: int, thin: int) -> list[int]:
 
 def _posterior(problem: Problem, table: _Table, walks: Sequence[_Chain], correct: bool, finished: bool) -> OrderPosterior:
     """What all chains say together, and each of them alone."""
-    weights: list[list[Floats]] = [[np.ones(len(t)) for t in w.totals] for w in walks]
-    sums = [w.sums for w in walks]
-    if correct:
-        weights = _weights(table, walks)
-        sums = [[_weighted(table, d, u) for d, u in zip(w.drawn, us, strict=True)] for w, us in zip(walks, weights, strict=True)]
-    parts = np.array([np.array(s) for s in sums])
-    sizes = np.array([[u.sum() for u in us] for us in weights])
+    batches = [batch for w in walks for batch in w.kept]
+    each = _weights(table, batches) if correct else [np.ones(len(batch.totals)) for batch in batches]
+    sums = [_weighted(table, b.drawn, u) if correct else b.sums for b, u in zip(batches, each, strict=True)]
+    n = len(problem.names)
+    parts = np.array(sums).reshape(len(walks), -1, n, n)
+    sizes = np.array([u.sum() for u in each]).reshape(len(walks), -1)
     matrix, error = _ratio(parts, sizes)
     by_chain = parts.sum(axis=1) / sizes.sum(axis=1)[:, None, None]
     spread = by_chain.std(axis=0, ddof=1) / np.sqrt(len(walks)) if len(walks) > 1 else np.zeros_like(matrix)
-    every = np.concatenate([u for us in weights for u in us])
-    rows = max((b for w in walks for b in w.best), key=lambda b: float(table.sets.score[b].sum()))
+    every = np.concatenate(each)
+    rows = max((b.best for b in batches), key=lambda rows: float(table.sets.score[rows].sum()))
     return OrderPosterior(
         names=problem.names,
         matrix=matrix,
         error=np.maximum(error, spread),
         by_chain=by_chain,
-        log_scores=np.array([np.concatenate(w.totals) for w in walks]),
+        log_scores=np.concatenate([b.totals for b in batches]).reshape(len(walks), -1),
         acceptance=np.array([w.n_moved / w.n_moves for w in walks]),
         best=problem.dag([table.sets.members(int(r)) for r in rows]),
         best_score=float(table.sets.score[rows].sum()),
@@ -264,40 +256,30 @@ def _ratio(parts: Floats, sizes: Floats) -> tuple[Floats, Floats]:
     return mean, np.sqrt((off**2).sum(axis=(0, 1)) * n / (n - 1)) / total
 
 
-def _weights(table: _Table, walks: Sequence[_Chain]) -> list[list[Floats]]:
+def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Floats]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
     from suffice.kernels.order_mcmc import linear_extensions
 
     known: dict[bytes, float] = {}
 
     def orders(rows: Integers) -> float:
-        key = rows.tobytes()
-        if key not in known:
-            parents = np.array([sum(1 << p for p in table.sets.members(int(r))) for r in rows], np.int64)
+        parents = table.sets.masks[rows, 0].astype(np.int64)
+        if (key := parents.tobytes()) not in known:
             known[key] = float(linear_extensions(parents))
         return known[key]
 
-    counts = [[np.array([orders(rows) for rows in drawn]) for drawn in w.drawn] for w in walks]
-    fewest = min(float(c.min()) for cs in counts for c in cs)
-    return [[fewest / c for c in cs] for cs in counts]
+    counts = [np.array([orders(rows) for rows in batch.drawn]) for batch in batches]
+    fewest = min(float(c.min()) for c in counts)
+    return [fewest / c for c in counts]
 
 
 def _weighted(table: _Table, drawn: Integers, weights: Floats) -> Floats:
     """The weight of the graphs that have each edge."""
-    n = drawn.shape[1]
-    out = np.zeros((n, n))
-    for rows, weight in zip(drawn, weights, strict=True):
-        for child, row in enumerate(rows):
-            out[list(table.sets.members(int(row))), child] += weight
-    return out
+    return np.asarray(np.einsum("s,scp->pc", weights, table.sets.flags(drawn)))
 
 
 def _refuse_too_large(rules: Rules, limit: int) -> None:
-    n_sets = 0
-    for child in range(rules.n):
-        needed = int(rules.required[child].sum())
-        free = int(rules.allowed[child].sum()) - needed
-        n_sets += sum(comb(free, k) for k in range(int(rules.max_parents[child]) - needed + 1))
+    n_sets = rules.n_families
     size = n_sets * (32 + 8 * -(-rules.n // 64) + 16 * int(rules.max_parents.max(initial=0)))
     if size > limit:
         raise TooLarge(

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError
 from suffice.kernels import together
-from suffice.structure.hill_climb import check_max_parents, check_number, climbed
+from suffice.structure.hill_climb import check_number, climbed
 from suffice.structure.local_scores import LocalScores
-from suffice.structure.parent_sets import ParentSets
+from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Finite
@@ -75,11 +75,9 @@ class Orders:
     chains: int = 4
 
     def __post_init__(self) -> None:
-        check_max_parents(self.max_parents)
-        for name in ("rounds", "chains"):
-            value = getattr(self, name)
-            if value is not None:
-                check_number(name, value, 1)
+        check_number("max_parents", self.max_parents, 0, optional=True)
+        check_number("rounds", self.rounds, 1, optional=True)
+        check_number("chains", self.chains, 1)
 
     def run(self, problem: Problem) -> Outcome:
         if all(isinstance(v, Finite) for v in problem.variables):
@@ -99,7 +97,7 @@ class Orders:
         """With few variables every order is looked at as well; with more, only whether each child has its best set."""
         total = problem.scores.total(parents)
         tie = problem.scores.tie(total)
-        bound = float(sets.score[sets.first[:-1]].sum())
+        bound = sets.bound
         if bound > total + tie and problem.n <= ALL_ORDERS:
             best = best_of_all(sets, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
             bound = problem.scores.total(best)
@@ -185,15 +183,6 @@ def markov_blankets(parents: list[Parents]) -> npt.NDArray[np.bool_]:
     return matrix
 
 
-def needed(n: int) -> float:
-    """The bytes that the scores of all subsets of n variables take.
-
-    >>> needed(20) / 2**20
-    8.0
-    """
-    return float(8 * 2**n)
-
-
 def best_of_all(
     sets: ParentSets, *, tie: float = 0.0, threads: int | None = None, check: Callable[[], None] = lambda: None
 ) -> list[Parents]:
@@ -256,7 +245,7 @@ class _Chain:
         from suffice.kernels.orders import climb_orders
 
         s = self.sets
-        tie = 1e-9 * (1.0 + abs(float(s.score[s.first[:-1]].sum())))
+        tie = TIE * (1.0 + abs(s.bound))
         self.total = climb_orders(s.first, s.score, s.masks, self.order, tie, self._random, rounds, KICK, self._chosen)
 
     @property

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag
-from suffice.graphs.paths import find_cycle, reached
+from suffice.graphs.paths import find_cycle, links, reached
 from suffice.structure.rules import Rules
 
 Matrix = npt.NDArray[np.bool_]
@@ -167,19 +167,13 @@ def _reduced(of: Callable[[Sequence[Triple]], Cpdag], colliders: Sequence[Triple
 
 def _in_the_way(names: Sequence[str], cpdag: Cpdag) -> Callable[[Triple], bool]:
     """Tells the triples on a directed cycle, or else those without arrows in parts that no arrows fit into."""
-    parents: dict[str, list[str]] = {name: [] for name in names}
-    for p, c in cpdag.directed:
-        parents[c].append(p)
-    cycle = find_cycle(parents)
+    cycle = find_cycle(links(cpdag.directed, names)[0])
     if cycle:
         around = {(a, b) for a, b in zip([cycle[-2], *cycle], cycle, strict=False)}
         return lambda t: all((names[v], names[t.z]) in around or (names[t.z], names[v]) in around for v in (t.x, t.y))
-    near: dict[str, list[str]] = {name: [] for name in names}
-    for a, b in cpdag.undirected:
-        near[a].append(b)
-        near[b].append(a)
-    stuck: set[str] = set()
-    seen: set[str] = set()
+    before, after = links(cpdag.undirected, names)
+    near = {name: before[name] + after[name] for name in names}
+    stuck, seen = set[str](), set[str]()
     for name in names:
         if name not in seen:
             part = reached([name], near)
@@ -206,9 +200,7 @@ def _completed(
     names: Sequence[str], adjacent: Matrix, rules: Rules, known: Iterable[Arrow], colliders: Iterable[Triple]
 ) -> Cpdag:
     may = possible(rules)
-    parents: dict[str, list[str]] = {name: [] for name in names}
-    for p, c in known:
-        parents[names[c]].append(names[p])
+    parents = links(((names[p], names[c]) for p, c in known), names)[0]
     for x, z, y in colliders:
         child, two = names[z], [names[x], names[y]]
         new = [v for v in two if v not in parents[child]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ Sets = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
 TIE = 1e-9
+"""Scores within TIE · (1 + |score|) are equal."""
 
 MOST = 40_000_000
 """Sets of one size that are worked on at once; more would take many gigabytes."""
@@ -180,15 +182,24 @@ class ParentSets:
     def __len__(self) -> int:
         return len(self.score)
 
+    def flags(self, rows: Any = slice(None)) -> npt.NDArray[np.bool_]:
+        """[set, variable]: which variables some of the sets have."""
+        words = np.ascontiguousarray(self.masks[rows])
+        return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").view(bool)[..., : self.n]
+
     @cached_property
     def parents(self) -> list[Parents]:
         """The members of each set."""
-        bits = np.unpackbits(self.masks.view(np.uint8), axis=1, bitorder="little")
-        return [tuple(map(int, np.flatnonzero(row))) for row in bits]
+        return [tuple(map(int, np.flatnonzero(row))) for row in self.flags()]
 
     def members(self, row: int) -> Parents:
         """The members of one set."""
-        return tuple(np.flatnonzero(np.unpackbits(self.masks[row].view(np.uint8), bitorder="little")).tolist())
+        return tuple(np.flatnonzero(self.flags(row)).tolist())
+
+    @property
+    def bound(self) -> float:
+        """The score when each child has its best set, cycles or not: no graph has more."""
+        return float(self.score[self.first[:-1]].sum())
 
     def of_child(self, child: int) -> list[tuple[Parents, float]]:
         """The sets of one child with their scores, best first."""
@@ -196,26 +207,8 @@ class ParentSets:
         return [(self.parents[r], float(self.score[r])) for r in rows]
 
 
-def pruned(
-    rules: Rules, families: Sequence[tuple[int, Parents]], scores: npt.NDArray[np.float64], *, prune: bool = True
-) -> ParentSets:
-    """The sets that hold all required parents and, with `prune`, beat every subset that does."""
-    required = [frozenset(p) for p in rules.start()]
-    best: dict[tuple[int, Parents], float] = {}
-    kept: list[tuple[int, Parents, float]] = []
-    for (child, parents), score in sorted(zip(families, scores.tolist(), strict=True), key=lambda f: len(f[0][1])):
-        if not required[child] <= set(parents):
-            continue
-        below = [best.get((child, (*parents[:k], *parents[k + 1 :])), -np.inf) for k in range(len(parents))]
-        top = max(below, default=-np.inf)
-        best[child, parents] = max(score, top)
-        if score > -np.inf and (not prune or top == -np.inf or score > top + TIE * (1.0 + abs(top))):
-            kept.append((child, parents, score))
-    return ParentSets.of(rules.n, kept)
-
-
 def chosen(rules: Rules, levels: Sequence[Level], scores: Sequence[npt.NDArray[np.float64]], *, prune: bool = True) -> ParentSets:
-    """The same from a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
+    """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
     from suffice.kernels.local_scores import prune as beats
 
     best: npt.NDArray[np.float64] = np.zeros((1, 1))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
-from suffice.structure.hill_climb import HillClimb, check_max_parents, check_number
+from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.independence import IndependenceTest, suited
 from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
@@ -221,8 +221,7 @@ def check_tests(alpha: float, max_condition: int | None) -> None:
     """Refuse a level or a size that is none."""
     if not isinstance(alpha, (int, float)) or isinstance(alpha, bool) or not 0 < alpha < 1:
         raise FitError(f"alpha, the level of the tests, must be a number between 0 and 1, not {alpha!r}")
-    if max_condition is not None:
-        check_number("max_condition", max_condition, 0)
+    check_number("max_condition", max_condition, 0, optional=True)
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,7 @@ class MMHC:
 
     def __post_init__(self) -> None:
         check_tests(self.alpha, self.max_condition)
-        check_max_parents(self.max_parents)
+        check_number("max_parents", self.max_parents, 0, optional=True)
         check_number("restarts", self.restarts, 0)
 
     def run(self, problem: Problem) -> Outcome:

@@ -108,3 +108,12 @@ def ancestors(parents: Sequence[Sequence[int]]) -> npt.NDArray[np.bool_]:
             above[x] |= above[p]
             above[x, p] = True
     return above
+
+
+def toggled(parents: Parents, other: int) -> Parents:
+    """The parents with one more, or one less if it was there.
+
+    >>> toggled((1, 3), 2), toggled((1, 3), 3)
+    ((1, 2, 3), (1,))
+    """
+    return tuple(p for p in parents if p != other) if other in parents else tuple(sorted((*parents, other)))

@@ -79,7 +79,8 @@ def search(
     >>> found.dag, round(found.score, 2), found.proved
     (Dag('moon; rain -> wet'), -62.38, True)
     """
-    chosen: Method = _checked_method(method)
+    kinds = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
+    chosen: Method = _checked(Orders() if method is None else method, "run", kinds)
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     problem = problem_of(data, score, constraints, progress=progress, what=type(chosen).__name__, **budget)
     plan = Plan.of(problem, chosen)
@@ -126,7 +127,7 @@ def problem_of(
     return Problem(
         rows,
         variables,
-        _checked_score(score),
+        _checked(BIC() if score is None else score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)"),
         replace((constraints or Constraints()).rules(variables), names=tuple(v.name for v in variables)),
         seed,
         threads,
@@ -186,18 +187,8 @@ def _refuse_missing(data: Data) -> None:
         )
 
 
-def _checked_method(method: Any) -> Method:
-    if method is None:
-        return Orders()
-    if isinstance(method, type) or not hasattr(method, "run"):
-        raise FitError(f"a method is an object such as Orders(), HillClimb(), Exact() or PC(), not {method!r}")
-    chosen: Method = method
-    return chosen
-
-
-def _checked_score(score: Any) -> Any:
-    if score is None:
-        return BIC()
-    if isinstance(score, type) or not hasattr(score, "local"):
-        raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
-    return score
+def _checked(value: Any, able: str, what: str) -> Any:
+    """An object that can do what it is for."""
+    if isinstance(value, type) or not hasattr(value, able):
+        raise FitError(f"{what}, not {value!r}")
+    return value

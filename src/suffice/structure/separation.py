@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.bitmaps import bits_of
-from suffice.engines.bits import BitBlock, BitLayout, Bits
+from suffice.engines.bits import BitBlock, BitLayout
 from suffice.engines.data import Data
+from suffice.engines.engine import Bits
 from suffice.engines.parallel import in_order, n_threads
-from suffice.statistics import Request, Statistics
+from suffice.statistics import Request
 from suffice.structure.independence import FisherZ, IndependenceTest, correlations
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
@@ -254,23 +255,18 @@ class GatheringJudge:
         ]
         sizes, result = {v.name: v.n_states for v in self.problem.variables if isinstance(v, Finite)}, list[float]()
         for some in in_memory(asked, lambda a: prod(sizes[v] for v in (a[0], a[1], *a[2])), CELLS):
-            statistics = self._gathered([self.test.needs(*a) for a in some])
+            statistics = self.problem.data.gather([self.test.needs(*a) for a in some], threads=self.problem.threads)
             result += [self.test.test(statistics, *a).p_value for a in some]
             self.problem.progress.check()
         with np.errstate(divide="ignore"):
             return np.log(result)
-
-    def _gathered(self, requests: Sequence[Request]) -> Statistics:
-        data = self.problem.data
-        return data if isinstance(data, Statistics) else data.gather(requests, threads=self.problem.threads)
 
 
 def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
     """The fastest judge for this data."""
     data, names = problem.data, problem.names
     if isinstance(test, FisherZ):
-        statistics = data if isinstance(data, Statistics) else data.gather([Request((), names)], threads=problem.threads)
-        moments = statistics.moments((), names)
+        moments = data.gather([Request((), names)], threads=problem.threads).moments((), names)
         return CorrelationJudge(correlations(moments), moments.total, problem.threads)
     if not isinstance(data, Data):
         return GatheringJudge(problem, test)

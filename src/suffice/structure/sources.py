@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,8 +20,8 @@ from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.priors import NormalWishart
 from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.statistics import Moments, Request, Statistics
-from suffice.structure.parent_sets import Ints, Level, ParentSets, Sets, chosen, lattice, pruned
-from suffice.structure.rules import Parents, Rules
+from suffice.structure.parent_sets import Ints, Level, ParentSets, Sets, chosen, lattice
+from suffice.structure.rules import Parents, Rules, toggled
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class Source:
     A source says what families of one size score, in `_of_sets`; all questions come down to that.
     """
 
-    variables: tuple[Variable, ...]
     weight: float
     """The number of rows, or their weight."""
     most_families: float = math.inf
@@ -78,23 +76,21 @@ class Source:
     watch: Callable[[], None] = staticmethod(lambda: None)
     """Called between parts of long work; it may raise to stop it."""
 
-    def families(self, families: Sequence[Family]) -> Array:
-        """The scores of these families."""
-        result = np.empty(len(families))
-        by_size: dict[int, list[int]] = {}
-        for i, (_, parents) in enumerate(families):
-            by_size.setdefault(len(parents), []).append(i)
-        for which in by_size.values():
-            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
-            members = np.array([r[:-1] for r in rows], np.int32)
-            order = np.array([r[-1] for r in rows])
-            children = np.array([families[i][0] for i in order])
-            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
-        return result
+    def __init__(self, variables: Sequence[Variable], known: dict[Family, float] | None = None) -> None:
+        self.variables = tuple(variables)
+        self.known: dict[Family, float] = {} if known is None else known
+
+    def families(self, families: Iterable[Family]) -> Array:
+        """The scores of these families; those not yet known are computed in one batch."""
+        wanted = list(families)
+        new = [f for f in dict.fromkeys(wanted) if f not in self.known]
+        if new:
+            self.known.update(zip(new, map(float, self._fresh(new)), strict=True))
+        return np.array([self.known[f] for f in wanted])
 
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
-        return self.families([(child, tuple(sorted({*parents} ^ {c}))) for c in candidates])
+        return self.families([(child, toggled(parents, c)) for c in candidates])
 
     def pairs(self) -> tuple[Array, Array]:
         """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
@@ -116,12 +112,37 @@ class Source:
         levels, scores = lattice(rules), []
         for level in levels:
             self.watch()
-            scores.append(np.column_stack([self._of_sets(level.sets, np.full(len(level), j)) for j in range(level.size)]))
+            axis, which = np.nonzero(level.families(rules).T)
+            scores.append(np.full(level.sets.shape, -np.inf))
+            scores[-1][which, axis] = self._of_sets(level.sets[which], axis)
         return levels, scores
+
+    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+        """The scores of families that were not asked for before."""
+        result = np.empty(len(families))
+        by_size: dict[int, list[int]] = {}
+        for i, (_, parents) in enumerate(families):
+            by_size.setdefault(len(parents), []).append(i)
+        for which in by_size.values():
+            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+            members = np.array([r[:-1] for r in rows], np.int32)
+            order = np.array([r[-1] for r in rows])
+            children = np.array([families[i][0] for i in order])
+            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
+        return iter(result)
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         """The scores of the families whose child stands at place axis[g] of sets[g]."""
-        raise NotImplementedError
+        return self.families(families_in(sets, axis))
+
+
+def families_in(sets: Sets, axis: Ints) -> list[Family]:
+    """The families whose child stands at place axis[g] of sets[g].
+
+    >>> families_in(np.array([[2, 5, 7]]), np.array([1]))
+    [(5, (2, 7))]
+    """
+    return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
 
 
 class FamiliesSource(Source):
@@ -132,59 +153,48 @@ class FamiliesSource(Source):
     def __init__(
         self, data: Data | Statistics | ExpectedStatistics, variables: Sequence[Variable], score: Any, threads: int | None
     ) -> None:
-        self.data, self.variables, self.threads = data, tuple(variables), threads
-        self.weight = data.weight
-        self.known: dict[Family, float] = {}
+        super().__init__(variables)
+        self.data, self.threads, self.weight = data, threads, data.weight
         by_name = {v.name: v for v in self.variables}
         self.score = score.bind(by_name, self._gathered([self._request(i, ()) for i in range(len(self.variables))]))
         self._told = False
 
-    def families(self, families: Sequence[Family]) -> Array:
-        """Those that are not known yet are scored in as few scans as there is memory for."""
-        new = [f for f in dict.fromkeys(families) if f not in self.known]
-        for batch in self._batches(new):
-            self.watch()
-            self.known.update(zip(batch, self._fresh(batch), strict=True))
-        return np.array([self.known[f] for f in families])
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """Families of all sizes are asked for at once: what counts is how often the rows are read."""
+        asked: list[Family] = []
+        for level in lattice(rules):
+            which, axis = np.nonzero(level.families(rules))
+            asked += families_in(level.sets[which], axis)
+        self.families(asked)
+        return super()._scored(rules, prune=prune)
 
     def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        """In as few scans as there is memory for."""
+        for batch in in_memory(families, self._size, CELLS, FAMILIES):
+            self.watch()
+            yield from self._batch(batch)
+
+    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
         """The scores of families from one scan."""
-        statistics = self._gathered([self._request(*f) for f in families])
+        possible = {f for f in families if has_family(*self._members(*f))}
+        statistics = self._gathered([self._request(*f) for f in families if f in possible])
         for k, f in enumerate(families):
             if k % 256 == 255:
                 self.watch()
-            yield self._local(*f, statistics)
+            yield self._local(*f, statistics) if f in possible else -np.inf
 
-    def pairs(self) -> tuple[Array, Array]:
-        """In few scans, and without the pairs that have no family."""
-        n = len(self.variables)
-        single = self.families([(i, ()) for i in range(n)])
-        both = [(i, j) for i in range(n) for j in range(n) if i != j and self._possible(i, (j,))]
-        pair = np.full((n, n), -np.inf)
-        pair[tuple(np.array(both, int).reshape(-1, 2).T)] = self.families([(i, (j,)) for i, j in both])
-        return single, pair
-
-    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
-        families: list[Family] = []
-        for child in range(len(self.variables)):
-            possible = [int(p) for p in np.flatnonzero(rules.allowed[child])]
-            for size in range(int(rules.max_parents[child]) + 1):
-                families += [(child, s) for s in combinations(possible, size) if self._possible(child, s)]
-        return pruned(rules, families, self.families(families), prune=prune)
-
-    def _possible(self, child: int, parents: Parents) -> bool:
-        return has_family(self.variables[child], [self.variables[p] for p in parents])
+    def _members(self, child: int, parents: Parents) -> tuple[Variable, list[Variable]]:
+        return self.variables[child], [self.variables[p] for p in parents]
 
     def _request(self, child: int, parents: Parents) -> Request:
-        family = family_of(self.variables[child], mothers := [self.variables[p] for p in parents])
-        return family.needs(self.variables[child], mothers)
+        members = self._members(child, parents)
+        return family_of(*members).needs(*members)
 
     def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
-        variable, mothers = self.variables[child], [self.variables[p] for p in parents]
-        family = family_of(variable, mothers)
-        seen = statistics.answer(family.needs(variable, mothers))
+        variable, mothers = self._members(child, parents)
+        seen = statistics.answer(self._request(child, parents))
         try:
-            return float(self.score.local(family, variable, mothers, seen, self.weight))
+            return float(self.score.local(family_of(variable, mothers), variable, mothers, seen, self.weight))
         except FitError as error:
             if not parents:
                 raise
@@ -194,13 +204,7 @@ class FamiliesSource(Source):
             return -np.inf
 
     def _gathered(self, requests: Sequence[Request]) -> Statistics:
-        if isinstance(self.data, Statistics):
-            return self.data
         return self.data.gather(requests, threads=self.threads)
-
-    def _batches(self, families: Sequence[Family]) -> Iterator[list[Family]]:
-        """The families in parts whose tables fit into memory together."""
-        return in_memory(families, self._size, CELLS, FAMILIES)
 
     def _size(self, family: Family) -> float:
         members = [self.variables[v] for v in (family[0], *family[1])]
@@ -221,12 +225,12 @@ class ExpectedSource(FamiliesSource):
         self.kind, self.alpha, self.price = form
         self._n_states = [v.n_states for v in variables if isinstance(v, Finite)]
 
-    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
         small = [f for f in families if self._cells(f) <= DENSE]
         huge = [f for f in families if self._cells(f) > DENSE]
         scores = dict(zip(small, self._dense(small).tolist(), strict=True))
         if huge:
-            scores.update(zip(huge, super()._fresh(huge), strict=True))
+            scores.update(zip(huge, super()._batch(huge), strict=True))
         return map(scores.__getitem__, families)
 
     def _cells(self, family: Family) -> int:
@@ -257,7 +261,7 @@ class ExpectedSource(FamiliesSource):
         return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
 
 
-class Barring(FamiliesSource):
+class Barring(Source):
     """Another source, in which some families have no score: a child whose parents are these, or these and others.
 
     `known` keeps the scores of the other source, for the next one that is made when more is barred.
@@ -270,19 +274,17 @@ class Barring(FamiliesSource):
         barred: Collection[tuple[int, frozenset[int]]],
         known: dict[Family, float],
     ) -> None:
-        self.source, self.weight, self.variables, self.known = source, source.weight, tuple(variables), known
+        super().__init__(variables, known)
+        self.source, self.weight, self.most_families = source, source.weight, SLOW
         self.barred = [[parents for c, parents in barred if c == child] for child in range(len(self.variables))]
 
-    def families(self, families: Sequence[Family]) -> Array:
-        return np.where([self._barred(*f) for f in families], -np.inf, super().families(families))
+    def families(self, families: Iterable[Family]) -> Array:
+        wanted = list(families)
+        return np.where([self._barred(*f) for f in wanted], -np.inf, super().families(wanted))
 
-    def _batches(self, families: Sequence[Family]) -> Iterator[list[Family]]:
-        """The other source parts them itself."""
-        return iter([list(families)] if families else [])
-
-    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
         self.source.watch = self.watch
-        return iter(self.source.families(families).tolist())
+        return iter(self.source.families(families))
 
     def _barred(self, child: int, parents: Parents) -> bool:
         return any(some <= set(parents) for some in self.barred[child])
@@ -292,13 +294,13 @@ class GaussianSource(Source):
     """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
 
     With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in
-    `suffice.families.gaussian`, from the scatter to which the prior's has been added.
+    `suffice.families.conditional_gaussian`, from the scatter to which the prior's has been added.
     """
 
     def __init__(self, data: Data | Statistics, variables: Sequence[Variable], score: Any, threads: int | None) -> None:
-        self.variables, self.names = tuple(variables), tuple(v.name for v in variables)
-        request = Request((), self.names)
-        statistics = data if isinstance(data, Statistics) else data.gather([request], threads=threads)
+        super().__init__(variables)
+        self.names = tuple(v.name for v in variables)
+        statistics = data.gather([Request((), self.names)], threads=threads)
         self.weight = statistics.weight
         seen = statistics.moments((), self.names)
         self.score = score.bind({v.name: v for v in variables}, statistics)

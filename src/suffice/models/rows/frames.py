@@ -6,6 +6,7 @@ New values go into the missing cells of its columns, which keep their types wher
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,13 @@ def _kind(rows: Any) -> str:
     frame = nw.from_native(rows, pass_through=True)
     implementation = getattr(frame, "implementation", nw.Implementation.UNKNOWN)
     return "polars" if implementation.is_polars() else "pandas" if implementation.is_pandas() else "arrow"
+
+
+def is_held(rows: Any) -> bool:
+    """Whether the rows are in memory, in a frame of a kind that can be given back."""
+    import pyarrow as pa
+
+    return isinstance(rows, pa.Table) or _kind(rows) != "arrow"
 
 
 def table(rows: Any, names: Sequence[str], values: Array) -> Any:
@@ -108,10 +116,9 @@ class Fill:
         used, index = np.unique(self.values, return_inverse=True)
         words = [None if code < 0 else self.states[code] for code in used]
         if len(self.rows) == n_rows:
-            try:
+            with suppress(DataError):
                 return self.typed(words, arrow_type).take(pa.array(index))
-            except DataError:
-                arrow_type = pa.string()
+            arrow_type = pa.string()
         return self.typed(words, arrow_type).take(pa.array(index))
 
     def typed(self, words: Sequence[str | None], arrow_type: Any) -> Any:

@@ -21,11 +21,11 @@ from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, note
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
+from suffice.inference.sampling import checked_seed, whole_number
 from suffice.models.no_formula import NoFormula, advising
-from suffice.models.regressions import is_open, reduced
-from suffice.models.rows.evidence import column, is_seen, present, row_evidence
-from suffice.models.rows.frames import Fill, checked_size, filled
-from suffice.models.rows.posteriors import Places, row_posterior, tell_impossible
+from suffice.models.regressions import reduced
+from suffice.models.rows.frames import Fill, checked_size, filled, is_held
+from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
         raise ModelError(
             "cells are filled by what is most probable (joint=True) or by draws, which are joint anyway, not by both"
         )
-    held = isinstance(rows, (Mapping, np.ndarray)) or _is_frame(rows)
+    held = is_held(rows)
     names = data.columns
     keep = tuple(n for n in names if not held or _in_bins(variables.get(n)))
-    draws = None if draws is None else _whole(draws, "the number of draws", 1)
-    seed = 0 if draws is None else _whole(seed, "a seed", 0)
+    draws = None if draws is None else whole_number("the number of draws is", draws, 1)
+    seed = 0 if draws is None else checked_seed(seed)
     step = Impute(bn, tuple(variables), joint, draws, seed, data.engine.untyped(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
     data = data.with_variables(variables).take(variables)
@@ -106,11 +106,11 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
 
 
 class Filled(NamedTuple):
-    """What fills the gaps of a block of rows: by column, which of its rows have one, and their cells, a line per draw."""
+    """What fills the gaps of a block of rows, in parts: by column, which rows have one, and their cells, a line per draw."""
 
     number: int
     n_rows: int
-    cells: dict[str, tuple[Ints, npt.NDArray[Any]]]
+    parts: list[dict[str, tuple[Ints, npt.NDArray[Any]]]]
     impossible: Ints
     kept: dict[str, Any]
     by_name: frozenset[str]
@@ -134,24 +134,17 @@ class Impute:
 
     def __call__(self, block: Block) -> Filled:
         seen = row_evidence(self.bn, block)
-        gaps = Gaps.of(self.bn, self.names, seen)
-        rows = np.flatnonzero(gaps.any)
+        gaps = gaps_of(self.bn, self.names, seen)
+        rows = np.flatnonzero(np.concatenate(gaps, axis=1).any(axis=1))
         size = (self.draws or 1) * self._width
-        found = []
-        for some in np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1):
-            if len(some):
-                found.append(self._filled(seen.take(some), gaps.take(some), some, block.number))
-        cells = {
-            n: (np.concatenate([p[n][0] for p, _ in own]), np.concatenate([p[n][1] for p, _ in own], axis=1))
-            for n in self.names
-            if (own := [part for part in found if n in part[0]])
-        }
+        some_rows = np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1)
+        found = [self._filled(seen.take(some), gaps.take(some), some, block.number) for some in some_rows if len(some)]
         impossible = np.concatenate([NO_ROWS, *(rows for _, rows in found)])
         kept = {n: self._meant(n, c, block) if n in self.untyped else c for n, c in block.kept.items()}
         by_name = frozenset(n for n, c in block.kept.items() if _names_bins(self.bn.variables.get(n), c))
-        return Filled(block.number, block.n_rows, cells, impossible, kept, by_name)
+        return Filled(block.number, block.n_rows, [fills for fills, _ in found], impossible, kept, by_name)
 
-    def _filled(self, seen: RowEvidence, gaps: Gaps, rows: Ints, number: int) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
+    def _filled(self, seen: RowEvidence, gaps: RowEvidence, rows: Ints, number: int) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
         """What fills the gaps of some rows, and those of them that are impossible."""
         n, copies = len(rows), np.tile(np.arange(len(rows)), self.draws or 1)
         full = seen.take(copies)
@@ -160,15 +153,16 @@ class Impute:
                 uniforms = np.concatenate([self._uniforms(draw, number, rows) for draw in range(self.draws)])
                 impossible = draw_together(self.bn, full, gaps.take(copies), uniforms)
             elif self.joint:
-                impossible = most_probable_together(self.bn, full, gaps, self.names)
+                # all columns are finite; regressions on numbers, which are no columns, must be barren
+                impossible = fill_together(reduced(self.bn, self.names).compiled.network, full.codes, gaps.codes)
             else:
                 impossible = most_probable_each(self.bn, full, gaps)
-        cells = {}
+        fills = {}
         for name in self.names:
-            own = np.flatnonzero(gaps.at(self.bn, name))
+            own = np.flatnonzero(cells(self.bn, name, gaps))
             if len(own):
-                cells[name] = rows[own], column(self.bn, name, full).reshape(-1, n)[:, own]
-        return cells, rows[impossible[:n]]
+                fills[name] = rows[own], cells(self.bn, name, full).reshape(-1, n)[:, own]
+        return fills, rows[impossible[:n]]
 
     @property
     def _width(self) -> int:
@@ -209,7 +203,7 @@ def _fills(blocks: Sequence[Filled], variables: Mapping[str, Variable], draws: i
     starts = np.cumsum([0, *(b.n_rows for b in blocks)])
     fills: list[dict[str, Fill]] = [{} for _ in range(draws)]
     for name, variable in variables.items():
-        parts = [(start, *b.cells[name]) for start, b in zip(starts, blocks, strict=False) if name in b.cells]
+        parts = [(start, *p[name]) for start, b in zip(starts, blocks, strict=False) for p in b.parts if name in p]
         if parts:
             rows = np.concatenate([start + rows for start, rows, _ in parts])
             states = variable.states if isinstance(variable, Finite) else None
@@ -234,17 +228,6 @@ def _names_bins(variable: Variable | None, cells: Any) -> bool:
     return is_text and bool(pc.any(pc.is_in(words.cast(pa.string()), pa.array(variable.states, pa.string()))).as_py())
 
 
-def _is_frame(rows: Any) -> bool:
-    """Whether the rows are in memory, in a frame of a kind that can be given back."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    if isinstance(rows, pa.Table):
-        return True
-    frame = nw.from_native(rows, pass_through=True, eager_only=True)
-    return isinstance(frame, nw.DataFrame) and (frame.implementation.is_pandas() or frame.implementation.is_polars())
-
-
 def _table(names: Sequence[str], blocks: Sequence[Filled]) -> Any:
     import pyarrow as pa
 
@@ -253,59 +236,28 @@ def _table(names: Sequence[str], blocks: Sequence[Filled]) -> Any:
     return pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
 
 
-def _whole(number: Any, what: str, least: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-        raise ModelError(f"{what} is a whole number from {least} up, not {number!r}")
-    return int(number)
+def gaps_of(bn: BayesNet, names: Collection[str], seen: RowEvidence) -> RowEvidence:
+    """Which cells are missing and to be filled: those of these columns that are not observed; other nodes have no cells."""
+    finite, reals = (np.array([n in names for n in nodes], bool) for nodes in (bn.compiled.finite, bn.compiled.reals))
+    return RowEvidence((seen.codes == NONE) & finite, np.isnan(seen.reals) & reals)
 
 
-class Gaps(NamedTuple):
-    """Which cells are missing and to be filled: a line per row, a column per finite and per real node."""
-
-    finite: Flags
-    reals: Flags
-
-    @classmethod
-    def of(cls, bn: BayesNet, names: Collection[str], seen: RowEvidence) -> Gaps:
-        """The cells of these columns that are not observed; nodes that are no columns have no cells."""
-        compiled = bn.compiled
-        finite, reals = ([n in names for n in nodes] for nodes in (compiled.finite, compiled.reals))
-        return cls((seen.codes == NONE) & np.array(finite, bool), np.isnan(seen.reals) & np.array(reals, bool))
-
-    @property
-    def any(self) -> Flags:
-        return np.asarray(self.finite.any(axis=1) | self.reals.any(axis=1))
-
-    def take(self, rows: Ints) -> Gaps:
-        return Gaps(self.finite[rows], self.reals[rows])
-
-    def at(self, bn: BayesNet, name: str) -> Flags:
-        """The rows that have a gap in a column."""
-        compiled = bn.compiled
-        return self.finite[:, compiled.index[name]] if name in compiled.index else self.reals[:, compiled.real_index[name]]
-
-
-def most_probable_each(bn: BayesNet, rows: RowEvidence, gaps: Gaps) -> Flags:
+def most_probable_each(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence) -> Flags:
     """Every gap by itself: its most probable state, or its mean."""
     compiled = bn.compiled
     if not compiled.reals:
-        return fill_each(compiled.network, rows.codes, gaps.finite)
+        return fill_each(compiled.network, rows.codes, gaps.codes)
     seen, impossible = RowEvidence(*(cells.copy() for cells in rows)), np.zeros(rows.n_rows, bool)
     for name in bn:
-        some = np.flatnonzero(gaps.at(bn, name))
+        some = np.flatnonzero(cells(bn, name, gaps))
         if len(some):
             answer = row_posterior(bn, name, seen.take(some))
             impossible[some[np.isnan(answer[:, 0])]] = True
-            _put(bn, name, rows, some, best(answer) if name in compiled.index else answer[:, 0])
+            cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible
 
 
-def most_probable_together(bn: BayesNet, rows: RowEvidence, gaps: Gaps, names: Collection[str]) -> Flags:
-    """All gaps of a row at once, all columns being finite; regressions on numbers, which are no columns, must be barren."""
-    return fill_together(reduced(bn, names).compiled.network, rows.codes, gaps.finite)
-
-
-def draw_together(bn: BayesNet, rows: RowEvidence, gaps: Gaps, uniforms: Array) -> Flags:
+def draw_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Flags:
     """All gaps of a row drawn from their posterior.
 
     `uniforms` has a column per node, in the order of `bn`. First come the finite parents of real nodes (also those that are no
@@ -325,28 +277,20 @@ def draw_together(bn: BayesNet, rows: RowEvidence, gaps: Gaps, uniforms: Array) 
             answer, own = _shared_posterior(bn, name, seen.take(some)), uniforms[some, order[name]]
             impossible[some[np.isnan(answer[:, 0])]] = True
             drawn = picked(answer, own) if name in compiled.index else _numbers(bn, name, rows.take(some), answer, own)
-            _put(bn, name, rows, some, drawn)
+            cells(bn, name, rows)[some] = drawn
 
     above = [n for n in bn.dag.topological_order if _is_above_numbers(bn, n)]
     for name in above if compiled.open else [n for n in compiled.finite if _is_mixing(bn, n)]:
-        draw(name, ~impossible if _is_mixing(bn, name) else gaps.at(bn, name))
+        draw(name, ~impossible if _is_mixing(bn, name) else cells(bn, name, gaps))
     if not compiled.open:
         states = RowEvidence(rows.codes, np.full_like(rows.reals, np.nan))
         for name in compiled.finite:
-            draw(name, gaps.at(bn, name), states)
+            draw(name, cells(bn, name, gaps), states)
     for name in [n for n in bn.dag.topological_order if n not in above] if compiled.open else compiled.reals:
-        draw(name, gaps.at(bn, name))
-    rows.codes[impossible[:, None] & gaps.finite] = NONE
+        draw(name, cells(bn, name, gaps))
+    rows.codes[impossible[:, None] & gaps.codes] = NONE
     rows.reals[impossible[:, None] & gaps.reals] = np.nan
     return impossible
-
-
-def _put(bn: BayesNet, name: str, rows: RowEvidence, some: Ints, cells: npt.NDArray[np.generic]) -> None:
-    compiled = bn.compiled
-    if name in compiled.index:
-        rows.codes[some, compiled.index[name]] = cells
-    else:
-        rows.reals[some, compiled.real_index[name]] = cells
 
 
 def _is_above_numbers(bn: BayesNet, name: str) -> bool:
@@ -372,7 +316,7 @@ def _numbers(bn: BayesNet, name: str, rows: RowEvidence, moments: Array, uniform
     from scipy.stats import poisson
 
     cpd, (mean, variance) = bn[name], moments.T
-    if is_open(cpd):
+    if cpd.is_open:
         return _regressed(bn, name, rows, ~np.isnan(mean), uniforms)
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)
@@ -388,7 +332,7 @@ def _regressed(bn: BayesNet, name: str, rows: RowEvidence, fine: Flags, uniforms
         if not is_seen(bn, v.name, rows).all():
             raise _is_mixture(name, v.name)
     result = np.full(rows.n_rows, np.nan)
-    result[fine] = cpd.quantiles({p: column(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
+    result[fine] = cpd.quantiles({p: cells(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
     return result
 
 

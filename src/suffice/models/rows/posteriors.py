@@ -1,18 +1,30 @@
 """What is known of the missing cells of rows: p(target | row) and ln p(row), by whichever inference suits each row.
 
-Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.hybrid_rows`), to
-which regressions on numbers add factors of their own (`regressions`). In a row in which every node but the target t is observed,
+A cell that is missing is summed or integrated out, and so is a node that is no column at all.
+
+Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.rows`), to
+which regressions on numbers add factors of their own. In a row in which every node but the target t is observed,
 or barren (neither it nor any node below it is observed), nothing is left to be summed out:
 
     p(t = k | row)  ∝  p(t = k | its parents) Π p(child | its parents, t = k)          over the observed children of t
 
 so all that is needed of a distribution is its `log_prob`, whatever its family: regressions take part, too. Other observed nodes
 only decide whether the row is possible at all.
+
+In each row an open regression y (see `models.regressions`) adds a factor over those of its finite variables that the row does not
+show,
+
+    ln p(y | parents)          at the numbers of the row,
+
+to a network in which it has a stand-in: of a finite y a uniform one, whose ln n states are added back. Where y is barren there is
+no factor, and the stand-in sums to 1. Rows that leave an integral over a number without a formula are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +32,20 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.errors import ModelError, listed, note
+from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.scan import scan
+from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference import rows as finite
-from suffice.inference.rows import RowEvidence
-from suffice.models.no_formula import advising, words
-from suffice.models.rows.evidence import column, is_seen
-from suffice.models.rows.regressions import factors, regression_moments
+from suffice.inference import rows as inference
+from suffice.inference.hybrid import checked_shape
+from suffice.inference.logs import shares
+from suffice.inference.network import NONE
+from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
+from suffice.models.hybrid import named
+from suffice.models.no_formula import advising, no_formula, words
+from suffice.models.question import requisite
+from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -38,6 +56,71 @@ Ints = npt.NDArray[np.int64]
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""
+
+PROBABILITIES = 2**21
+"""Rows are worked on in parts of at most about this many probabilities, where there is nothing to be summed out."""
+
+
+def row_evidence(bn: BayesNet, block: Block) -> RowEvidence:
+    """Encoded rows by the numbers that a network's variables have; columns that are not there are not observed."""
+    compiled = bn.compiled
+    rows = RowEvidence(
+        np.full((block.n_rows, len(compiled.finite)), NONE, np.int32), np.full((block.n_rows, len(compiled.reals)), np.nan)
+    )
+    for name, found in block.columns.items():
+        own = cells(bn, name, rows)
+        own[:] = found
+        if name in compiled.index:
+            own[is_missing(found)] = NONE
+    return rows
+
+
+def cells(bn: BayesNet, name: str, rows: RowEvidence) -> npt.NDArray[Any]:
+    """The cells of a node: a view."""
+    compiled = bn.compiled
+    return rows.codes[:, compiled.index[name]] if name in compiled.index else rows.reals[:, compiled.real_index[name]]
+
+
+def is_seen(bn: BayesNet, name: str, rows: RowEvidence) -> Flags:
+    """The rows in which a node is observed."""
+    own = cells(bn, name, rows)
+    return np.asarray(own != NONE) if name in bn.compiled.index else ~np.isnan(own)
+
+
+def present(bn: BayesNet, columns: Sequence[str]) -> Mapping[str, Variable]:
+    """The variables of a network that are columns of some rows. There must be one.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Finite
+    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+    >>> present(bn, ["X"])
+    Traceback (most recent call last):
+        ...
+    suffice.errors.DataError: the data have no column of the network: 'X' are the columns, 'x' the nodes; did you mean 'x'?
+    """
+    there = frozenset(columns)
+    found = {n: v for n, v in bn.variables.items() if n in there}
+    alike = _alike(bn, columns)
+    if not found:
+        hint = f"; did you mean {next(iter(alike.values()))!r}?" if alike else ""
+        hint = hint or next((h for c in columns if (h := nearest(c, bn))), "")
+        raise DataError(
+            f"the data have no column of the network: {listed(columns, 4)} are the columns, {listed(bn, 4)} the nodes{hint}"
+        )
+    if alike:
+        said = [f"{column!r} (the node is {node!r})" for column, node in alike.items()]
+        note(f"columns whose names are only nearly those of nodes are not looked at: {listed(said, 4, 'str')}")
+    return found
+
+
+def _alike(bn: BayesNet, columns: Sequence[str]) -> dict[str, str]:
+    """Columns that are no nodes, but would be if only letters and digits counted; and the nodes, which are no columns."""
+    absent = {_bare(n): n for n in bn if n not in frozenset(columns)}
+    return {c: absent[_bare(c)] for c in columns if c not in bn and _bare(c) in absent}
+
+
+def _bare(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum()) or name
 
 
 def row_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -52,12 +135,9 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
-    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), partial(_finite, bn, target))
-
-
-def _finite(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
-    """Real nodes that are not observed are barren: none of them has finite children."""
-    return finite.posteriors(bn.compiled.network, [bn.compiled.index[target]], seen.codes)[0]
+    # Real nodes that are not observed are barren: none of them has finite children.
+    finite = partial(inference.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
+    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes))
 
 
 def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -69,19 +149,22 @@ def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
     array([[3. , 0.2]])
     """
-    from suffice.inference import hybrid_rows
-    from suffice.models.hybrid import named
+    compiled = bn.compiled
+    rows = RowEvidence(np.array(seen.codes, np.int64), np.array(seen.reals))
+    cells(bn, target, rows)[:] = NONE if target in compiled.index else np.nan
 
-    compiled, hybrid, beside = bn.compiled, bn.compiled.around_regressions, partial(factors, bn, target=target)
-    with named(bn):
+    def answer(densities: Densities) -> Array:
         if target in compiled.index:
-            return hybrid_rows.finite_rows(hybrid, compiled.index[target], seen, beside)
-        number = compiled.real_index[target]
-        if target not in compiled.open:
-            return hybrid_rows.real_rows(hybrid, number, seen, beside)
+            return densities.posterior(compiled.index[target])
+        if target in compiled.open:
+            return densities.mixture(regression_moments(bn, target, densities.rows))
+        return densities.moments(compiled.real_index[target])
+
+    with named(bn):
         try:
-            return hybrid_rows.moments_in_rows(hybrid, number, seen, partial(regression_moments, bn, target), beside)
-        except hybrid_rows.NotFinite as wrong:
+            width = compiled.variables[target].n_states if target in compiled.index else len(MOMENTS)
+            return in_parts(compiled.around_regressions, rows, partial(factors, bn, target=target), answer, width)
+        except NotFinite as wrong:
             said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
             raise ModelError(said) from None
 
@@ -90,16 +173,13 @@ def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
     if bn.compiled.open:
         return _log_densities(bn, seen)
-    without = partial(finite.log_probs, bn.compiled.network)
+    without = partial(inference.log_probs, bn.compiled.network)
     return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
 
 
 def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
-    from suffice.inference import hybrid_rows
-    from suffice.models.hybrid import named
-
     with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
-        return hybrid_rows.log_probs(bn.compiled.around_regressions, seen, partial(factors, bn))
+        return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, inference.PART)[:, 0]
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:
@@ -114,6 +194,73 @@ def _either(seen: RowEvidence, first: Flags, one: Callable[[RowEvidence], Array]
     result = np.empty((len(first), *answer.shape[1:]))
     result[first], result[~first] = answer, other(seen.take(np.flatnonzero(~first)))
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood(Step[float]):
+    """Σ ln p(observed cells) over the rows, each as often as its weight says."""
+
+    bn: BayesNet
+
+    def of(self, block: Block) -> float:
+        logs = self.each(block)
+        if block.weight is None:
+            return float(logs.sum())
+        with np.errstate(invalid="ignore"):  # an impossible row of weight 0 is no row
+            return float(np.where(block.weight > 0, block.weight * logs, 0.0).sum())
+
+    def each(self, block: Block) -> Array:
+        """ln p(observed cells) of each row."""
+        columns = block.columns
+        if any(n not in columns or is_missing(columns[n]).any() for n in self.bn):  # complete blocks need no inference
+            return log_probs(self.bn, row_evidence(self.bn, block))
+        result = np.zeros(block.n_rows)
+        for name in self.bn:
+            result += self.bn[name].log_prob(columns)
+        return result
+
+
+def log_prob_in_rows(bn: BayesNet, data: Data) -> Array:
+    """ln p(observed cells) of each row of data whose columns are nodes, read as the network's variables."""
+    parts = list(data.map(LogLikelihood(bn).each))
+    if not parts:
+        raise DataError("there are no rows")
+    return np.concatenate(parts)
+
+
+def observed_log_prob(bn: BayesNet, rows: Any) -> Array:
+    """ln p(observed cells) of each row, in the order of the rows; a density where real cells are observed.
+
+    Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
+    whose cells cannot occur together −inf.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Finite
+    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
+    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
+    >>> np.exp(observed_log_prob(bn, {"x": ["yes", None, None], "y": ["no", "yes", None]})).round(6)
+    array([0.05 , 0.275, 1.   ])
+    """
+    return log_prob_in_rows(bn, _rows(bn, rows))
+
+
+def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
+    """Σ ln p(observed cells) over the rows, each as often as its weight says.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Finite
+    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+    >>> round(observed_log_likelihood(bn, scan({"x": ["b", None]}, weights=[2, 5])), 6)  # 2 ln 0.75
+    -0.575364
+    """
+    return float(_rows(bn, data).fold(LogLikelihood(bn), threads=1))  # the kernels have threads of their own
+
+
+def _rows(bn: BayesNet, data: Any) -> Data:
+    """The columns of the data that are nodes, read as the network's variables."""
+    opened = scan(data)
+    variables = dict(present(bn, opened.columns))
+    return opened.with_variables(variables).take(variables)
 
 
 class Places:
@@ -141,10 +288,6 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
         note(f"the observed cells of {which} are impossible under the network{first and f', first {first}'}: {consequence}")
 
 
-CELLS = 2**21
-"""Rows are worked on in parts of at most about this many probabilities."""
-
-
 def applies(bn: BayesNet, target: str) -> bool:
     """Whether rows may be answered here: networks of tables alone have kernels of their own.
 
@@ -158,23 +301,15 @@ def applies(bn: BayesNet, target: str) -> bool:
 
 def direct_rows(bn: BayesNet, target: str, seen: RowEvidence) -> Flags:
     """The rows in which every node but the target is observed or barren."""
-    result = np.ones(len(seen.codes), bool)
-    needed: dict[str, Flags] = {}
-    for name in reversed(bn.dag.topological_order):
-        below = [needed[c] for c in bn.dag.children(name)]
-        if name == target:
-            needed[name] = result | True
-            continue
-        there = is_seen(bn, name, seen)
-        needed[name] = np.logical_or.reduce([there, *below])
-        result &= there | ~needed[name]
-    return result
+    needed = _needed(bn, seen, target)
+    direct = (is_seen(bn, name, seen) | ~needed[name] for name in bn if name != target)
+    return np.asarray(np.logical_and.reduce([np.ones(seen.n_rows, bool), *direct]))
 
 
 def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """p(target | the other cells), a line per row, of rows that `direct_rows` names; NaN where a row is impossible."""
     n_states = bn.compiled.variables[target].n_states
-    parts = -(-len(seen.codes) * n_states // CELLS)
+    parts = -(-len(seen.codes) * n_states // PROBABILITIES)
     found = [_posterior(bn, target, seen.take(some)) for some in np.array_split(np.arange(len(seen.codes)), max(parts, 1))]
     return np.concatenate(found)
 
@@ -182,7 +317,7 @@ def direct_posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
 def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     n, n_states = len(seen.codes), bn.compiled.variables[target].n_states
     logs = np.zeros((n_states, n))
-    columns = {name: column(bn, name, seen) for name in bn}
+    columns = {name: np.ascontiguousarray(cells(bn, name, seen)) for name in bn}
     # Finite nodes first: where they leave a state of the target no probability, numbers need no parameters.
     for name in sorted(bn, key=lambda name: name not in bn.compiled.index):
         rows = np.arange(n) if name == target else np.flatnonzero(is_seen(bn, name, seen))
@@ -195,7 +330,7 @@ def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
                     logs[:, possible[bn[name].log_prob(own) == -np.inf]] = -np.inf
                 elif len(possible):
                     logs[k, possible] += _log_prob(bn[name], target, k, own, len(possible))
-    return _normalised(logs.T)
+    return shares(logs.T, (1,))
 
 
 def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int) -> Array:
@@ -210,7 +345,97 @@ def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int
     return np.asarray(-0.5 * (LOG_2PI + np.log(v) + off**2 / v))
 
 
-def _normalised(logs: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # −inf less −inf: an impossible row
-        probs = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(probs / probs.sum(axis=1, keepdims=True))
+def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
+    """What the open regressions add; the factor of a target that is a number is left to the caller.
+
+    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice.families.logistic import LogisticCpd
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Real
+    >>> y, x = Finite("y", ["no", "yes"]), Real("x")
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
+    >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")
+    >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
+    array([[1., 1.]])
+    """
+    for name, needed in _needed(bn, rows, target).items() if bn.compiled.open else ():
+        if not bn[name].is_open:
+            continue
+        some = np.flatnonzero(needed)
+        numbers = [n for n in (name, *bn[name].parents) if n in bn.compiled.real_index and n != target]
+        if target is not None and not all(is_seen(bn, n, rows)[some].all() for n in numbers):
+            some = some[_matters(bn, name, rows.take(some), target)]
+        if len(some):
+            _refuse_hidden(bn, name, rows.take(some), target)
+            if name != target or name in bn.compiled.index:
+                yield from _factors(bn, name, rows, some)
+
+
+def _needed(bn: BayesNet, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
+    """For each node the rows in which it is asked for, observed, or above such a one."""
+    needed: dict[str, Flags] = {}
+    for name in reversed(bn.dag.topological_order):
+        own = np.full(len(rows.codes), name == target) | is_seen(bn, name, rows)
+        needed[name] = np.logical_or.reduce([own, *(needed[c] for c in bn.dag.children(name))])
+    return needed
+
+
+def _matters(bn: BayesNet, name: str, rows: RowEvidence, target: str) -> Flags:
+    """The rows in which the observed cells do not cut a node off from the target."""
+    result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
+    for same in alike(seen):
+        observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
+        result[same] = name in requisite(bn.dag, [target], observed)
+    return result
+
+
+def _refuse_hidden(bn: BayesNet, name: str, rows: RowEvidence, target: str | None) -> None:
+    """Refuse a regression on numbers that are not observed, and one that is a number, not observed, but has children."""
+    cpd = bn[name]
+    known = {p: 0.0 for p in cpd.real_parents if is_seen(bn, p, rows).all()}
+    if len(known) < len(cpd.real_parents):
+        raise no_formula(cpd, known)
+    if name in bn.compiled.index or is_seen(bn, name, rows).all():
+        return
+    if name != target or _needed(bn, rows, None)[name].any():
+        raise no_formula(cpd, known)
+
+
+def _factors(bn: BayesNet, name: str, rows: RowEvidence, some: Ints) -> Iterator[Factor]:
+    """ln p(y | parents) in some of the rows."""
+    cpd = bn[name]
+    spare = math.log(cpd.child.n_states) if isinstance(cpd.child, Finite) else 0.0
+    for scope, own, columns, shape in _spread(bn, (name, *cpd.parents), rows, some):
+        with np.errstate(over="ignore"):  # a number far out has the density 0
+            logs = np.asarray(cpd.log_prob(columns)) + spare
+        yield Factor(scope, own, logs.reshape(len(own), *shape))
+
+
+def regression_moments(bn: BayesNet, target: str, rows: RowEvidence) -> Iterator[Moments]:
+    """The mean and variance of a number that is an open regression: nothing below it is observed, its numbers are."""
+    for scope, own, columns, shape in _spread(bn, bn[target].parents, rows, np.arange(rows.n_rows)):
+        each = bn[target].moments(columns, len(own) * math.prod(shape))
+        yield Moments(scope, own, *(x.reshape(len(own), -1) for x in each))
+
+
+def _spread(
+    bn: BayesNet, names: Sequence[str], rows: RowEvidence, some: Ints
+) -> Iterator[tuple[tuple[int, ...], Ints, dict[str, Any], tuple[int, ...]]]:
+    """Some of the rows in groups that show the same of the finite variables of a family: those that they do not show, the rows,
+    columns in which every row stands once for each configuration of these, the last fastest, and how many states these have."""
+    index = bn.compiled.index
+    numbers = np.array(sorted(index[n] for n in names if n in index), np.int64)
+    for same in alike(rows.codes[some][:, numbers] != NONE):
+        own = some[same]
+        scope = tuple(int(v) for v in numbers if rows.codes[own[0], v] == NONE)
+        shape = checked_shape(bn.compiled.around_regressions.network, scope)
+        n, size = len(own), math.prod(shape)
+        if n > 1 and n * size > CELLS:
+            raise TooLarge(f"{n} rows of {size} configurations")
+        digits = dict(zip(scope, np.unravel_index(np.arange(size), shape), strict=True)) if scope else {}
+        shown = rows.take(own)
+        columns = {
+            name: np.tile(digits[v], n) if (v := index.get(name)) in digits else np.repeat(cells(bn, name, shown), size)
+            for name in names
+        }
+        yield scope, own, columns, shape
