@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,7 +53,7 @@ def predict_command(
         raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
     kept = _kept(keep or [], rows.columns, bn, target)
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
-    n_rows = write_stream(_or_none(tables, _empty(bn, target, kept)), out)
+    n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")
 

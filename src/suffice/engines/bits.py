@@ -86,6 +86,10 @@ class BitBlock:
         """[column, row]."""
         return np.asarray(self.columns, np.uint16)
 
+    def rows(self, layout: BitLayout) -> tuple[Words, Ints, Ints, Ints]:
+        """The bits as the kernels take them."""
+        return self.bits, self.times, layout.first, layout.sizes
+
 
 class Plane(NamedTuple):
     """Rows of a block that count as often: their places, and their number."""
@@ -309,6 +313,11 @@ class Groups:
     ext: npt.NDArray[np.int32]
     offsets: Ints
 
+    @property
+    def arrays(self) -> tuple[Sets, Ints, npt.NDArray[np.int32], Ints]:
+        """As the kernels take them."""
+        return self.prefix, self.ext_first, self.ext, self.offsets
+
     @staticmethod
     def of(sets: Sets, cells: Ints) -> Groups:
         """One table for each row of `sets`, rows with the same beginning next to each other."""
@@ -367,10 +376,8 @@ class CountTables(_Tables):
     def add(self, block: BitBlock, out: Counts) -> None:
         from suffice.kernels.bitmaps import count_groups
 
-        g, layout = self.groups, self.layout
         room = int(np.cumprod(self._kept, axis=1).sum(1).max(initial=0))
-        rest = g.prefix, g.ext_first, g.ext, g.offsets, int(self.full), room, out
-        count_groups(block.bits, block.times, layout.first, layout.sizes, *rest)
+        count_groups(block.rows(self.layout), self.groups.arrays, int(self.full), room, out)
 
     @property
     def _kept(self) -> Ints:
@@ -399,7 +406,7 @@ class ScanTables(_Tables):
         codes = np.zeros((len(block.columns), len(block.columns[0])), np.uint16)
         for v in {*g.prefix.ravel().tolist(), *g.ext.tolist()}:
             codes[v] = block.columns[v]
-        scan_groups(codes, block.weight, self.layout.sizes, g.prefix, g.ext_first, g.ext, g.offsets, out)
+        scan_groups(codes, block.weight, self.layout.sizes, g.arrays, out)
 
     @property
     def cost(self) -> Ints:

@@ -93,15 +93,8 @@ class LinearGaussian:
         if imagined is None and not finite and np.isnan(variance[0]):
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         shape = sizes(finite)
-        return ConditionalGaussian(
-            child,
-            tuple(parents),
-            intercept.reshape(shape),
-            coefficients.reshape(*shape, len(reals)),
-            variance.reshape(shape),
-            seen,
-            imagined,
-        )
+        numbers = intercept.reshape(shape), coefficients.reshape(*shape, len(reals)), variance.reshape(shape)
+        return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
 
 
 @dataclass(frozen=True)
@@ -129,13 +122,9 @@ class Gaussian:
             raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {given}")
         shape = sizes(finite)
         columns = [_spread(self.coefficients[n], shape, child, f"coefficient of {n!r}") for n in names]
-        return ConditionalGaussian(
-            child,
-            tuple(parents),
-            _spread(self.intercept, shape, child, "intercept"),
-            np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0)),
-            _spread(self.variance, shape, child, "variance"),
-        )
+        intercept, variance = (_spread(getattr(self, n), shape, child, n) for n in ("intercept", "variance"))
+        coefficients = np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
+        return ConditionalGaussian(child, tuple(parents), intercept, coefficients, variance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,8 +25,7 @@ from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates
 from suffice.inference.questions import posterior
 from suffice.models.bayes_net import BayesNet
-from suffice.models.no_formula import advising, words
-from suffice.models.regressions import closed, reduced
+from suffice.models.regressions import advising, closed, reduced, words
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes

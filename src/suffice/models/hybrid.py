@@ -22,7 +22,7 @@ from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
-from suffice.models.no_formula import NoFormula, no_formula
+from suffice.models.regressions import NoFormula, no_formula
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from suffice.scores import Evidence
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
+from suffice.structure.local_scores import Barring, FamilyScores
 from suffice.structure.parent_sets import TIE
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import outcome_of
-from suffice.structure.sources import Barring, FamiliesSource
 from suffice.variables import Finite
 
 TRIES = 50
@@ -308,10 +308,8 @@ class StructuralSearch:
     def _search_on(self, expected: Any, known: dict[Any, float]) -> Problem:
         """The search on what is expected, without the families that are barred."""
         problem = replace(self.problem, data=expected, progress=self._watch())
-        source = problem.scores.source
-        if self.barred or type(source) is FamiliesSource:
-            problem.scores.source = Barring(source, problem.variables, self.barred, known)
-            problem.scores.source.watch = source.watch
+        if self.barred or type(problem.scores) is FamilyScores:
+            problem.__dict__["scores"] = Barring(problem.scores, self.barred, known)
         return problem
 
     def _found(self, state: _State) -> Dag | None:
@@ -441,10 +439,8 @@ def _above(score: float, other: float) -> bool:
 
 def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
     """The same problem under another clock, with what its scores know already."""
-    other = replace(problem, progress=progress)
-    other.__dict__["scores"] = problem.scores
-    problem.scores.source.watch = lambda: progress.check("scoring parent sets")
-    return other
+    problem.scores.watch = lambda: progress.check("scoring parent sets")
+    return problem.under(progress=progress)
 
 
 def _linked(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:

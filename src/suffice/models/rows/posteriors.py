@@ -43,8 +43,8 @@ from suffice.inference.logs import shares
 from suffice.inference.network import NONE
 from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
 from suffice.models.hybrid import named
-from suffice.models.no_formula import advising, no_formula, words
 from suffice.models.question import requisite
+from suffice.models.regressions import advising, no_formula, words
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

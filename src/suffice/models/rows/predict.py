@@ -33,8 +33,8 @@ from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, check
 from suffice.models.answers import counted
 from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
-from suffice.models.no_formula import NoFormula
 from suffice.models.question import Question
+from suffice.models.regressions import NoFormula
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
 from suffice.variables import Finite, Variable
