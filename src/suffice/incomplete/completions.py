@@ -81,12 +81,6 @@ class CodedRows(NamedTuple):
     weight: float
     """That of all rows together."""
 
-    @staticmethod
-    def of(data: Data, variables: Iterable[Variable]) -> CodedRows:
-        """The rows over these variables, of which those that are no column are hidden: distinct ones, or with numbers reduced."""
-        step, seen = ReduceNumbers.over(data, variables)
-        return step.coded(seen.fold(step, what="reading numbers").rows if step.reals else seen.distinct(), seen)
-
     def block(self, codes: Small, numbers: Floats) -> Block:
         """Rows of these variables as an engine has them."""
         states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
@@ -108,7 +102,7 @@ class ReduceNumbers(Step["_Reduced"]):
 
     @staticmethod
     def over(data: Data, variables: Iterable[Variable]) -> tuple[ReduceNumbers, Data]:
-        """The step for these variables, and the data with only those that are columns."""
+        """The step for these variables, of which those that are no column are hidden, and the data with the others."""
         every = {v.name: v for v in variables}
         reals = tuple(n for n, v in every.items() if not isinstance(v, Finite))
         seen = data.take([n for n in every if n in data.columns])
@@ -122,6 +116,10 @@ class ReduceNumbers(Step["_Reduced"]):
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}
         rows = Rows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
         return _Reduced(rows, self).crowds_merged()
+
+    def rows(self, data: Data) -> CodedRows:
+        """The distinct rows, or with numbers those that are left when they are reduced."""
+        return self.coded(data.fold(self, what="reading numbers").rows if self.reals else data.distinct(), data)
 
     def coded(self, rows: Rows, data: Data | None = None) -> CodedRows:
         """Reduced rows of this data, or of a block of it."""

@@ -63,14 +63,10 @@ class IncompleteRows:
                     f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
                     f"declare it as one of them: variables={{{name!r}: Real}}"
                 )
-        self._seed = seed
-        self.rows: CodedRows | RowsElsewhere
         step, seen = ReduceNumbers.over(data, variables.values())
-        gaps = any(v.name not in data.columns or data.missing[v.name] for v in step.variables)
-        if step.reals and gaps and not data.engine.near:
-            self.rows = RowsElsewhere(seen, step)
-        else:
-            self.rows = CodedRows.of(data, variables.values())
+        far = bool(step.reals) and not data.engine.near
+        far = far and any(v.name not in data.columns or data.missing[v.name] for v in step.variables)
+        self.rows, self._seed = RowsElsewhere(seen, step) if far else step.rows(seen), seed
 
     watch: Watch = staticmethod(lambda what: None)
 

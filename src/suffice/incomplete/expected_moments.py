@@ -92,7 +92,8 @@ class ExpectedMoments:
     >>> from suffice.engines import scan
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> x, y = Real("x"), Real("y")
-    >>> rows = CodedRows.of(scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]}), [x, y])
+    >>> step, data = ReduceNumbers.over(scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]}), [x, y])
+    >>> rows = step.rows(data)
     >>> cpds = {"x": Gaussian().bound(x, []), "y": Gaussian(0.0, {"x": 1.0}).bound(y, [x])}
     >>> here = ExpectedMoments(cpds, rows, 0, lambda what: None)
     >>> here.gather([Request((), ("x", "y"))]).moments((), ["x"]).mean
