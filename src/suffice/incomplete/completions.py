@@ -9,7 +9,7 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -78,56 +78,58 @@ class CodedRows(NamedTuple):
     weights: Floats
     at: Ints
     units: Units
-    weight: float
-    """That of all rows together."""
+
+    @staticmethod
+    def of(data: Data, step: ReduceRows) -> CodedRows:
+        """The rows over the variables of a step: distinct ones, or with numbers reduced."""
+        return step.coded(data.fold(step, what="reading numbers").rows if step.reals else data.distinct(), data)
+
+    @property
+    def weight(self) -> float:
+        """That of all rows together."""
+        return float(self.weights.sum()) if self.data is None else self.data.weight
 
     def block(self, codes: Small, numbers: Floats) -> Block:
         """Rows of these variables as an engine has them."""
         states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
         return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
 
-    def impossible(self, i: int) -> FitError:
-        number, row = self.at[i].tolist()
-        place = f"block {number + 1}, row {row + 1}" if self.data is None else self.data.place(number, row)
+    def impossible(self, row: int) -> FitError:
+        number, i = self.at[row].tolist()
+        place = f"block {number + 1}, row {i + 1}" if self.data is None else self.data.place(number, i)
         return FitError(f"{place} is impossible under the current network: its observed cells have probability 0")
 
 
 @dataclass(frozen=True, eq=False)
-class ReduceNumbers(Step["_Reduced"]):
-    """Rows with weight, crowds of them summed up; numbers are in their units, so that they keep their digits."""
+class ReduceRows(Step["_Reduced"]):
+    """Rows with weight, `crowds` of them summed up; numbers are in their units, so that they keep their digits."""
 
     variables: tuple[Finite, ...]
     reals: tuple[str, ...]
     units: Units
+    crowds: bool
 
-    @staticmethod
-    def over(data: Data, variables: Iterable[Variable]) -> tuple[ReduceNumbers, Data]:
-        """The step for these variables, of which those that are no column are hidden, and the data with the others."""
-        every = {v.name: v for v in variables}
-        reals = tuple(n for n, v in every.items() if not isinstance(v, Finite))
-        seen = data.take([n for n in every if n in data.columns])
-        units = Units.of(observed_cells(seen.take(reals), reals), {n: every[n] for n in reals})
+    @classmethod
+    def over(cls, variables: Sequence[Variable], data: Data) -> ReduceRows:
+        """What reduces rows of these variables, of which those that are no column are hidden."""
+        finite = tuple(v for v in variables if isinstance(v, Finite))
+        reals = {v.name: v for v in variables if not isinstance(v, Finite)}
+        units = Units.of(observed_cells(data.take(reals), tuple(reals)), reals)
         for name in reals:
             if not units.variance[name] > 0:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
-        return ReduceNumbers(tuple(v for v in every.values() if isinstance(v, Finite)), reals, units), seen
+        return cls(finite, tuple(reals), units, all(v.name in data.columns for v in finite))
 
     def of(self, block: Block) -> _Reduced:
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}
         rows = Rows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
         return _Reduced(rows, self).crowds_merged()
 
-    def rows(self, data: Data) -> CodedRows:
-        """The distinct rows, or with numbers those that are left when they are reduced."""
-        return self.coded(data.fold(self, what="reading numbers").rows if self.reals else data.distinct(), data)
-
     def coded(self, rows: Rows, data: Data | None = None) -> CodedRows:
-        """Reduced rows of this data, or of a block of it."""
-        rows = rows.take(rows.weights > 0)
-        codes = np.ascontiguousarray(coded(rows.columns, [v.name for v in self.variables], rows.n_rows).T)
-        numbers = np.array([rows.columns[n] for n in self.reals]).reshape(len(self.reals), rows.n_rows)
-        weight = float(rows.weights.sum()) if data is None else data.weight
-        return CodedRows(data, self.variables, self.reals, codes, numbers, rows.weights, rows.at, self.units, weight)
+        some = rows.take(rows.weights > 0)
+        codes = np.ascontiguousarray(coded(some.columns, [v.name for v in self.variables], some.n_rows).T)
+        numbers = np.array([some.columns[n] for n in self.reals]).reshape(len(self.reals), some.n_rows)
+        return CodedRows(data, self.variables, self.reals, codes, numbers, some.weights, some.at, self.units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,7 @@ class _Reduced:
     """
 
     rows: Rows
-    step: ReduceNumbers
+    step: ReduceRows
 
     def __add__(self, other: _Reduced) -> _Reduced:
         both = _Reduced(self.rows + other.rows, self.step).crowds_merged()
@@ -157,8 +159,7 @@ class _Reduced:
     def crowds_merged(self) -> _Reduced:
         """The same with few rows in the place of many that show the same states and lack the same numbers."""
         numbers, weights = np.column_stack([self.rows.columns[n] for n in self.step.reals]), self.rows.weights
-        shown = all(v.name in self.rows.columns for v in self.step.variables)
-        crowds = [c for c in self._groups(numbers) if len(c) > CROWD * (numbers.shape[1] + 1)] if shown else []
+        crowds = [c for c in self._groups(numbers) if len(c) > CROWD * (numbers.shape[1] + 1)] if self.step.crowds else []
         if not crowds:
             return self
         alone = np.ones(len(weights), bool)

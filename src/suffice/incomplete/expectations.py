@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -18,11 +18,12 @@ from typing import Protocol
 import numpy as np
 
 from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, ReduceNumbers, Watch, starts, theta_of
-from suffice.incomplete.expected_moments import ExpectedMoments, RowsElsewhere, saturated
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, ReduceRows, Watch, starts, theta_of
+from suffice.incomplete.expected_moments import ExpectedMoments, saturated
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
@@ -63,17 +64,20 @@ class IncompleteRows:
                     f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
                     f"declare it as one of them: variables={{{name!r}: Real}}"
                 )
-        step, seen = ReduceNumbers.over(data, variables.values())
-        far = bool(step.reals) and not data.engine.near
-        far = far and any(v.name not in data.columns or data.missing[v.name] for v in step.variables)
-        self.rows, self._seed = RowsElsewhere(seen, step) if far else step.rows(seen), seed
+        self._data, self._seed = data.take([n for n in variables if n in data.columns]), seed
+        self._step = ReduceRows.over(tuple(variables.values()), self._data)
+        lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
+        elsewhere = lacking and self._step.reals and not data.engine.near
+        self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
 
+    rows: CodedRows | None
+    """None where rows with numbers lack states and are not near: they are passed over again for each question."""
     watch: Watch = staticmethod(lambda what: None)
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
-        if isinstance(self.rows, RowsElsewhere):
-            return replace(self.rows, cpds=cpds, seed=self._seed)
+        if self.rows is None:
+            return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
         if self.rows.reals:
             return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
@@ -81,9 +85,40 @@ class IncompleteRows:
 
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
-        if isinstance(self.rows, RowsElsewhere) or (self.rows.reals and self.rows.variables):
+        if (self._step.variables and self._step.reals) or self.rows is None:
             return None
-        return saturated(self.rows, self.watch) if self.rows.reals else ExpectedTables(self.rows, None, self.watch)
+        return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
+
+
+@dataclass(frozen=True, eq=False)
+class _Expect(Step[Statistics]):
+    """What the rows of each block are expected to have under a network."""
+
+    reduce: ReduceRows
+    cpds: Mapping[str, Cpd]
+    requests: tuple[Request, ...]
+    seed: int
+
+    def of(self, block: Block) -> Statistics:
+        rows = self.reduce.coded(self.reduce.of(block).rows)
+        return ExpectedMoments(self.cpds, rows, self.seed + block.number, lambda what: None).gather(self.requests)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedElsewhere:
+    """What rows are expected to have that stay where they are."""
+
+    data: Data
+    step: ReduceRows
+    cpds: Mapping[str, Cpd]
+    seed: int
+
+    @property
+    def weight(self) -> float:
+        return self.data.weight
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed), threads=threads)
 
 
 class ExpectedTables:

@@ -13,21 +13,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups, table_of
 from suffice.errors import TooLarge, listed, note
 from suffice.families.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, posterior, unknown_numbers
-from suffice.incomplete.completions import CodedRows, Floats, Ints, ReduceNumbers, Small, Watch, factors_at, joint_draws, starts
+from suffice.incomplete.completions import CodedRows, Floats, Ints, Small, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.components import FlatTables, Theta, nodes_of
 from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
@@ -92,8 +89,9 @@ class ExpectedMoments:
     >>> from suffice.engines import scan
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> x, y = Real("x"), Real("y")
-    >>> step, data = ReduceNumbers.over(scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]}), [x, y])
-    >>> rows = step.rows(data)
+    >>> from suffice.incomplete.completions import ReduceRows
+    >>> data = scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]})
+    >>> rows = CodedRows.of(data, ReduceRows.over([x, y], data))
     >>> cpds = {"x": Gaussian().bound(x, []), "y": Gaussian(0.0, {"x": 1.0}).bound(y, [x])}
     >>> here = ExpectedMoments(cpds, rows, 0, lambda what: None)
     >>> here.gather([Request((), ("x", "y"))]).moments((), ["x"]).mean
@@ -255,38 +253,6 @@ class ExpectedMoments:
         some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
         spread = Spread(*(part[some] for part in groups.spread))
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.log_base[some]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Expect(Step[Statistics]):
-    """What the rows of each block are expected to have under a network: sums for some requests."""
-
-    reduce: ReduceNumbers
-    cpds: Mapping[str, Cpd]
-    requests: tuple[Request, ...]
-    seed: int
-
-    def of(self, block: Block) -> Statistics:
-        rows = self.reduce.coded(self.reduce.of(block).rows)
-        return ExpectedMoments(self.cpds, rows, self.seed + block.number, lambda what: None).gather(self.requests)
-
-
-@dataclass(frozen=True, eq=False)
-class RowsElsewhere:
-    """Rows that lack states, of an engine that does not have them near: they are passed over again for each question."""
-
-    data: Data
-    step: ReduceNumbers
-    cpds: Mapping[str, Cpd] = field(default_factory=dict)
-    seed: int = 0
-
-    @property
-    def weight(self) -> float:
-        return self.data.weight
-
-    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
-        """The expected tables and moments that are asked for."""
-        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed), threads=threads)
 
 
 def _combined(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:

@@ -323,7 +323,7 @@ class TiedPrior(Prior):
             return answer
         tie, own = self.ties[places[0]], self.own[places[0]]
         first, *others = (_named(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
-        said = getattr(own, ask)(first, others, *(tie.renamed(s, child.name, tie.nodes[0]) for s in seen))
+        said = getattr(own, ask)(first, others, *(s and tie.renamed(s, child.name, tie.nodes[0]) for s in seen))
         return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
 
 
