@@ -159,9 +159,9 @@ class ComponentTable:
         from suffice.kernels.components import reduce_rows
 
         t, done = self.tables, 0
-        where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching)
-        own = (self.counts, t.state_start, self.states, self.work)
-        while (done := reduce_rows(done, codes, weight, where, *own, *self._arrays)) < len(codes):
+        where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching, t.state_start)
+        sums = (self.counts, self.states)
+        while (done := reduce_rows(done, codes, weight, where, sums, self.work, *self._arrays)) < len(codes):
             self._grow()
         return self._counted(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
 

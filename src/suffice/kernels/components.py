@@ -18,7 +18,7 @@ import numpy as np
 from suffice.kernels import kernel
 
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
-_tables = nb.types.UniTuple(_ints, 6)
+_tables, _sums = nb.types.UniTuple(_ints, 7), nb.types.UniTuple(_floats, 2)
 _shapes = nb.types.Tuple((_places, _ints, _keys, _ints))
 _records = nb.types.Tuple((_places, _ints, _ints, _floats, _keys, _ints))
 _theirs = nb.types.Tuple((_places, _ints, _places, _ints, _ints, _floats))
@@ -99,26 +99,16 @@ def _weigh(shape: int, k: int, w: float, all_records: Any) -> int:
     return int(record)
 
 
-@kernel(nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _floats, _ints, _floats, _ints, _shapes, _records))
-def reduce_rows(
-    first: int,
-    codes: Any,
-    weight: Any,
-    tables: Any,
-    counts: Any,
-    state_start: Any,
-    states: Any,
-    work: Any,
-    all_shapes: Any,
-    all_records: Any,
-) -> int:
+@kernel(nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _sums, _ints, _shapes, _records))
+def reduce_rows(first: int, codes: Any, weight: Any, tables: Any, sums: Any, work: Any, all_shapes: Any, all_records: Any) -> int:
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1, and becomes ~ its record.
 
     Of shapes and records, `at[0]` is their number and `at[1 + i]` where the i-th begins (one more: where the next would); slots
     find them by a hash (−1: empty). `states` counts the observed states of each variable, from `state_start` on. `work` has room
     for 2 numbers a variable and 3 a family.
     """
-    scope_start, scopes, strides, table_start, touch_start, touches = tables
+    scope_start, scopes, strides, table_start, touch_start, touches, state_start = tables
+    counts, states = sums
     records, record_at = all_records[0], all_records[1]
     n, n_families, room = len(touch_start) - 1, len(table_start) - 1, 0
     mark, queue, done = work[:n], work[n : 2 * n], work[2 * n :]
