@@ -278,7 +278,10 @@ class BayesNet(Tabular, Answering):
                 f"{self._regressions[0]!r} is a regression, which needs all rows at once: call fit(bn, all_rows), with the old "
                 "rows and the new"
             )
-        new = more if isinstance(more, Statistics) else gather(self._read(more, self._open_variables()), self._dag)
+        # inferred states may still widen
+        free = {n: v for n, v in self._variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
+        declared = self._variables | dict.fromkeys(free, Finite)
+        new = more if isinstance(more, Statistics) else gather(self._read(more, declared), self._dag)
         from suffice.models.estimated import estimated
 
         return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True, shared=self.shared)
@@ -315,10 +318,6 @@ class BayesNet(Tabular, Answering):
             if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
                 raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
         return Statistics([entry.recoded(finite) for entry in data], data.weight)
-
-    def _open_variables(self) -> dict[str, Any]:
-        """The variables as declarations for further data: inferred states may still widen."""
-        return {n: Finite if isinstance(v, Finite) and v.inferred and v.cuts is None else v for n, v in self._variables.items()}
 
     def __eq__(self, other: object) -> bool:
         """Same graph, same variables, same parameters, shared by the same nodes."""

@@ -258,15 +258,9 @@ class Mixture(ComponentMixture):
         if not share > 0:
             raise ModelError(f"{in_words(states)} has probability zero: there is no mixture given it")
         chosen = np.array([own == tuple(states.values()) for own in self.states])
-        return Mixture(
-            self.names,
-            self.weights[chosen] / self.weights[chosen].sum(),
-            self.means[chosen],
-            self.covariances[chosen],
-            log_prob_of_evidence=self.log_prob_of_evidence + float(np.log(share)),
-            how=self.how,
-            given=given,
-        )
+        numbers = self.weights[chosen] / self.weights[chosen].sum(), self.means[chosen], self.covariances[chosen]
+        log_prob = self.log_prob_of_evidence + float(np.log(share))
+        return Mixture(self.names, *numbers, log_prob_of_evidence=log_prob, how=self.how, given=given)
 
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances."""
