@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, listed, nearest, note
-from suffice.families.pooling import LOWEST, Array, Pooled, checked_strength, common_strength, highest, pooled
+from suffice.families.family import Array
+from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
 from suffice.families.priors import Node, Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes

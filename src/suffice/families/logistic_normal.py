@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, note
 from suffice.families.empirical_bayes import best_number, is_number
-from suffice.families.family import Estimate, Interval, Mode, checked_level
+from suffice.families.family import Array, Estimate, Interval, Mode, checked_level
 from suffice.families.hierarchical import all_finite, in_order, rows_of
 from suffice.families.laplace import Laplace
 from suffice.families.laplace_draws import drawn, quantiles
@@ -26,8 +26,6 @@ from suffice.families.priors import Node, Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
 
 LIKE_DIRICHLET = pi**2 / 6
 """ψ′(1): with this variance the prior is, of all logistic-normal ones, the nearest to Dirichlet(1) (Aitchison & Shen 1980)."""

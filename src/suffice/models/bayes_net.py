@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
-from suffice.families.family import Cpd, Estimate, Mean
+from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.gathering import gather
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.compiled import Compiled
-
-Array = npt.NDArray[np.float64]
-Given = Mapping[str, Any] | None
-"""Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
 
 
 class BayesNet(Tabular, Answering):

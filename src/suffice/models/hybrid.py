@@ -73,17 +73,13 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     with _part(bn, compiled.reals, evidence) as part:
         finite = hybrid.finite_marginals(part, evidence, lambda: compiled.tree)
         _check_possible(finite.log_prob, evidence)
-        reals = _numbers(bn, hybrid.real_marginals(part, evidence), evidence, finite.log_prob) if part.nodes else {}
+        found = hybrid.real_marginals(part, evidence) if part.nodes else {}
+    for m, x in evidence.reals.items():
+        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), finite.log_prob)
+    reals = {compiled.reals[m]: _mixture(bn, (compiled.reals[m],), found[m], evidence) for m in sorted(found)}
     return Marginals(
         compiled.variables, finite.probs, finite.start, finite.log_prob, evidence.given, reals=reals, index=compiled.index
     )
-
-
-def _numbers(bn: BayesNet, found: dict[int, Mixed], evidence: Observed, log_prob: float) -> dict[str, Mixture | PoissonMixture]:
-    """The marginals of all real nodes, observed ones with their value."""
-    for m, x in evidence.reals.items():
-        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), log_prob)
-    return {n: _mixture(bn, (n,), found[m], evidence) for m, n in enumerate(bn.compiled.reals)}
 
 
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
