@@ -320,13 +320,11 @@ def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Es
 
 
 def _number(value: Any, name: str) -> float:
-    try:
-        x = float(value)
-    except (TypeError, ValueError):
-        x = np.nan
-    if not np.isfinite(x):
-        raise ModelError(f"{name!r} is a real parent and needs a finite number, not {value!r}")
-    return x
+    refusal = f"{name!r} is a real parent and needs a finite number, not {value!r}"
+    x = as_numbers(value, refusal)
+    if x.ndim or not np.isfinite(x):
+        raise ModelError(refusal)
+    return float(x)
 
 
 def _spread(value: Any, shape: tuple[int, ...], child: Variable, what: str) -> Array:

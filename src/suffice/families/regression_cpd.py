@@ -16,7 +16,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, listed, nearest
 from suffice.families.categorical import Table
 from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
-from suffice.families.family import Array, Columns, Cpd, Interval, checked_level
+from suffice.families.family import Array, Columns, Cpd, Interval, as_numbers, checked_level
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Real, Variable
 
@@ -417,13 +417,11 @@ class Regression:
         return cpd
 
     def _numbers(self, child: Variable, what: str, value: Any, n: int) -> Array:
-        try:
-            numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
-        except (TypeError, ValueError):
-            numbers = np.zeros(0)
+        each = "a number" if n == 1 else f"{n} numbers, one for each state but one"
+        refusal = f"the {what} of {child.name!r} must be {each}, not {value!r}"
+        numbers = np.atleast_1d(as_numbers(value, refusal))
         if numbers.shape != (n,):
-            each = "a number" if n == 1 else f"{n} numbers, one for each state but one"
-            raise ModelError(f"the {what} of {child.name!r} must be {each}, not {value!r}")
+            raise ModelError(refusal)
         return numbers
 
 

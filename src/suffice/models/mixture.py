@@ -14,13 +14,12 @@ import numpy as np
 
 from suffice.display import Rows, number
 from suffice.errors import ModelError, listed
-from suffice.families.family import Interval, checked_level, frame
+from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.families.family import Interval, as_numbers, checked_level, frame
 from suffice.inference.logs import log_sum
 from suffice.inference.network import Array
 from suffice.models.answers import Answer, Distribution, and_more, apart
 from suffice.models.evidence import in_words
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
@@ -433,12 +432,10 @@ def _shaped(array: Any, shape: tuple[int, ...], name: str) -> Array:
 
 
 def _numbers(x: Any) -> Array:
-    try:
-        array = np.asarray(x, np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    refusal = f"the distribution of a number is asked about numbers, not {x!r}"
+    array = as_numbers(x, refusal)
     if np.isnan(array).any():
-        raise ModelError(f"the distribution of a number is asked about numbers, not {x!r}")
+        raise ModelError(refusal)
     return array
 
 
