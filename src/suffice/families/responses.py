@@ -284,9 +284,6 @@ class NegativeBinomialLog(_Counts):
     profiled: ClassVar[bool] = True
     words: ClassVar[str] = "negative binomial regression, log link"
 
-    def spread_in_words(self, dispersion: float) -> str:
-        return f", shape {1.0 / dispersion:.6g}"
-
     def of_shape(self, what: Any, at: Regressors, theta: Array, shape: float, columns: Columns, weights: Array | None) -> Any:
         """What a function of counts, predictors, weights and shape says of some rows at θ."""
         y = self.values(at.child, columns)
@@ -331,9 +328,6 @@ class NegativeBinomialLog(_Counts):
 
 class _Gamma(OnePredictor):
     """A gamma distribution of mean μ and variance d μ², d the dispersion: of shape 1/d."""
-
-    def spread_in_words(self, dispersion: float) -> str:
-        return f", shape {1.0 / dispersion:.6g}"
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = super().values(child, columns)

@@ -49,7 +49,10 @@ class BayesNet(Tabular, Answering):
         graph = Dag(dag)
         if not isinstance(cpds, Mapping):
             raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
-        known = by_name(_declared(variables))
+        declared: Any = variables
+        if isinstance(variables, Mapping):  # as `scan` takes them, too: {name: [states]}
+            declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+        known = by_name(declared)
         for name in [*cpds, *known]:
             if name not in graph:
                 raise ModelError(f"the graph has no node {name!r}{nearest(name, graph.nodes)}")
@@ -337,10 +340,3 @@ class BayesNet(Tabular, Answering):
     def _headline(self) -> str:
         sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
         return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
-
-
-def _declared(variables: Any) -> Any:
-    """Variables as `scan` takes them, too: {name: [states]}."""
-    if not isinstance(variables, Mapping):
-        return variables
-    return {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
