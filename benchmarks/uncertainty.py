@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.recipes.bootstrap import bootstrap
-from suffice.recipes.cross_validate import cross_validate
+from suffice.recipes.resampling import bootstrap, cross_validate
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.order_mcmc import order_mcmc
 from timing import line, seconds

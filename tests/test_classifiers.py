@@ -13,8 +13,7 @@ import suffice as sf
 from suffice.families.logistic import Logistic
 from suffice.inference.rows import RowEvidence
 from suffice.models.rows.posteriors import _inferred, applies, direct_rows, row_posterior
-from suffice.recipes.classifiers import labelled, naive_bayes
-from suffice.recipes.discriminant import discriminant, from_incomplete
+from suffice.recipes.classifiers import discriminant, from_incomplete, labelled, naive_bayes
 
 IRIS = load_iris(return_X_y=True)
 WINE = load_wine(return_X_y=True)

@@ -139,7 +139,7 @@ def gappy(n: int = 40_000) -> Data:
 def test_missingness() -> None:
     here, there, sent = both(gappy(), sf.missingness)
     assert here.to_dict() == there.to_dict()
-    assert {"_Looking", "Sample"} <= set(sent)
+    assert {"LookAtMissing", "Sample"} <= set(sent)
 
 
 def test_naive_bayes_with_gaps() -> None:

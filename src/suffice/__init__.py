@@ -52,16 +52,13 @@ _NAMES = {
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "recipes.bootstrap": "bootstrap",
-    "recipes.classifiers": "naive_bayes",
-    "recipes.cross_validate": "cross_validate",
-    "recipes.discriminant": "discriminant",
+    "recipes.classifiers": "discriminant naive_bayes",
     "recipes.learn": "learn",
     "recipes.missingness": "Missingness missingness",
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "HeldOut ICL MixtureRun",
-    "recipes.structural_em": "structural_em",
-    "recipes.structural_run": "StructuralRun",
+    "recipes.resampling": "bootstrap cross_validate",
+    "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
     "structure.chow_liu": "ChowLiu TAN",
@@ -141,16 +138,13 @@ if TYPE_CHECKING:
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
-    from suffice.recipes.bootstrap import bootstrap as bootstrap
-    from suffice.recipes.classifiers import naive_bayes as naive_bayes
-    from suffice.recipes.cross_validate import cross_validate as cross_validate
-    from suffice.recipes.discriminant import discriminant as discriminant
+    from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
+    from suffice.recipes.resampling import bootstrap as bootstrap, cross_validate as cross_validate
     from suffice.recipes.learn import learn as learn
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import ICL as ICL, HeldOut as HeldOut, MixtureRun as MixtureRun
-    from suffice.recipes.structural_em import structural_em as structural_em
-    from suffice.recipes.structural_run import StructuralRun as StructuralRun
+    from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
     from suffice.structure.chow_liu import TAN as TAN, ChowLiu as ChowLiu

@@ -63,3 +63,32 @@ class Tabular:
     def _repr_html_(self) -> str:
         (first, *rest), _ = self._tables(2 * self._lines)
         return html_table(*first, caption=self._headline()) + "".join(html_table(*t) for t in rest)
+
+
+class OneTable:
+    """What shows itself as its kind and a headline over a table, with what there is to be said below it.
+
+    >>> class Trial(OneTable):
+    ...     def _table(self):
+    ...         return ["x"], [[0.5]]
+    >>> Trial()._repr_html_()
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>0.5</td></tr></tbody></table>'
+    """
+
+    __slots__ = ()
+
+    def _headline(self) -> str:
+        return ""
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        raise NotImplementedError
+
+    def _below(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        headline = self._headline() and f"{type(self).__name__}: {self._headline()}\n\n"
+        return f"{headline}{text_table(*self._table())}{self._below()}"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), caption=self._headline())

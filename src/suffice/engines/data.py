@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.encode import code_type
 from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
-from suffice.engines.views import Part, Redrawn, Tally, Viewed
+from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
 from suffice.errors import DataError, listed
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
@@ -28,7 +28,7 @@ MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
 
 
-class Schema(Mapping[str, Variable]):
+class Schema(OneTable, Mapping[str, Variable]):
     """The variables of some data by name; prints as a table.
 
     >>> from suffice.variables import Finite
@@ -56,12 +56,6 @@ class Schema(Mapping[str, Variable]):
             states = listed(v.states, 6, "str") if isinstance(v, Finite) else ""
             rows.append([name, type(v).__name__, states, self._missing.get(name) or ""])
         return ["column", "kind", "states", "missing"], rows
-
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
 
 
 class Data:
@@ -229,7 +223,7 @@ class Data:
         from suffice.engines.local import held
 
         place = partial(_place, self.engine, rows.at)
-        return Data(held(self.engine.variables(self.columns), [rows.block], place=place), self.columns)
+        return Data(held(self.engine.variables(self.columns), [rows], place=place), self.columns)
 
     def resample(self, seed: Any) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.
@@ -240,7 +234,7 @@ class Data:
         >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
         100.0
         """
-        view = Redrawn.of(self._sizes(), seed, weighted=self.weighted)
+        view = Redrawn.of(self.sizes(), seed, weighted=self.weighted)
         return Data(Viewed(self.engine, view), self.columns)
 
     def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
@@ -250,10 +244,11 @@ class Data:
         >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
         [(2, 3), (3, 2)]
         """
-        for outside, inside in Part.pairs(self._sizes(), folds, seed, weighted=self.weighted):
+        for outside, inside in Part.pairs(self.sizes(), folds, seed, weighted=self.weighted):
             yield Data(Viewed(self.engine, outside), self.columns), Data(Viewed(self.engine, inside), self.columns)
 
-    def _sizes(self) -> Any:
+    def sizes(self) -> dict[int, Size]:
+        """How many rows each block has, by its number."""
         return self.engine.fold(Tally(), self.columns)
 
     def hold(self) -> Data:

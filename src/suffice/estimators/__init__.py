@@ -14,7 +14,12 @@ try:
 except ImportError:
     raise SufficeError("suffice.estimators needs scikit-learn: pip install suffice[sklearn]") from None
 
-from suffice.estimators.classifiers import BayesNetClassifier, GaussianDiscriminant, NaiveBayesClassifier
-from suffice.estimators.glm import GLMClassifier, GLMRegressor
+from suffice.estimators.networks import (
+    BayesNetClassifier,
+    GaussianDiscriminant,
+    GLMClassifier,
+    GLMRegressor,
+    NaiveBayesClassifier,
+)
 
 __all__ = ["BayesNetClassifier", "GLMClassifier", "GLMRegressor", "GaussianDiscriminant", "NaiveBayesClassifier"]

@@ -41,8 +41,7 @@ def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
         raise DataError("there is not 1 sample: the frame has no rows")
     columns = {str(s.name): s for s in mixed.iter_columns()}
     numbers = frozenset(n for n, s in columns.items() if s.dtype.is_numeric())
-    cells = {n: _numbers(estimator, n, s) if n in numbers else _states(estimator, n, s) for n, s in columns.items()}
-    return Frame(cells, numbers)
+    return Frame({n: _cells(estimator, n, s) for n, s in columns.items()}, numbers)
 
 
 @contextmanager
@@ -115,18 +114,14 @@ def rows(frame: Frame, X: Any, target: Target, sample_weight: Any, variables: An
 
 
 def _declared(variables: Any, frame: Frame) -> dict[str, Any]:
-    said = {} if variables is None else variables if isinstance(variables, dict) else _by_name(variables)
+    try:
+        said = {} if variables is None else variables if isinstance(variables, dict) else {v.name: v for v in variables}
+    except (TypeError, AttributeError):
+        raise FitError(f"variables is a dict of names, {{'x0': Count}}, or a list of variables, not {variables!r}") from None
     unknown = [n for n in said if n not in frame.columns]
     if unknown:
         raise FitError(f"variables declares {listed(unknown)}, and the features are {listed(frame.columns)}")
     return said
-
-
-def _by_name(variables: Any) -> dict[str, Any]:
-    try:
-        return {v.name: v for v in variables}
-    except (TypeError, AttributeError):
-        raise FitError(f"variables is a dict of names, {{'x0': Count}}, or a list of variables, not {variables!r}") from None
 
 
 def _mixed(X: Any) -> Any:
@@ -141,31 +136,21 @@ def _mixed(X: Any) -> Any:
     return frame
 
 
-def _numbers(estimator: Any, name: str, series: Any) -> npt.NDArray[np.float64]:
-    cells = np.array(series.cast(_float()).to_numpy(), dtype=np.float64)
-    if np.isinf(cells).any():
-        raise DataError(f"the column {name!r} of X has infinity, of which {type(estimator).__name__} can make nothing")
-    _refuse_missing(estimator, name, bool(np.isnan(cells).any()))
-    return cells
-
-
-def _states(estimator: Any, name: str, series: Any) -> Any:
-    _refuse_missing(estimator, name, series.null_count() > 0)
-    return series.to_native()
-
-
-def _refuse_missing(estimator: Any, name: str, missing: bool) -> None:
-    if missing and _finite(estimator) is True:
-        raise DataError(
-            f"the column {name!r} of X has missing cells (NaN), which {type(estimator).__name__} does not take: fill them in, or "
-            "leave their rows out"
-        )
-
-
-def _float() -> Any:
+def _cells(estimator: Any, name: str, series: Any) -> Any:
+    """The cells of a column: numbers as such, states as they are."""
     import narwhals as nw
 
-    return nw.Float64
+    what, cells, missing = type(estimator).__name__, series.to_native(), series.null_count() > 0
+    if series.dtype.is_numeric():
+        cells = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        missing = bool(np.isnan(cells).any())
+        if np.isinf(cells).any():
+            raise DataError(f"the column {name!r} of X has infinity, of which {what} can make nothing")
+    if missing and _finite(estimator) is True:
+        raise DataError(
+            f"the column {name!r} of X has missing cells (NaN), which {what} does not take: fill them in, or leave their rows out"
+        )
+    return cells
 
 
 def _finite(estimator: Any) -> Any:

@@ -5,6 +5,8 @@ Parameters are arrays, class by class on the first axis. A pass over rows asks a
     scored(…)              adds ln p(columns | class) to an array, one row per class, and remembers what it used
     gathered(memory, r)    the statistic of these rows weighted by responsibilities r: an array, or a tuple of them, that adds
 
+`block_rows` are the rows that it should be asked about at once, at most.
+
 *Finite columns and counts* are products of matrices, ln p = c(θ) · h with the statistic r · hᵀ: for tables h are indicators of
 states and c = ln θ, for counts h = (x, 1) and c = (ln λ, −λ), less ln x!, which is the same in every class. A missing cell is a
 column of zeros in h.
@@ -28,7 +30,8 @@ import numpy as np
 
 from suffice.engines.engine import Block
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.incomplete.patterns import Array, rows_by_pattern
+from suffice.incomplete.patterns import Array
+from suffice.inference.rows import alike
 
 LOG_ZERO = -1e200
 """Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""
@@ -49,17 +52,6 @@ class ClassPart:
     arrays: ClassVar[tuple[str, ...]]
 
     @property
-    def block_rows(self) -> int:
-        """The rows that a block should have for this part at most."""
-        raise NotImplementedError
-
-    def scored(self, block: Block, rows: slice, log_probs: Array) -> Any:
-        raise NotImplementedError
-
-    def gathered(self, memory: Any, responsibilities: Array) -> Any:
-        raise NotImplementedError
-
-    @property
     def parameters(self) -> tuple[Array, ...]:
         return tuple(getattr(self, name) for name in self.arrays)
 
@@ -75,20 +67,6 @@ class LinearPart(ClassPart):
     table: Array
 
     arrays: ClassVar = ("table",)
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """c, class by class."""
-        raise NotImplementedError
-
-    def indicators(self, block: Block, rows: slice) -> Array:
-        """h, row by row."""
-        raise NotImplementedError
-
-    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
-        h = self.indicators(block, rows)
-        log_probs += self.coefficients @ h
-        return h
 
     def gathered(self, memory: Array, responsibilities: Array) -> Array:
         return np.asarray(responsibilities @ memory.T)
@@ -113,11 +91,11 @@ class ClassTables(LinearPart):
         return [table[:, a:b] for a, b in pairwise(self.ends)]
 
     @cached_property
-    def coefficients(self) -> Array:
+    def _coefficients(self) -> Array:
         return logs(self.table)
 
-    def indicators(self, block: Block, rows: slice) -> Array:
-        n = rows.stop - rows.start
+    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
+        n = log_probs.shape[1]
         h, each = np.zeros((self.table.shape[1], n)), np.arange(n)
         for name, size, offset in zip(self.names, self.sizes, self.ends, strict=False):
             codes, seen = block.columns[name][rows].astype(np.intp), each
@@ -125,6 +103,7 @@ class ClassTables(LinearPart):
                 seen = np.flatnonzero(codes < size)
                 codes = codes[seen]
             h[codes + offset, seen] = 1.0
+        log_probs += self._coefficients @ h
         return h
 
 
@@ -137,16 +116,17 @@ class ClassRates(LinearPart):
         return CELLS // sum(self.table.shape)
 
     @cached_property
-    def coefficients(self) -> Array:
+    def _coefficients(self) -> Array:
         return np.concatenate([logs(self.table), -self.table], axis=1)
 
-    def indicators(self, block: Block, rows: slice) -> Array:
-        h, d = np.ones((2 * len(self.names), rows.stop - rows.start)), len(self.names)
+    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
+        h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
         for j, name in enumerate(self.names):
             h[j] = block.columns[name][rows]
         lost = np.isnan(h[:d])
         if lost.any():
             h[d:][lost] = h[:d][lost] = 0.0
+        log_probs += self._coefficients @ h
         return h
 
 
@@ -164,7 +144,8 @@ class ClassNormals(ClassPart):
     @property
     def moments(self) -> tuple[Array, Array]:
         """The means and covariances of the classes."""
-        raise NotImplementedError
+        root = self.root[:, :, None] * np.eye(len(self.names)) if self.root.ndim == 2 else self.root
+        return self.mean + self.shift, root @ root.transpose(0, 2, 1)
 
     def _filled(self, x: Array, block: Block, rows: slice) -> Array:
         """The columns less their shift, in the first lines of x."""
@@ -193,10 +174,6 @@ class JointNormals(ClassNormals):
         d = len(self.names) + 1
         return min(CELLS // (len(self.mean) * d), SMALL // d**2)
 
-    @property
-    def moments(self) -> tuple[Array, Array]:
-        return self.mean + self.shift, self.root @ self.root.transpose(0, 2, 1)
-
     def scored(self, block: Block, rows: slice, log_probs: Array) -> Standard:
         d = len(self.names)
         x = self._filled(np.ones((d + 1, log_probs.shape[1])), block, rows)
@@ -205,8 +182,9 @@ class JointNormals(ClassNormals):
             lost = np.isnan(x)
             x[lost] = 0.0
             z = np.empty((len(self.mean), *x.shape))
-            for key, some in rows_by_pattern(~lost[:d]):
-                pattern = self._pattern(key, ~lost[:d, some[0]])
+            seen = ~lost[:d]
+            for some in alike(seen.T):
+                pattern = self._pattern(seen[:, some[0]])
                 z[:, :, some] = pattern.matrix @ x[:, some]
                 log_probs[:, some] += pattern.constant
                 left += [] if pattern.left is None else [(pattern.left, some)]
@@ -234,11 +212,11 @@ class JointNormals(ClassNormals):
     def _patterns(self) -> dict[bytes, _Pattern]:
         return {}
 
-    def _pattern(self, key: bytes, seen: Any) -> _Pattern:
+    def _pattern(self, seen: Any) -> _Pattern:
         """The map from rows that show these columns to z."""
         if seen.all():
             return self._complete
-        if key not in self._patterns:  # two threads may both find it: they find the same
+        if (key := seen.tobytes()) not in self._patterns:  # two threads may both find it: they find the same
             Q, R = np.linalg.qr(self.root[:, seen].transpose(0, 2, 1))
             G = np.zeros_like(self.root)
             G[:, :, seen] = Q @ inverses(R.transpose(0, 2, 1))
@@ -275,10 +253,6 @@ class SeparateNormals(ClassNormals):
     @property
     def block_rows(self) -> int:
         return CELLS // self.mean.size
-
-    @property
-    def moments(self) -> tuple[Array, Array]:
-        return self.mean + self.shift, self.root[:, :, None] ** 2 * np.eye(len(self.names))
 
     @cached_property
     def _prepared(self) -> tuple[Array, Array, Array]:

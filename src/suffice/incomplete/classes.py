@@ -18,7 +18,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added
 from suffice.engines.gather import log_base
 from suffice.errors import DataError
-from suffice.incomplete.class_parts import ClassPart, logs
+from suffice.incomplete.class_parts import logs
 from suffice.incomplete.patterns import Array
 
 IMPOSSIBLE = -1e199
@@ -29,7 +29,7 @@ class ClassParameters(NamedTuple):
     """The weights of the classes, and the parts."""
 
     weights: Array
-    parts: tuple[ClassPart, ...]
+    parts: tuple[Any, ...]
 
     def permuted(self, order: Sequence[int]) -> ClassParameters:
         """The same, the classes in another order."""
@@ -67,7 +67,7 @@ class ImpossibleRow(DataError):
 class ScoredClasses:
     """The parts and weights of classes in a pass over rows. `label` is a column that shows the class of some rows."""
 
-    parts: tuple[ClassPart, ...]
+    parts: tuple[Any, ...]
     log_weights: Array
     label: str | None = None
 

@@ -8,7 +8,7 @@ its missing variables alone, and rows that miss other cells elsewhere share it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
 from suffice.incomplete.components import NodeFamily
+from suffice.inference.rows import alike
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Count, Finite
 
@@ -198,44 +199,23 @@ class PatternFinder:
     def split(self, missing: npt.NDArray[np.bool_]) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
         rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
-        for pattern, some in rows_by_pattern(missing):
-            for key in self._of(pattern, missing[:, some[0]]):
+        for some in alike(missing.T):
+            for key in self._of(missing[:, some[0]]):
                 rows.setdefault(key, []).append(some)
         return {key: np.sort(np.concatenate(parts)) for key, parts in rows.items()}
 
     def component(self, key: Key) -> Component:
         if key not in self._components:
-            self._components[key] = self._component(key)
+            whole = isinstance(key, str)
+            nodes = [n for n in self.nodes.values() if (n.name == key if whole else any(v.name in key for v in n.members))]
+            self._components[key] = Component.of(frozenset() if isinstance(key, str) else key, nodes, self.most)
         return self._components[key]
 
-    def _component(self, key: Key) -> Component:
-        if isinstance(key, str):
-            return Component.of(frozenset(), [self.nodes[key]])
-        return Component.of(key, [n for n in self.nodes.values() if any(v.name in key for v in n.members)], self.most)
-
-    def _of(self, pattern: bytes, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
-        if pattern not in self._keys:
+    def _of(self, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
+        if (pattern := missing.tobytes()) not in self._keys:
             names = self.hidden | {n for n, m in zip(self.columns, missing, strict=True) if m}
             self._keys[pattern] = connected(names, self.nodes.values())
         return self._keys[pattern]
-
-
-def packed_patterns(flags: npt.NDArray[np.bool_]) -> tuple[list[bytes], npt.NDArray[np.intp]]:
-    """The distinct columns of flags as packed bytes, sorted, and which one each column is.
-
-    >>> packed_patterns(np.array([[True, False, True]]))
-    ([b'\\x00', b'\\x80'], array([1, 0, 1]))
-    """
-    packed = np.ascontiguousarray(np.packbits(flags, axis=0).T) if len(flags) else np.zeros((flags.shape[1], 1), np.uint8)
-    keys, inverse = np.unique(packed.view(f"V{packed.shape[1]}")[:, 0], return_inverse=True)
-    return [key.tobytes() for key in keys], inverse
-
-
-def rows_by_pattern(flags: npt.NDArray[np.bool_]) -> Iterator[tuple[bytes, npt.NDArray[np.intp]]]:
-    """The distinct columns of flags, and where each of them is."""
-    keys, inverse = packed_patterns(flags)
-    order, ends = np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse, minlength=len(keys)))
-    return zip(keys, np.split(order, ends[:-1]), strict=True)
 
 
 def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, ...]:

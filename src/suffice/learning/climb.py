@@ -78,22 +78,34 @@ class Way:
         """The point as one more iteration."""
         self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, time.perf_counter() - self.begun))
 
+    def in_words(self, n: int) -> str:
+        """How the best of n ways ended."""
+        end = "converged" if self.converged else "did not converge"
+        several = f", best of {n} starts" if n > 1 else ""
+        return f"{end} in {len(self.trace):,} iterations{several}, log-likelihood {self.point.log_likelihood:,.3f}"
+
 
 W = TypeVar("W", bound=Way)
 
 
 def from_starts(
-    starts: Iterator[Any], n: int, shown: Progress[Any], begin: Callable[[Any], W], climb: Callable[[int, W], None]
+    starts: Iterator[Any],
+    n: int,
+    shown: Progress[Any],
+    begin: Callable[[Any], W],
+    climb: Callable[[int, W], None],
+    collapse: type[Exception] = FitError,
 ) -> tuple[list[W], bool]:
-    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C."""
+    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C. A way may collapse if there are
+    others."""
     ways: list[W] = []
     try:
         for i, parameters in enumerate(starts):
             ways.append(begin(parameters))
             try:
                 climb(i, ways[-1])
-            except FitError as collapse:
-                ways[-1].stopped = str(collapse)
+            except collapse as error:
+                ways[-1].stopped = str(error)
                 if n == 1:
                     raise
     except (OutOfTime, KeyboardInterrupt) as stop:

@@ -97,6 +97,7 @@ def with_regressions(
 ) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
 
+    >>> from suffice.families.family import Mean
     >>> from suffice.families.responses import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)

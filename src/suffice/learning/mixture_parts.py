@@ -1,7 +1,12 @@
 """The M-step of a mixture, part by part: the parameters that expected statistics and a prior give.
 
-A part here knows what is fixed about its columns and what the prior imagines; `blank` are parameters that are the same in every
-class, around which first statistics are gathered. Parameters are a `ClassPart` (`suffice.incomplete.class_parts`).
+A part here is one of `suffice.incomplete.class_parts` that also knows what the prior imagines of its columns, and which
+parameters follow from a statistic that was gathered under its own:
+
+    maximised(s)    the part with the parameters that the statistic and the prior give
+    log_prior()     the logarithm that this maximises besides the expected log-likelihood
+    taken(…)        the part with the parameters of a start: means and covariances of its columns, or what each has in each class
+    cpds(…)         each column's distribution given the hidden class and, where they are together, the columns before it
 
 Real columns that are normal together have statistics in z = L⁻¹ (x − μ), around the parameters under which they were gathered:
 
@@ -21,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,15 +37,7 @@ from suffice.families.family import Array, Cpd, Estimate, Mode
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
-from suffice.incomplete.class_parts import (
-    ClassNormals,
-    ClassPart,
-    ClassRates,
-    ClassTables,
-    JointNormals,
-    SeparateNormals,
-    inverses,
-)
+from suffice.incomplete.class_parts import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 
@@ -50,52 +47,9 @@ NARROW = 1e-10
 SINGULAR = 1e-12
 """The same for what the columns before it leave of the variance of a column."""
 
-P = TypeVar("P", bound=ClassPart)
-Q = TypeVar("Q", bound=ClassNormals)
-
 
 class CollapsedClass(Exception):
     """A class has shrunk to a point, a line or nothing: its likelihood has no maximum. Says what has happened."""
-
-
-@dataclass(frozen=True, eq=False)
-class Part(Generic[P]):
-    """What a part must be able to do."""
-
-    blank: P
-    how: Estimate
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.blank.names
-
-    @property
-    def unspoken(self) -> tuple[str, ...]:
-        """The columns about which the prior says nothing."""
-        raise NotImplementedError
-
-    @property
-    def n_parameters(self) -> int:
-        raise NotImplementedError
-
-    def maximised(self, theta: P, statistic: Any) -> P:
-        """The parameters that the statistic and the prior give; `theta` are those under which it was gathered."""
-        raise NotImplementedError
-
-    def log_prior(self, theta: P) -> float:
-        raise NotImplementedError
-
-    def narrowness(self, theta: P) -> float:
-        """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
-        return 0.0
-
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> P:
-        """The parameters that a start gives: means and covariances of the part's columns, or what each has in each class."""
-        raise NotImplementedError
-
-    def cpds(self, theta: P, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        """Each column's distribution given the hidden class and, where they are together, the columns before it."""
-        raise NotImplementedError
 
 
 def shares(counts: Array, alpha: Array | None, how: Estimate, name: str) -> Array:
@@ -120,93 +74,87 @@ def _log_powers(p: Array, power: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Tables(Part[ClassTables]):
+class Tables(ClassTables):
     """Finite columns with a table in each class; `alpha` are the imagined counts of each."""
 
+    how: Estimate
     alpha: tuple[Array | None, ...]
 
     @property
-    def unspoken(self) -> tuple[str, ...]:
-        return tuple(n for n, alpha in zip(self.names, self.alpha, strict=True) if alpha is None)
-
-    @property
     def n_parameters(self) -> int:
-        return len(self.blank.table) * sum(size - 1 for size in self.blank.sizes)
+        return len(self.table) * sum(size - 1 for size in self.sizes)
 
-    def maximised(self, theta: ClassTables, statistic: Array) -> ClassTables:
-        parts = zip(theta.split(statistic), self.alpha, self.names, strict=True)
-        return replace(theta, table=np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
+    def maximised(self, statistic: Array) -> Tables:
+        parts = zip(self.split(statistic), self.alpha, self.names, strict=True)
+        return replace(self, table=np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
 
-    def log_prior(self, theta: ClassTables) -> float:
-        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(theta.split(theta.table), self.alpha, strict=True))
+    def log_prior(self) -> float:
+        return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self.split(self.table), self.alpha, strict=True))
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> ClassTables:
-        return replace(self.blank, table=np.concatenate([tables[n] for n in self.names], axis=1))
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Tables:
+        return replace(self, table=np.concatenate([tables[n] for n in self.names], axis=1))
 
-    def cpds(self, theta: ClassTables, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        pairs: Any = zip((variables[n] for n in self.names), theta.split(theta.table), strict=True)
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        pairs: Any = zip((variables[n] for n in self.names), self.split(self.table), strict=True)
         return {v.name: Table(v, (hidden,), p, Counts((hidden, v), counts[:, None] * p)) for v, p in pairs}
 
 
 @dataclass(frozen=True, eq=False)
-class Rates(Part[ClassRates]):
-    """Counts with a Poisson rate in each class; `imagined` are the events and the rows of a Gamma prior, by column."""
+class Rates(ClassRates):
+    """Counts with a Poisson rate in each class; `overall` is that of all rows, `imagined` are the events and the rows of a Gamma
+    prior, by column."""
 
+    how: Estimate
+    overall: Array
     imagined: tuple[Array, Array]
 
     @property
-    def unspoken(self) -> tuple[str, ...]:
-        return tuple(n for n, rows in zip(self.names, self.imagined[1], strict=True) if not rows)
-
-    @property
     def n_parameters(self) -> int:
-        return self.blank.table.size
+        return self.table.size
 
-    def maximised(self, theta: ClassRates, statistic: Array) -> ClassRates:
+    def maximised(self, statistic: Array) -> Rates:
         d = len(self.names)
         events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
             name = self.names[int(np.argmin(events.min(axis=0)))]
             raise FitError(f"the posterior of the rate of {name!r} has no mode: use estimate=Mean() or a Gamma of a larger shape")
-        return replace(theta, table=np.divide(events, N, out=self.blank.table.copy(), where=N > 0.0))
+        return replace(self, table=np.divide(events, N, out=np.tile(self.overall, (len(N), 1)), where=N > 0.0))
 
     def _power(self) -> Array:
         """a − 1 for modes, a for means, 0 without a prior."""
         shape, rows = self.imagined
         return np.where(rows > 0.0, shape - (1.0 if isinstance(self.how, Mode) else 0.0), 0.0)
 
-    def log_prior(self, theta: ClassRates) -> float:
+    def log_prior(self) -> float:
         """Σ a ln λ − b λ for posterior means, Σ (a − 1) ln λ − b λ for modes."""
-        powers = np.broadcast_to(self._power(), theta.table.shape)
-        return _log_powers(theta.table, powers) - float((self.imagined[1] * theta.table).sum())
+        powers = np.broadcast_to(self._power(), self.table.shape)
+        return _log_powers(self.table, powers) - float((self.imagined[1] * self.table).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> ClassRates:
-        return replace(self.blank, table=np.stack([tables[n] for n in self.names], axis=1))
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Rates:
+        return replace(self, table=np.stack([tables[n] for n in self.names], axis=1))
 
-    def cpds(self, theta: ClassRates, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        return {n: PoissonRates(variables[n], (hidden,), theta.table[:, j]) for j, n in enumerate(self.names)}
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        return {n: PoissonRates(variables[n], (hidden,), self.table[:, j]) for j, n in enumerate(self.names)}
 
 
 @dataclass(frozen=True, eq=False)
-class Normal(Part[Q]):
+class Normal(ClassNormals):
     """Real columns. `variance` is their overall variance; `shared`: something of the covariance is one for all classes, or for
-    all columns."""
+    all columns; `imagined` are the moments of each column that the prior imagines, one group per class."""
 
+    how: Estimate
     shared: bool
     variance: Array
-    belief: Belief | None
+    imagined: tuple[Moments, ...] | None
 
-    @property
-    def unspoken(self) -> tuple[str, ...]:
-        return self.names if self.belief is None else ()
-
-    def narrowness(self, theta: Q) -> float:
-        left = theta.root if theta.root.ndim == 2 else np.diagonal(theta.root, axis1=1, axis2=2)
+    def narrowness(self) -> float:
+        """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
+        left = self.root if self.root.ndim == 2 else np.diagonal(self.root, axis1=1, axis2=2)
         return float((np.sqrt(self.variance) / left).max())
 
     def _weight(self, N: Array) -> Array:
         """What sums are divided by."""
-        if self.belief is None and np.any(N <= 0.0):
+        if self.imagined is None and np.any(N <= 0.0):
             raise CollapsedClass("a class has no rows left")
         return np.where(N > 0.0, N, 1.0)
 
@@ -215,34 +163,47 @@ class Normal(Part[Q]):
             name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
             raise CollapsedClass(f"the variance of {name!r} has shrunk to nothing in a class")
 
+    def _extra(self, n_means: int, n_coefficients: int) -> float:
+        """e of the formula: what is added to df."""
+        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
 
-class Joint(Normal[JointNormals]):
+
+def imagined_moments(
+    prior: Prior | None, columns: Sequence[Variable], hidden: Finite, *, chained: bool
+) -> tuple[Moments, ...] | None:
+    """What the prior says of each column, or None if it says nothing. `chained`: each has those before it as parents."""
+    if prior is None:
+        return None
+    said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
+    every = np.arange(hidden.n_states)
+    return tuple(s.at(every) for s in said) if all(isinstance(s, Moments) for s in said) else None
+
+
+class Joint(Normal, JointNormals):
     """Columns that are normal together. `shared`: one covariance for all classes."""
 
     @property
     def n_parameters(self) -> int:
-        k, d = self.blank.mean.shape
+        k, d = self.mean.shape
         return int(k * d + (1 if self.shared else k) * d * (d + 1) // 2)
 
-    def maximised(self, theta: JointNormals, statistic: Array) -> JointNormals:
+    def maximised(self, statistic: Array) -> Joint:
         d = len(self.names)
         N = statistic[:, d, d]
         divisor = self._weight(N)
         m = statistic[:, :d, d] / divisor[:, None]
         V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
-        mean = theta.mean + np.einsum("kij,kj->ki", theta.root, m)
-        if self.belief is not None:
-            scatter = N[:, None, None] * (theta.root @ V @ theta.root.transpose(0, 2, 1))
-            mean, root = self.belief.joint(N, mean, scatter, theta.shift, tied=self.shared)
-            return replace(theta, mean=mean, root=root)
+        mean = self.mean + np.einsum("kij,kj->ki", self.root, m)
+        if self.imagined is not None:
+            return self._believed(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
         if self.shared:
             V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
-        root = theta.root @ self._root(V)
+        root = self.root @ self._root(V)
         variance = np.einsum("kij,kij->ki", root, root)
         self._refuse_narrow(variance, self.variance)
         if not np.all(np.diagonal(root, axis1=1, axis2=2) ** 2 > SINGULAR * variance):
             raise self._singular()
-        return replace(theta, mean=mean, root=root)
+        return replace(self, mean=mean, root=root)
 
     def _root(self, V: Array) -> Array:
         try:
@@ -253,16 +214,61 @@ class Joint(Normal[JointNormals]):
     def _singular(self) -> CollapsedClass:
         return CollapsedClass(f"the covariance of {listed(self.names)} is singular in a class")
 
-    def log_prior(self, theta: JointNormals) -> float:
-        return 0.0 if self.belief is None else self.belief.log_joint(theta, tied=self.shared)
+    @property
+    def _groups(self) -> list[list[int]]:
+        """Classes that share coefficients and variances."""
+        k = len(self.mean)
+        return [list(range(k))] if self.shared else [[c] for c in range(k)]
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> JointNormals:
+    def _believed(self, N: Array, mean: Array, scatter: Array) -> Joint:
+        """What counts, means and scatters of the classes give together with the prior."""
+        new, root = np.zeros_like(mean), np.zeros_like(scatter)
+        for j in range(len(self.names)):
+            for group in self._groups:
+                a, b, v = self.line(j, N[group], mean[group], scatter[group])
+                new[group, j] = a + new[group, :j] @ b
+                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
+                root[group, j, j] = np.sqrt(v)
+        return replace(self, mean=new, root=root)
+
+    def line(self, j: int, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array, float]:
+        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
+        assert self.imagined is not None
+        d, said = j + 1, self.imagined[j]
+        kappa, m0 = said.count[0], said.mean[0] - self.shift[:d]
+        off = mean[:, :d] - m0
+        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
+        r = regress(S, ROUNDING)
+        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
+            name = said.reals[j if r.collinear is None else r.collinear]
+            raise FitError(
+                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
+                "rescale the columns, leave one out, or give a stronger prior"
+            )
+        df = _positive(said.df[0] + N.sum() + self._extra(len(N), j), said.reals[j])
+        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
+        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
+
+    def log_prior(self) -> float:
+        """Σ of the formula at the top."""
+        total = 0.0
+        for j, said in enumerate(self.imagined or ()):
+            for group in self._groups:
+                root = self.root[group[0]]
+                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
+                v, m0 = root[j, j] ** 2, said.mean[0] - self.shift[: j + 1]
+                off = (self.mean[group, : j + 1] - m0) @ c
+                total -= 0.5 * (said.df[0] + self._extra(len(group), j)) * np.log(v)
+                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
+        return float(total)
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Joint:
         if self.shared:
             covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
-        return replace(self.blank, mean=means - self.blank.shift, root=self._root(covariances))
+        return replace(self, mean=means - self.shift, root=self._root(covariances))
 
-    def cpds(self, theta: JointNormals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        return chain([variables[n] for n in self.names], hidden, theta.mean + theta.shift, theta.root, counts)
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        return chain([variables[n] for n in self.names], hidden, self.mean + self.shift, self.root, counts)
 
 
 def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
@@ -278,131 +284,61 @@ def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array,
     return result
 
 
-class Separate(Normal[SeparateNormals]):
+class Separate(Normal, SeparateNormals):
     """Columns that are independent in each class, each with a variance, or `shared`, one for all of them."""
 
     @property
     def n_parameters(self) -> int:
-        k, d = self.blank.mean.shape
+        k, d = self.mean.shape
         return int(k * (d + (1 if self.shared else d)))
 
-    def maximised(self, theta: SeparateNormals, statistic: tuple[Array, ...]) -> SeparateNormals:
+    def maximised(self, statistic: tuple[Array, ...]) -> Separate:
         N, first, second = statistic
         m = first / self._weight(N)
-        mean, variance = self.estimated(N, theta.mean + theta.root * m, theta.root**2 * (second - N * m**2))
+        mean, variance = self.estimated(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
         variance = np.maximum(variance, 0.0)
-        if self.belief is None:
+        if self.imagined is None:
             self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
-        return replace(theta, mean=mean, root=np.sqrt(variance))
+        return replace(self, mean=mean, root=np.sqrt(variance))
 
     def estimated(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
         """Means and variances: scatter over count, of each column or of all of them together."""
-        if self.belief is not None:
-            kappa, m0, S0, df = self.belief.single(self.blank.shift)
+        if self.imagined is not None:
+            kappa, m0, S0, df = self._said(self.imagined)
             scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
-            mean, N = (N * mean + kappa * m0) / (kappa + N), positive(df + N, self.names[0])
+            mean, N = (N * mean + kappa * m0) / (kappa + N), _positive(df + N, self.names[0])
         if self.shared:
             return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
         return mean, np.asarray(scatter / N)
 
-    def log_prior(self, theta: SeparateNormals) -> float:
-        if self.belief is None:
-            return 0.0
-        kappa, m0, S0, df = self.belief.single(theta.shift)
-        v = theta.root**2
-        return float(-0.5 * (df * np.log(v) + (S0 + kappa * (theta.mean - m0) ** 2) / v).sum())
+    def _said(self, imagined: tuple[Moments, ...]) -> tuple[Array, Array, Array, Array]:
+        """κ, m₀, S₀ and ν₀ + e of each column."""
+        said = np.array([(m.count[0], m.mean[0, 0], m.scatter[0, 0, 0], m.df[0]) for m in imagined])
+        return said[:, 0], said[:, 1] - self.shift, said[:, 2], said[:, 3] + self._extra(1, 0)
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> SeparateNormals:
+    def log_prior(self) -> float:
+        if self.imagined is None:
+            return 0.0
+        kappa, m0, S0, df = self._said(self.imagined)
+        v = self.root**2
+        return float(-0.5 * (df * np.log(v) + (S0 + kappa * (self.mean - m0) ** 2) / v).sum())
+
+    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Separate:
         variance = np.diagonal(covariances, axis1=1, axis2=2)
         if self.shared:
             variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)
         if not np.all(variance > 0.0):
             raise CollapsedClass("a variance is not positive")
-        return replace(self.blank, mean=means - self.blank.shift, root=np.sqrt(variance))
+        return replace(self, mean=means - self.shift, root=np.sqrt(variance))
 
-    def cpds(self, theta: SeparateNormals, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        mean, result = theta.mean + theta.shift, dict[str, Cpd]()
+    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
+        mean, result = self.mean + self.shift, dict[str, Cpd]()
         for j, name in enumerate(self.names):
-            result |= chain([variables[name]], hidden, mean[:, [j]], theta.root[:, [j], None], counts)
+            result |= chain([variables[name]], hidden, mean[:, [j]], self.root[:, [j], None], counts)
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class Belief:
-    """The imagined moments of each column, one group per class, and which point of the posterior is wanted."""
-
-    imagined: tuple[Moments, ...]
-    how: Estimate
-
-    @classmethod
-    def of(
-        cls, prior: Prior | None, how: Estimate, columns: Sequence[Variable], hidden: Finite, *, chained: bool
-    ) -> Belief | None:
-        """What the prior says, or None if it says nothing. `chained`: each column has those before it as parents."""
-        if prior is None:
-            return None
-        said = [prior.imagine(v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
-        every = np.arange(hidden.n_states)
-        return cls(tuple(s.at(every) for s in said), how) if all(isinstance(s, Moments) for s in said) else None
-
-    def extra(self, n_means: int, n_coefficients: int) -> float:
-        """e of the formula: what is added to df."""
-        return 2.0 + n_means + n_coefficients if isinstance(self.how, Mode) else -2.0
-
-    def joint(self, N: Array, mean: Array, scatter: Array, shift: Array, *, tied: bool) -> tuple[Array, Array]:
-        """Means and roots of covariances, from counts, means and scatters of the classes."""
-        new, root = np.zeros_like(mean), np.zeros_like(scatter)
-        for j in range(len(self.imagined)):
-            for group in _groups(len(N), tied):
-                a, b, v = self.line(j, N[group], mean[group], scatter[group], shift)
-                new[group, j] = a + new[group, :j] @ b
-                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
-                root[group, j, j] = np.sqrt(v)
-        return new, root
-
-    def line(self, j: int, N: Array, mean: Array, scatter: Array, shift: Array) -> tuple[Array, Array, float]:
-        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
-        d, said = j + 1, self.imagined[j]
-        kappa, m0 = said.count[0], said.mean[0] - shift[:d]
-        off = mean[:, :d] - m0
-        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
-        r = regress(S, ROUNDING)
-        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
-            name = said.reals[j if r.collinear is None else r.collinear]
-            raise FitError(
-                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
-                "rescale the columns, leave one out, or give a stronger prior"
-            )
-        df = positive(said.df[0] + N.sum() + self.extra(len(N), j), said.reals[j])
-        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
-        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
-
-    def log_joint(self, theta: JointNormals, *, tied: bool) -> float:
-        """Σ of the formula at the top."""
-        total = 0.0
-        for j, said in enumerate(self.imagined):
-            for group in _groups(len(theta.mean), tied):
-                root = theta.root[group[0]]
-                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
-                v, m0 = root[j, j] ** 2, said.mean[0] - theta.shift[: j + 1]
-                off = (theta.mean[group, : j + 1] - m0) @ c
-                total -= 0.5 * (said.df[0] + self.extra(len(group), j)) * np.log(v)
-                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
-        return float(total)
-
-    def single(self, shift: Array) -> tuple[Array, Array, Array, Array]:
-        """κ, m₀, S₀ and ν₀ + e of columns that have no other columns as parents."""
-        kappa, df = (np.array([getattr(m, name)[0] for m in self.imagined]) for name in ("count", "df"))
-        m0 = np.array([m.mean[0, 0] for m in self.imagined]) - shift
-        return kappa, m0, np.array([m.scatter[0, 0, 0] for m in self.imagined]), df + self.extra(1, 0)
-
-
-def positive(df: Any, name: str) -> Any:
+def _positive(df: Any, name: str) -> Any:
     if not np.all(df > 0.0):
         raise FitError(f"the posterior mean of the variance of {name!r} does not exist; give the prior a df above 2")
     return df
-
-
-def _groups(k: int, tied: bool) -> list[list[int]]:
-    """Classes that share coefficients and variances."""
-    return [list(range(k))] if tied else [[c] for c in range(k)]

@@ -20,18 +20,17 @@ from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table as CategoricalTable
 from suffice.families.family import Array, Cpd, Estimate
-from suffice.families.priors import Prior
-from suffice.incomplete.class_parts import ClassRates, ClassTables, JointNormals, SeparateNormals
+from suffice.families.priors import Prior, Several
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums, log_factorials
 from suffice.incomplete.units import moments_by_column, observed_cells
 from suffice.learning.mixture_parts import (
-    Belief,
     CollapsedClass,
     Joint,
-    Part,
+    Normal,
     Rates,
     Separate,
     Tables,
+    imagined_moments,
     log_shares,
     shares,
 )
@@ -161,11 +160,9 @@ class Table(NamedTuple):
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> Mixture:
         """The parts for these classes, and what the prior says of them."""
-        bound = prior
-        if prior is not None:
-            seen = Statistics(moments_by_column(self.numbers, self.variables), self.data.weight)
-            bound = prior.bind({**self.variables, hidden.name: hidden}, seen)
-        parts: list[Part[Any]] = [
+        seen = Statistics(moments_by_column(self.numbers, self.variables), self.data.weight)
+        bound = (Several(()) if prior is None else prior).bind({**self.variables, hidden.name: hidden}, seen)
+        parts: list[Any] = [
             self._normal(kind, [self.variables[n] for n in names], hidden, bound, how)
             for kind, names in groups(families, self.variables).items()
         ]
@@ -174,34 +171,30 @@ class Table(NamedTuple):
         parts += [_tables(finite, hidden, bound, how)] if finite else []
         parts += [self._rates(counts, hidden, bound, how)] if counts else []
         alpha = _imagined_counts(bound, hidden)
-        silent = [*(n for part in parts for n in part.unspoken), *([] if alpha is not None else [hidden.name])]
-        if bound is not None and silent:
+        silent = [v.name for v in self.variables.values() if bound.imagine(v, (hidden,)) is None]
+        silent += [hidden.name] if alpha is None else []
+        if prior is not None and silent:
             note(f"the prior says nothing about {listed(silent)}: fitted by maximum likelihood")
         components = ClassComponents(self.data, -self.log_base)
         return Mixture(components, tuple(parts), hidden, self.variables, alpha, how, self.unit * (1.0 - 1e-9))
 
-    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior | None, how: Estimate) -> Part[Any]:
-        belief = Belief.of(prior, how, columns, hidden, chained=kind.joint)
+    def _normal(self, kind: Kind, columns: list[Variable], hidden: Finite, prior: Prior, how: Estimate) -> Normal:
+        imagined = imagined_moments(prior, columns, hidden, chained=kind.joint)
         names, (shift, variance) = tuple(v.name for v in columns), self._moments(columns)
         same = [n for n, v in zip(names, variance, strict=True) if not v > 0.0]
-        if belief is None and same:
+        if imagined is None and same:
             raise FitError(f"all values of {listed(same)} are the same: leave it out, or give a prior, NormalInverseGamma()")
         variance, k = np.where(variance > 0.0, variance, 1.0), hidden.n_states
         mean, deviation = np.zeros((k, len(names))), np.sqrt(variance)
-        if kind.joint:
-            together = JointNormals(names, shift, mean, np.tile(np.diag(deviation), (k, 1, 1)))
-            return Joint(together, how, kind.shared, variance, belief)
-        return Separate(SeparateNormals(names, shift, mean, np.tile(deviation, (k, 1))), how, kind.shared, variance, belief)
+        made, root = (Joint, np.tile(np.diag(deviation), (k, 1, 1))) if kind.joint else (Separate, np.tile(deviation, (k, 1)))
+        return made(names, shift, mean, root, how, kind.shared, variance, imagined)
 
-    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior | None, how: Estimate) -> Rates:
-        events, rows = np.zeros(len(columns)), np.zeros(len(columns))
-        for j, v in enumerate(columns):
-            said = None if prior is None else prior.imagine(v, (hidden,))
-            if isinstance(said, Moments):
-                group = said.at(np.arange(1))
-                events[j], rows[j] = group.count[0] * group.mean[0, 0], group.count[0]
-        blank = ClassRates(tuple(v.name for v in columns), np.tile(self._moments(columns)[0], (hidden.n_states, 1)))
-        return Rates(blank, how, (events, rows))
+    def _rates(self, columns: list[Count], hidden: Finite, prior: Prior, how: Estimate) -> Rates:
+        said = [prior.imagine(v, (hidden,)) for v in columns]
+        groups = [s.at(np.arange(1)) if isinstance(s, Moments) else None for s in said]
+        events, rows = np.array([(0.0, 0.0) if g is None else (g.count[0] * g.mean[0, 0], g.count[0]) for g in groups]).T
+        names, overall = tuple(v.name for v in columns), self._moments(columns)[0]
+        return Rates(names, np.tile(overall, (hidden.n_states, 1)), how, overall, (events, rows))
 
     def _moments(self, columns: Sequence[Variable]) -> tuple[Array, Array]:
         """The overall means and variances of some columns of numbers."""
@@ -220,15 +213,14 @@ def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
     return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
 
 
-def _tables(columns: list[Finite], hidden: Finite, prior: Prior | None, how: Estimate) -> Tables:
+def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) -> Tables:
     sizes, k = tuple(v.n_states for v in columns), hidden.n_states
     table = np.concatenate([np.full((k, n), 1.0 / n) for n in sizes], axis=1)
-    blank = ClassTables(tuple(v.name for v in columns), table, sizes)
-    return Tables(blank, how, tuple(_imagined_counts(prior, v, hidden) for v in columns))
+    return Tables(tuple(v.name for v in columns), table, sizes, how, tuple(_imagined_counts(prior, v, hidden) for v in columns))
 
 
-def _imagined_counts(prior: Prior | None, child: Finite, *parents: Finite) -> Array | None:
-    said = None if prior is None else prior.imagine(child, parents)
+def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:
+    said = prior.imagine(child, parents)
     return said.dense() if isinstance(said, Counts) else None
 
 
@@ -247,7 +239,8 @@ class Mixture:
     """
 
     components: ClassComponents
-    parts: tuple[Part[Any], ...]
+    parts: tuple[Any, ...]
+    """Of parameters that are the same in every class, around which first statistics are gathered."""
     hidden: Finite
     variables: Mapping[str, Variable]
     alpha: Array | None
@@ -271,31 +264,29 @@ class Mixture:
         if self.alpha is None and sums.counts.min() < self.least:
             raise CollapsedClass("a class has less than one row left")
         weights = shares(sums.counts, self.alpha, self.how, self.hidden.name)
-        triples = zip(self.parts, at.parts, sums.parts, strict=True)
-        return ClassParameters(weights, tuple(part.maximised(theta, s) for part, theta, s in triples))
+        return ClassParameters(weights, tuple(part.maximised(s) for part, s in zip(at.parts, sums.parts, strict=True)))
 
     def log_prior(self, parameters: ClassParameters) -> float:
-        parts = sum(part.log_prior(theta) for part, theta in zip(self.parts, parameters.parts, strict=True))
-        return log_shares(parameters.weights, self.alpha, self.how) + parts
+        return log_shares(parameters.weights, self.alpha, self.how) + float(sum(p.log_prior() for p in parameters.parts))
 
     def rounding(self, parameters: ClassParameters) -> float:
         """By how much ln p may be off where the classes are narrow."""
-        narrow = (part.narrowness(theta) for part, theta in zip(self.parts, parameters.parts, strict=True))
-        return 1e-15 * self.weight * max(narrow)
+        narrow = (part.narrowness() for part in parameters.parts if isinstance(part, Normal))
+        return 1e-15 * self.weight * max(narrow, default=0.0)
 
     def cpds(self, parameters: ClassParameters, counts: Array) -> dict[str, Cpd]:
         """The distribution of the class, and those of the columns given it, from classes of these counts."""
         own = CategoricalTable(self.hidden, (), parameters.weights, Counts((self.hidden,), counts))
         cpds: dict[str, Cpd] = {self.hidden.name: own}
-        for part, theta in zip(self.parts, parameters.parts, strict=True):
-            cpds |= part.cpds(theta, self.hidden, self.variables, counts)
+        for part in parameters.parts:
+            cpds |= part.cpds(self.hidden, self.variables, counts)
         return cpds
 
     def started(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> ClassParameters:
         """The parameters that responsibilities of the rows, or of a sample, give: a first pass finds the means, around which
         the second gathers."""
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
-        parameters = ClassParameters(np.full(k, 1.0 / k), tuple(part.blank for part in self.parts))
+        parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
             parameters = self.maximised(Statistic(components.counted(parameters, responsibilities), parameters))
         return parameters

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.engine import Block, Step
+from suffice.engines.engine import Block
 from suffice.errors import FitError
 from suffice.families.family import Array
 from suffice.incomplete.classes import ClassParameters
 from suffice.learning.mixture_parts import CollapsedClass, Joint
 from suffice.learning.mixture_setup import Mixture
+from suffice.learning.starts import far_apart
 from suffice.variables import Count, Finite, Real, Variable
 
 SAMPLE = 2**14
@@ -77,14 +79,6 @@ class Nearest:
         return np.asarray(SOFT / k + (1.0 - SOFT) * (which == np.arange(k)[:, None]))
 
 
-@dataclass(frozen=True)
-class _Sizes(Step[dict[int, int]]):
-    """How many rows each block has."""
-
-    def of(self, block: Block) -> dict[int, int]:
-        return {block.number: block.n_rows}
-
-
 @dataclass(frozen=True, eq=False)
 class Responsibilities:
     """Responsibilities that are there for each row, row × class; `starts` is where the rows of each block begin."""
@@ -94,10 +88,10 @@ class Responsibilities:
 
     @classmethod
     def of(cls, values: Array, data: Data) -> Responsibilities:
-        sizes = data.fold(_Sizes())
-        numbers = sorted(sizes)
-        ends = np.cumsum([sizes[i] for i in numbers]).tolist()
-        return cls(values, {i: end - sizes[i] for i, end in zip(numbers, ends, strict=True)})
+        sizes = sorted(data.sizes().items())
+        return cls(
+            values, dict(zip((i for i, _ in sizes), accumulate((size.rows for _, size in sizes), initial=0), strict=False))
+        )
 
     def __call__(self, block: Block) -> Array:
         start = self.starts[block.number]
@@ -110,13 +104,14 @@ class Starts:
     def __init__(self, mixture: Mixture, seed: int) -> None:
         sample = mixture.data.sample(SAMPLE, seed)
         self.mixture, self.rows = mixture, mixture.data.of_rows(sample)
-        self.scale = Points.of(sample.block, mixture.variables)
-        self.points = self.scale(sample.block)
+        self.scale = Points.of(sample, mixture.variables)
+        self.points = self.scale(sample)
         self.weight = sample.weights if sample.weights.sum() > 0.0 else np.ones(sample.n_rows)
 
     def draw(self, rng: np.random.Generator, moving: bool) -> ClassParameters:
         """Parameters of a start."""
-        centres = self.points[far_apart(self.points, self.weight, self.mixture.hidden.n_states, rng)]
+        first = int(rng.choice(len(self.points), p=self.weight / self.weight.sum()))
+        centres = self.points[far_apart(self.points, self.weight, self.mixture.hidden.n_states, first, rng)]
         for _ in range(N_MOVES if moving else 0):
             centres = self._means(nearest(self.points, centres), len(centres))
         return self.mixture.started(Nearest(self.scale, centres), self.rows)
@@ -131,23 +126,6 @@ class Starts:
 def nearest(points: Array, centres: Array) -> np.ndarray:
     """The centre that is nearest to each point."""
     return np.asarray(np.stack([((points - c) ** 2).sum(axis=1) for c in centres], axis=1).argmin(axis=1))
-
-
-def far_apart(points: Array, weight: Array, n: int, rng: np.random.Generator) -> list[int]:
-    """Numbers of n points: the first drawn at random, each next with a probability in proportion to its squared distance from
-    the nearest one before (Arthur & Vassilvitskii 2007, SODA, p. 1029), both times its weight.
-
-    >>> sorted(far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, np.random.default_rng(0)))
-    [0, 2]
-    """
-    chosen = [int(rng.choice(len(points), p=weight / weight.sum()))]
-    nearest = np.full(len(points), np.inf)
-    while len(chosen) < n:
-        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-        odds = weight * nearest
-        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
-        chosen.append(int(rng.choice(len(points), p=odds / odds.sum())))
-    return chosen
 
 
 def given_start(start: Any, mixture: Mixture) -> ClassParameters:

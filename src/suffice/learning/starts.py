@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +29,14 @@ from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.units import Units
 from suffice.learning.objective import normal_of
-from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, projected, sizes
 from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.learning.problem import ParameterProblem
 
 SAMPLE = 2048
 """Rows among which a random start draws."""
@@ -83,7 +85,8 @@ class Starts:
 
     def first(self) -> Theta:
         """Counts + 1, and regressions on complete rows and one row in the middle."""
-        return self._theta(self._weights, {node.name: self._cpd(node, self._middle(node)) for node in self._others})
+        middle = {node: np.array([[self.units.mean[r] for r in node.reals]]) for node in self.problem.others}
+        return self._theta(self._weights, {node.name: self._cpd(node, centre) for node, centre in middle.items()})
 
     def random(self, rng: np.random.Generator) -> Theta:
         """Tables drawn around what is known of them, regressions on complete rows and one drawn row."""
@@ -97,15 +100,15 @@ class Starts:
                     0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
                 )
         cells = np.maximum(rng.standard_gamma(weights), 1e-12)
-        chosen: dict[tuple[str, ...], npt.NDArray[np.intp]] = {}
+        chosen: dict[tuple[str, ...], Any] = {}
         others: dict[str, Cpd] = {}
-        for node in self._others:
+        for node in self.problem.others:
             if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
                 others[node.name] = node.family.random(node.child, node.parents, rng)
                 continue
             hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden)
             if node.reals and hidden not in chosen:
-                chosen[hidden] = self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng)
+                chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
             others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
         return self._theta(cells, others)
 
@@ -116,10 +119,6 @@ class Starts:
     @property
     def _weights(self) -> Array:
         return self.problem.components.shown.counts + self.problem.alpha + 1.0
-
-    @property
-    def _others(self) -> list[NodeFamily]:
-        return [node for node in self.problem.nodes.values() if not node.by_table]
 
     @property
     def units(self) -> Units:
@@ -165,9 +164,6 @@ class Starts:
     def _variances(self, node: NodeFamily) -> list[float]:
         return [self.units.variance[r] or 1.0 for r in node.reals]
 
-    def _middle(self, node: NodeFamily) -> Array:
-        return np.array([[self.units.mean[r] for r in node.reals]])
-
     def _at_rows(self, node: NodeFamily, hidden: tuple[str, ...], chosen: Any, rng: np.random.Generator) -> Array:
         """The numbers of a node in the row chosen for each of its configurations; a missing one is drawn."""
         if not node.reals:
@@ -185,25 +181,33 @@ class Starts:
             columns.append(np.where(np.isnan(values), spare, values))
         return np.array(columns).T
 
-    def _far_apart(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-        """Rows of the sample: the first at random, each next with a probability in proportion to its squared distance from
-        the nearest one before (Arthur & Vassilvitskii 2007, SODA, p. 1029)."""
+    def _far_apart(self, n: int, rng: np.random.Generator) -> list[int]:
+        """Rows of the sample that lie far apart."""
         names = [r for r in self.units.variance if r in self._sample]
         x = np.array([(self._sample[r] - self.units.mean[r]) / np.sqrt(self.units.variance[r] or 1.0) for r in names])
-        x = np.nan_to_num(x)
-        chosen = [int(rng.integers(x.shape[1]))]
-        nearest = np.full(x.shape[1], np.inf)
-        while len(chosen) < n:
-            nearest = np.minimum(nearest, ((x - x[:, chosen[-1]][:, None]) ** 2).sum(axis=0))
-            p = nearest / nearest.sum() if nearest.sum() > 0 else None
-            chosen.append(int(rng.choice(x.shape[1], p=p)))
-        return np.array(chosen)
+        return far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng)
 
     @cached_property
     def _sample(self) -> dict[str, npt.NDArray[Any]]:
         """Some rows of the data, the same for every start: codes, and numbers in their units."""
         units, few = self.units, self.problem.rows.sample(SAMPLE, 0)
         return {n: units.inward(n, c) if n in units.variance else c for n, c in few.columns.items()}
+
+
+def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.random.Generator) -> list[int]:
+    """Numbers of n points: after the first each with a probability in proportion to its squared distance from the nearest one
+    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight.
+
+    >>> far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, 0, np.random.default_rng(0))
+    [0, 2]
+    """
+    chosen, nearest = [first], np.full(len(points), np.inf)
+    while len(chosen) < n:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        odds = nearest if weight is None else weight * nearest
+        odds = odds if odds.sum() > 0.0 else weight  # fewer distinct points than are asked for
+        chosen.append(int(rng.choice(len(points), p=None if odds is None else odds / odds.sum())))
+    return chosen
 
 
 def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:
@@ -247,9 +251,7 @@ def _numbers(cpd: Any, parent: str) -> list[tuple[Array, int]]:
         return [(np.nan_to_num(a), i) for a, i in scaled]
     if isinstance(cpd, LogisticCpd):
         return [(cpd.effects(parent), 0)]
-    numbers = getattr(cpd, "probs", None)
-    numbers = getattr(cpd, "rates", None) if numbers is None else numbers
-    return [] if numbers is None else [(np.asarray(numbers), cpd.parents.index(parent))]
+    return [(np.asarray(getattr(cpd, a)), cpd.parents.index(parent)) for a in cpd.arrays]
 
 
 def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:

@@ -16,10 +16,9 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd, flat_index
-from suffice.inference.collapse import Collapsed, Rest, collapse
-from suffice.inference.gibbs import State, Trace, Walker
+from suffice.inference.gibbs import Collapsed, Rest, State, Trace, Walker, collapse
 from suffice.inference.network import NONE, Array, Network
-from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
+from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, impossible, in_words, observed
 from suffice.models.question import Question
@@ -124,7 +123,7 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     return kept, drawn, f"likelihood weighting, {n:,} draws"
 
 
-def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Shares | None]:
+def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
     collapsed, nodes = _collapsed(question)
     compiled = question.bn.compiled
     index, real_index = compiled.index, compiled.real_index
@@ -237,14 +236,14 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
 
 
 def _answer(
-    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Shares | None = None
+    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Average | None = None
 ) -> Distribution | Samples:
     """`shares` are those of the finite targets if they are known better than from the trace."""
     finite = None
     if question.finite:
         shares = shares or drawn.shares(trace.cells, int(np.prod(sizes(question.finite))))
         _note_quality(shares)
-        probs, error = (part.reshape(sizes(question.finite)) for part in (shares.probs, shares.error))
+        probs, error = (part.reshape(sizes(question.finite)) for part in (shares.mean, shares.error))
         worth = shares.effective_sample_size
         finite = Distribution(question.finite, probs, None, error, worth, f"{how}, worth {worth:,.0f}", question.evidence.given)
     if not question.reals and finite is not None:
@@ -254,7 +253,7 @@ def _answer(
     return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
 
 
-def _note_quality(*found: Shares | Average) -> None:
+def _note_quality(*found: Average) -> None:
     effective = min(f.effective_sample_size for f in found)
     if not all(f.agree for f in found):
         note(

@@ -181,7 +181,7 @@ class BayesNet(Tabular, Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        from suffice.models.rows.log_prob import log_prob_in_rows, observed_log_prob
+        from suffice.models.rows.posteriors import log_prob_in_rows, observed_log_prob
 
         return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
 
@@ -191,7 +191,7 @@ class BayesNet(Tabular, Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
-        from suffice.models.rows.log_prob import LogLikelihood, observed_log_likelihood
+        from suffice.models.rows.posteriors import LogLikelihood, observed_log_likelihood
 
         if data is None:
             statistics = self.summary()

@@ -1,4 +1,4 @@
-"""Classifiers: rows, the column of their classes, and the columns to tell the classes apart by; and the simplest of them.
+"""Classifiers: rows, the column of their classes, and the columns to tell the classes apart by.
 
 Naive Bayes: given its class, the columns of a row are independent of each other.
 
@@ -6,12 +6,30 @@ Naive Bayes: given its class, the columns of a row are independent of each other
 
 Each factor has a statistic of its own. So where the class is known, a missing cell costs nothing but itself: the estimate of
 p(xⱼ | class) from all rows that show xⱼ is exact, and nothing need be iterated.
+
+Gaussian discriminant analysis: p(class) and p(x | class) = Normal(x; μ_c, Σ_c), as a network.
+
+A normal distribution of several columns is a chain of regressions, x_j | class, x_1 … x_{j−1}, and so a network in which the
+class is a parent of every column and each column of those after it. What the classes share is shared by its numbers:
+
+    Full        Σ_c of each class: every regression is of the class's own rows (quadratic discriminant analysis)
+    Tied        one Σ, from the scatter within the classes, added up: slopes and variances are the same in every class, only
+                intercepts differ (linear discriminant analysis)
+    Diagonal    variances of each class and no edges between columns (Gaussian naive Bayes)
+    Spherical   one variance for each class
+
+Maximum likelihood divides by the number of rows: Σ_c = S_c / N_c, Σ = Σ_c S_c / N. (Hastie, Tibshirani & Friedman 2009,
+The Elements of Statistical Learning, 2nd ed., p. 109, divide Σ by N − K.)
+
+From rows with missing cells a discriminant of a shared covariance is found by EM, that of a mixture whose classes are known: in
+a row that shows its class, all other classes have probability 0. Missing features are integrated out, and a row without a class
+belongs to each class with its probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,22 +41,33 @@ from suffice.engines.gather import log_base
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, SchemaError, listed, nearest, note
 from suffice.families import family_of
-from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.family import Estimate, checked_estimate
+from suffice.families.categorical import Categorical
+from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
+from suffice.families.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.poisson import PoissonRates
-from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, as_prior
+from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior
+from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.graphs import Dag
 from suffice.incomplete.normal import weighted_moments
+from suffice.learning.climb import Climb, steps_of
 from suffice.learning.fit import fit
+from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imagined_moments
+from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes.learn import suitable
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
-from suffice.variables import Count, Finite, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 PRIOR = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """One imagined row in each cell of a table, one row's worth of doubt about each normal, one event about each rate."""
+
+TOLERANCE = 1e-8
+MAX_ITER = 2000
+
+Line = tuple[Array, Array, Array]
+"""Of a column given the class and the columns before it: intercepts, slopes and variances, by class."""
 
 
 @one_blas_thread
@@ -71,7 +100,7 @@ def naive_bayes(
     """
     how = checked_estimate(estimate)
     known = labelled(data, target, features, variables)
-    chosen = suitable(prior, (known.target, *known.features), PRIOR)
+    chosen = suitable(prior, known.variables.values(), PRIOR)
     if isinstance(known.rows, Data) and known.rows.missing[target]:
         return supported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
     return supported(estimated(known.dag(), _statistics(known), as_prior(chosen), how), target)
@@ -81,16 +110,13 @@ def _statistics(known: Labelled) -> Statistics:
     """What each family needs to know; of a feature with missing cells, from the rows that show it."""
     if isinstance(known.rows, Statistics):
         return known.rows
-    needs = {v.name: family_of(v, [known.target]).needs(v, [known.target]) for v in known.features}
-    own = Request((known.target.name,))
-    try:
-        return known.rows.gather([own, *needs.values()])
-    except MissingCells:
-        missing = known.rows.missing
-    complete = known.rows.gather([own, *(request for n, request in needs.items() if not missing[n])])
-    gaps = [v for v in known.features if missing[v.name]]
-    found = known.rows.fold(_Shown(known.target, tuple(gaps)))
-    return Statistics([*complete, *found], complete.weight)
+    missing, target = known.rows.missing, known.target
+    complete = [v for v in known.features if not missing[v.name]]
+    seen = known.rows.gather([Request((target.name,)), *(family_of(v, [target]).needs(v, [target]) for v in complete)])
+    if len(complete) == len(known.features):
+        return seen
+    shown = known.rows.fold(_Shown(target, tuple(v for v in known.features if missing[v.name])))
+    return Statistics([*seen, *shown], seen.weight)
 
 
 @dataclass(frozen=True)
@@ -101,22 +127,21 @@ class _Shown(Step[tuple[Counts | Moments, ...]]):
     features: tuple[Variable, ...]
 
     def of(self, block: Block) -> tuple[Counts | Moments, ...]:
-        return tuple(_shown(block, self.target, feature) for feature in self.features)
+        return tuple(self._shown(block, feature) for feature in self.features)
 
-
-def _shown(block: Block, target: Finite, feature: Variable) -> Counts | Moments:
-    cells, weight = block.columns[feature.name], block.weights
-    shown = np.flatnonzero(~is_missing(cells) & (weight > 0))
-    classes, cells, weight = block.columns[target.name][shown].astype(np.int64), cells[shown], weight[shown]
-    if isinstance(feature, Finite):
-        shape = (target.n_states, feature.n_states)
-        size = checked_cells((target, feature), f"the table of {feature.name!r}")
-        return Counts((target, feature), np.bincount(classes * shape[1] + cells, weight, size).astype(np.float64).reshape(shape))
-    groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
-    keys, spread = groups.keys, groups.spread
-    counted = (feature.name,) if isinstance(feature, Count) else ()
-    base = np.bincount(classes, log_base(cells, weight), target.n_states)[keys, None] if counted else None
-    return Moments((target,), (feature.name,), keys, spread.weight, spread.mean, spread.scatter, counted=counted, log_base=base)  # type: ignore[arg-type]
+    def _shown(self, block: Block, feature: Variable) -> Counts | Moments:
+        target, cells, weight = self.target, block.columns[feature.name], block.weights
+        shown = np.flatnonzero(~is_missing(cells) & (weight > 0))
+        classes, cells, weight = block.columns[target.name][shown].astype(np.int64), cells[shown], weight[shown]
+        if isinstance(feature, Finite):
+            size = checked_cells((target, feature), f"the table of {feature.name!r}")
+            counts = np.bincount(classes * feature.n_states + cells, weight, size).astype(np.float64)
+            return Counts((target, feature), counts.reshape(target.n_states, feature.n_states))
+        groups = weighted_moments(classes[None], weight[None], cells[None].astype(np.float64), target.n_states)
+        keys, (total, mean, _, scatter) = groups.keys, groups.spread
+        counted = (feature.name,) if isinstance(feature, Count) else ()
+        base = np.bincount(classes, log_base(cells, weight), target.n_states)[keys, None] if counted else None
+        return Moments((target,), (feature.name,), keys, total, mean, scatter, counted=counted, log_base=base)  # type: ignore[arg-type]
 
 
 class Labelled(NamedTuple):
@@ -129,6 +154,10 @@ class Labelled(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(v.name for v in self.features)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return {v.name: v for v in (self.target, *self.features)}
 
     def dag(self, *, chained: bool = False) -> Dag:
         """The class is a parent of every feature; `chained`, so is each feature of those after it."""
@@ -144,31 +173,24 @@ def labelled(data: Any, target: Any, features: Iterable[str] | None, variables: 
     >>> labelled({"x": [0.5, 1.5], "y": ["a", "b"]}, "y", None, None).features
     (Real('x'),)
     """
-    if isinstance(data, Statistics):
-        if variables is not None:
-            raise SchemaError("variables declare columns of rows; statistics know theirs")
-        known: Mapping[str, Variable] = data.variables
-        names = _features(target, features, known)
-        return _checked(data, target, names, known)
-    rows = scan(data, variables)
-    names = _features(target, features, rows.columns)
-    rows = rows.take([target, *names])
-    if features is None and (ids := [n for n in rows.identifiers if n != target]):
-        note(
-            f"{listed(ids)} identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
-        )
-        names = [n for n in names if n not in ids]
+    if isinstance(data, Statistics) and variables is not None:
+        raise SchemaError("variables declare columns of rows; statistics know theirs")
+    rows = data if isinstance(data, Statistics) else scan(data, variables)
+    names = _features(target, features, rows.variables if isinstance(rows, Statistics) else rows.columns)
+    if isinstance(rows, Data):
         rows = rows.take([target, *names])
-    return _checked(rows, target, names, rows.schema)
-
-
-def _checked(rows: Data | Statistics, target: str, names: list[str], known: Mapping[str, Variable]) -> Labelled:
+        if features is None and (ids := [n for n in rows.identifiers if n != target]):
+            what = "identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
+            note(f"{listed(ids)} {what}")
+            names = [n for n in names if n not in ids]
+            rows = rows.take([target, *names])
     if not names:
         raise DataError(f"there is no column besides {target!r} to tell its classes apart by")
-    classes = known[target]
     empty = [n for n in (target, *names) if rows.missing[n] == rows.n_rows] if isinstance(rows, Data) and rows.n_rows else []
     if empty:
         raise DataError(f"every cell of {listed(empty)} is missing; leave the column out")
+    known: Mapping[str, Variable] = rows.variables if isinstance(rows, Statistics) else rows.schema
+    classes = known[target]
     if not isinstance(classes, Finite):
         raise SchemaError(
             f"the target {target!r} is a {type(classes).__name__}, and a classifier needs classes: declare it finite, "
@@ -223,3 +245,171 @@ def _unsupported(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
         n = "1 row (n_samples=1)" if rows == 1 else f"{rows:,.10g} rows"
         return FitError(f"{what}: the class has {n}, and maximum likelihood needs at least {needed} there; give a prior, {prior}")
     return FitError(f"{what}: the column is constant there, or determined by the others; leave it out, or give a prior, {prior}")
+
+
+@one_blas_thread
+def discriminant(
+    data: Any,
+    target: str,
+    features: Iterable[str] | None = None,
+    *,
+    covariance: Kind | None = None,
+    prior: Any = None,
+    estimate: Estimate | None = None,
+    variables: Any = None,
+) -> BayesNet:
+    """The Gaussian discriminant analysis of `target` by real columns: a network that classifies, samples and answers queries.
+
+    `covariance` says how the features, by default all other columns, vary within a class: `Full()` (the default), each class
+    with a covariance of its own; `Tied()`, all classes with the same; `Diagonal()`, each with its own variances and no
+    correlation; or `Spherical()`, each with one variance. Without a prior the parameters are of maximum likelihood (covariances
+    divided by N); with one, `(Dirichlet(1), NormalInverseGamma())` or `(Dirichlet(1), BGe())`, they are posterior means, or
+    modes with `estimate=Mode()`. Collinear columns and classes of too few rows need a prior, or are refused by name.
+
+    `data` is anything that `scan` takes, or `Statistics` of the graph of a full covariance. Rows with missing cells, of the
+    class, too, are learned from by EM. With `Tied()` and `Spherical()`, numbers are shared between classes or columns, which
+    statistics of single nodes do not say: such a network keeps none, and has no `update` and no intervals.
+
+    >>> from suffice.learning.mixture_setup import Tied
+    >>> rows = {"x": [1.0, 2.0, 3.0, 5.0, 6.0, 7.0], "y": [0.0, 0.5, 0.0, 1.0, 2.0, 1.0], "kind": list("aaabbb")}
+    >>> bn = discriminant(rows, "kind", covariance=Tied())
+    >>> bn["y"].coefficients.round(6).tolist(), bn["x"].variance.round(4).tolist()
+    ([[0.0], [0.0]], [0.6667, 0.6667])
+    >>> bn.predict_proba({"x": [2.0, 4.0], "y": [0.0, 1.0]}, "kind")["b"].round(4)
+    array([0.    , 0.8909])
+    """
+    kind, how = checked_kind(covariance), checked_estimate(estimate)
+    known = labelled(data, target, features, variables)
+    _refuse_others(known)
+    if isinstance(kind, Full):
+        return supported(fit(known.dag(chained=True), known.rows, prior=prior, estimate=how), target)
+    if isinstance(kind, Diagonal):
+        return naive_bayes(known.rows, target, known.names, prior=prior, estimate=how)
+    try:
+        return supported(_from_statistics(known, kind, as_prior(prior), how), target)
+    except MissingCells:
+        return from_incomplete(known, kind, as_prior(prior), how)
+
+
+def _refuse_others(known: Labelled) -> None:
+    for v in known.features:
+        if not isinstance(v, Real):
+            raise DataError(
+                f"a discriminant tells classes apart by real columns, and {v.name!r} is {type(v).__name__}: leave it out, "
+                "features=[...], or use naive_bayes, which takes columns of every kind"
+            )
+
+
+def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
+    """The network of a covariance that classes, or columns, share."""
+    target, seen = known.target, known.rows
+    if isinstance(seen, Data):
+        seen = seen.gather([Request((target.name,)), Request((target.name,), known.names)])
+    if not seen.weight > 0:
+        raise DataError("there are no rows to learn from")
+    bound = None if prior is None else prior.bind(known.variables, seen)
+    moments = seen.moments((target.name,), known.names).at(np.arange(target.n_states))
+    if not np.isfinite(moments.scatter).all():
+        raise too_large(known.names[0])
+    imagined = imagined_moments(bound, known.features, target, chained=kind.joint)
+    own: Any = None if bound is None else bound.imagine(target, ())
+    unspoken = [*([] if own is not None else [target.name]), *([] if imagined is not None else known.names)]
+    if bound is not None and unspoken:
+        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+    cpds: dict[str, Cpd] = {target.name: Categorical().estimate(target, [], seen.counts([target.name]), own, how)}
+    shift = moments.mean[int(np.argmax(moments.count))]  # any place near the data keeps the digits
+    blank = (known.names, shift, moments.mean - shift, np.ones_like(moments.mean), how, True, np.ones_like(shift), imagined)
+    lines = _tied(Joint(*blank), moments) if kind.joint else _spherical(Separate(*blank), moments)
+    for j, (child, (intercept, slopes, variance)) in enumerate(zip(known.features, lines, strict=True)):
+        before = known.features[:j] if kind.joint else ()
+        group = moments.marginal(moments.names, tuple(v.name for v in (*before, child)))
+        cpds[child.name] = ConditionalGaussian(child, (target, *before), intercept, slopes, variance, group)
+    return _network(known, kind, cpds, seen.weight, bound, how)
+
+
+def _tied(part: Joint, moments: Moments) -> Iterator[Line]:
+    """Slopes and variances from the scatter within all classes, or what a prior makes of it."""
+    N, S, names, shift = moments.count, moments.scatter.sum(axis=0), part.names, part.shift
+    constant = [n for n, s in zip(names, np.diag(S), strict=True) if not s > 0.0]
+    if part.imagined is None and constant:
+        raise FitError(f"{listed(constant)} does not vary within the classes: leave the column out, or give a prior")
+    mean = np.where((N > 0.0)[:, None], part.mean, np.nan)
+    for j, name in enumerate(names):
+        if part.imagined is not None:
+            a, b, v = part.line(j, N, part.mean, moments.scatter)
+        else:
+            r = regress(S[: j + 1, : j + 1])
+            if r.residual <= COLLINEAR * S[j, j]:
+                raise FitError(
+                    f"within the classes {name!r} is a linear combination of {listed(names[:j])} in the {N.sum():,.10g} rows: "
+                    "leave it out, or give a prior, (Dirichlet(1), NormalInverseGamma())"
+                )
+            b, v = r.coefficients, r.residual / float(N.sum())
+            a = mean[:, j] - mean[:, :j] @ b
+        yield a + shift[j] - shift[:j] @ b, np.tile(b, (len(N), 1)), np.where(np.isnan(a), np.nan, v)
+
+
+def _spherical(part: Separate, moments: Moments) -> Iterator[Line]:
+    """The scatter of all columns of a class together, over their numbers."""
+    N = np.repeat(moments.count[:, None], len(part.names), axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
+        means, variances = part.estimated(N, part.mean, np.einsum("kjj->kj", moments.scatter))
+    means = means + part.shift if part.imagined is not None else np.where(N > 0.0, moments.mean, np.nan)
+    variances = np.where(variances > 0.0, variances, np.nan)  # a class of equal rows has no density: `supported` says so
+    for mean, variance in zip(means.T, variances.T, strict=True):
+        yield mean, np.zeros((len(N), 0)), variance
+
+
+def _network(
+    known: Labelled,
+    kind: Kind,
+    cpds: dict[str, Cpd],
+    weight: float,
+    prior: Prior | None,
+    how: Estimate,
+    climb: Climb | None = None,
+) -> BayesNet:
+    """The network, in which columns know which of their numbers they share."""
+    by = "maximum likelihood" if prior is None else f"posterior {type(how).__name__.lower()}"
+    for j, name in enumerate(known.names):
+        cpds[name] = SharedGaussian.of(cpds[name], j, tied=kind.joint)  # type: ignore[arg-type]
+    info = f"a discriminant, {type(kind).__name__.lower()} covariance, {'by EM ' if climb else ''}from {weight:,.10g} rows, {by}"
+    if climb is not None:
+        ended = "converged" if climb.converged else "not converged"
+        info += f"; {ended} after {len(climb.trace)} iterations, log-likelihood {climb.point.log_likelihood:,.3f}"
+    said = {"prior": prior, "estimate": how, "fit_info": info, "incomplete": climb is not None}
+    return BayesNet.of(known.dag(chained=kind.joint), known.variables, cpds, **said)
+
+
+def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:
+    """The network that EM finds from the classes' own rows."""
+    assert isinstance(known.rows, Data)
+    name = known.target.name
+    made = Table.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
+    mixture = replace(made, components=replace(made.components, data=known.rows, label=name))
+    counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).counted)
+    try:
+        climb = Climb.at(mixture, mixture.started(_ClassShares(name, counts / counts.sum())))
+        climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
+    except CollapsedClass as collapse:
+        raise FitError(f"the discriminant of {name!r} cannot be fitted by EM: {collapse}; give a prior") from None
+    cpds = mixture.cpds(climb.point.parameters, climb.point.statistic.sums.counts)
+    bn = _network(known, kind, cpds, known.rows.weight, prior, how, climb)
+    note(f"there are missing cells: {bn.fit_info}")
+    return bn
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassShares:
+    """Responsibilities: 1 for the class that a row shows, and the shares of the classes where it shows none."""
+
+    name: str
+    shares: Array
+
+    def __call__(self, block: Block) -> Array:
+        own = np.arange(len(self.shares))[:, None] == block.columns[self.name]
+        return np.where(own.any(axis=0), own, self.shares[:, None])
+
+    def counted(self, block: Block) -> Array:
+        """How many rows of a block each class has."""
+        return np.asarray(self(block).sum(axis=1))

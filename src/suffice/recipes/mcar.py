@@ -63,8 +63,11 @@ class McarTest(NamedTuple):
         return f"statistic {self.statistic:.4g}, df {self.df:.4g}, p = {self.p_value:.4g} ({self.what})"
 
 
-class Pair(NamedTuple):
-    """Whether `column` is missing, against the values of `on`: p, corrected for all pairs, and strength (0 to 1)."""
+class Dependence(NamedTuple):
+    """Whether `column` is missing depends on the value of `on`, by a test.
+
+    `p_value` is corrected for all pairs of columns; `strength` is from 0 to 1: Cramér's V, or for numbers the correlation ratio.
+    """
 
     column: str
     on: str
@@ -74,14 +77,14 @@ class Pair(NamedTuple):
     df: float
 
 
-def mcar_test(columns: Columns, found: MissingCells) -> tuple[McarTest, tuple[Pair, ...]]:
+def mcar_test(columns: Columns, found: MissingCells) -> tuple[McarTest, tuple[Dependence, ...]]:
     """The test that fits the columns, and all pairs, the most telling first. Ctrl-C leaves out what is not done yet."""
     if not columns.gappy:
-        return untested("no column is missing in some rows and observed in others"), ()
+        return McarTest(None, None, None, "no column is missing in some rows and observed in others"), ()
     try:
         pairs = [*_finite_pairs(columns, found.tables), *_real_pairs(columns, found.ranks)]
     except KeyboardInterrupt:
-        return untested("it was interrupted"), ()
+        return McarTest(None, None, None, "it was interrupted"), ()
     corrected = holm(pairs)
     try:
         joint = little(found.moments, len(columns.reals))
@@ -93,36 +96,28 @@ def mcar_test(columns: Columns, found: MissingCells) -> tuple[McarTest, tuple[Pa
     return _both(joint, _of_pairs(rest, "")) if rest else joint, corrected
 
 
-def untested(why: str) -> McarTest:
-    """No test, and why there is none.
-
-    >>> untested("there are too few rows").p_value is None
-    True
-    """
-    return McarTest(None, None, None, why)
-
-
-def holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+def holm(pairs: Sequence[Dependence]) -> tuple[Dependence, ...]:
     """The pairs with p-values corrected for all of them (Holm 1979, Scand. J. Stat. 6, p. 65), the smallest first.
 
-    >>> [round(p.p_value, 6) for p in holm([Pair("a", "b", p, 0.1, 1.0, 1) for p in (0.04, 0.01, 0.03)])]
+    >>> [round(p.p_value, 6) for p in holm([Dependence("a", "b", p, 0.1, 1.0, 1) for p in (0.04, 0.01, 0.03)])]
     [0.03, 0.06, 0.06]
     """
     ordered = sorted(pairs, key=lambda p: (p.p_value, -p.strength, p.column, p.on))
-    result: list[Pair] = []
+    result: list[Dependence] = []
     for i, pair in enumerate(ordered):
         least = result[-1].p_value if result else 0.0
         result.append(pair._replace(p_value=min(1.0, max(least, (len(ordered) - i) * pair.p_value))))
     return tuple(result)
 
 
-def _of_pairs(pairs: Sequence[Pair], why: str) -> McarTest:
+def _of_pairs(pairs: Sequence[Dependence], why: str) -> McarTest:
+    before = why and f"{why}; "
     if not pairs:
-        return untested(f"{why and why + '; '}no two columns could be compared: too few rows, or too many columns")
+        return McarTest(None, None, None, f"{before}no two columns could be compared: too few rows, or too many columns")
     first = pairs[0]
     n_pairs = "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
     what = (
-        f"{why and why + '; '}{n_pairs} of columns compared, the values of one where the other is missing and where it is not, "
+        f"{before}{n_pairs} of columns compared, the values of one where the other is missing and where it is not, "
         "by G² (rare states pooled) or Welch's t of ranks, p corrected by Holm; the most telling: whether "
         f"{first.column!r} is missing, against {first.on!r}; assumes independent rows, and enough of them for the "
         "large-sample distributions"
@@ -253,7 +248,7 @@ def _em_step(seen: Flags, normals: Spread) -> Callable[[Array, Array], tuple[Arr
     return step
 
 
-def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Pair]:
+def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Dependence]:
     """G² of the states of each finite column and whether each other column is missing, all of those at once."""
     from scipy.special import chdtrc
 
@@ -272,7 +267,7 @@ def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Pai
         off = np.where(total > 0.0, (cells - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
         strength = np.minimum(1.0, np.sqrt(off / max(float(table[0].sum()), 1e-300)))
         numbers = zip(chdtrc(df, statistic).tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
-        yield from (Pair(columns.gappy[j], on, *four) for j, four in zip(used.tolist(), numbers, strict=True))
+        yield from (Dependence(columns.gappy[j], on, *four) for j, four in zip(used.tolist(), numbers, strict=True))
 
 
 def _pools(total: Array, fewest: Array) -> npt.NDArray[np.int64]:
@@ -300,7 +295,7 @@ def _pooled(weights: Array, pools: npt.NDArray[np.int64]) -> Array:
     return np.where(place < last, weights, np.where(place == last, onwards, 0.0))
 
 
-def _real_pairs(columns: Columns, sums: Array) -> Iterator[Pair]:
+def _real_pairs(columns: Columns, sums: Array) -> Iterator[Dependence]:
     """The t of the ranks of each column of numbers where each other column is missing and where it is not.
 
     Twelve times the variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less.
@@ -319,7 +314,7 @@ def _real_pairs(columns: Columns, sums: Array) -> Iterator[Pair]:
         statistic = step[used] / np.sqrt(error)
         p, strength = 2.0 * stdtr(df, -np.abs(statistic)), np.sqrt(between / (between + within))[used]
         numbers = zip(p.tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
-        yield from (Pair(column, str(names[k]), *four) for k, four in zip(used.tolist(), numbers, strict=True))
+        yield from (Dependence(column, str(names[k]), *four) for k, four in zip(used.tolist(), numbers, strict=True))
 
 
 def _error(n: Array, spread: Array, within: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.incomplete.patterns import packed_patterns
+from suffice.inference.rows import keys_of
 from suffice.statistics.chan import Spread, pooled
 from suffice.variables import Finite
 
@@ -44,7 +44,7 @@ class Patterns:
     @classmethod
     def of(cls, gaps: Flags, weight: Array) -> Patterns:
         """`gaps` has a line per column: in which rows it is missing."""
-        keys, inverse = packed_patterns(gaps)
+        keys, inverse = _grouped(gaps)
         return cls(dict(zip(keys, np.bincount(inverse, weight, len(keys)).tolist(), strict=True)))
 
     def __add__(self, more: Patterns) -> Patterns:
@@ -69,7 +69,7 @@ class PatternMoments:
     @classmethod
     def of(cls, numbers: Array, weight: Array) -> PatternMoments:
         """`numbers` has a line per column, NaN where a cell is missing."""
-        keys, inverse = packed_patterns(np.isnan(numbers))
+        keys, inverse = _grouped(np.isnan(numbers))
         if _too_many(len(keys), len(numbers)):
             return cls(keys, None)
         filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, len(keys)).astype(np.float64)
@@ -150,13 +150,8 @@ class Columns:
         reals = tuple(n for n, v in present.items() if not isinstance(v, Finite))
         if len(gappy) * (sum(finite.values()) + 6 * len(reals)) > MAX_NUMBERS:
             finite, reals = {}, ()
-        return cls(data.columns, gappy, finite, _ranks(data, reals if gappy else ()))
-
-
-def _ranks(data: Data, names: Sequence[str]) -> dict[str, Ranks]:
-    """The ranks of columns, from some of the rows."""
-    some = data.take(names).sample(SAMPLE).columns if names else {}
-    return {n: Ranks.of(some[n][~np.isnan(some[n])]) for n in names}
+        some = data.take(reals).sample(SAMPLE).columns if gappy and reals else {}
+        return cls(data.columns, gappy, finite, {n: Ranks.of(x[~np.isnan(x)]) for n, x in some.items()})
 
 
 class MissingCells(NamedTuple):
@@ -175,13 +170,10 @@ class MissingCells(NamedTuple):
     moments: PatternMoments
 
 
-def missing_cells(data: Data, columns: Columns) -> MissingCells:
-    """One pass over the rows."""
-    return data.fold(_Looking(columns), what="looking at missing cells")
-
-
 @dataclass(frozen=True)
-class _Looking(Step[MissingCells]):
+class LookAtMissing(Step[MissingCells]):
+    """One pass over the rows."""
+
     columns: Columns
 
     def of(self, block: Block) -> MissingCells:
@@ -233,6 +225,13 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
         if some:
             result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
+
+
+def _grouped(flags: Flags) -> tuple[list[bytes], Ints]:
+    """The distinct columns of flags as packed bytes, and which one each column is."""
+    lines = flags.T if len(flags) else np.zeros((flags.shape[1], 1), np.bool_)
+    keys, inverse = np.unique(keys_of(lines), return_inverse=True)
+    return [key.tobytes() for key in keys], inverse
 
 
 def unpacked(key: bytes, names: Sequence[str]) -> tuple[str, ...]:

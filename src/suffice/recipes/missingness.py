@@ -12,8 +12,8 @@ from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, listed, note
-from suffice.recipes.mcar import LEVEL, McarTest, mcar_test
-from suffice.recipes.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, MissingCells, missing_cells, unpacked
+from suffice.recipes.mcar import LEVEL, Dependence, McarTest, mcar_test
+from suffice.recipes.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingCells, unpacked
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
 
@@ -38,18 +38,6 @@ class Pattern(NamedTuple):
     missing: tuple[str, ...]
     rows: float
     share: float
-
-
-class Dependence(NamedTuple):
-    """Whether `column` is missing depends on the value of `on`.
-
-    `p_value` is corrected for all pairs of columns; `strength` is from 0 to 1: Cramér's V, or for numbers the correlation ratio.
-    """
-
-    column: str
-    on: str
-    p_value: float
-    strength: float
 
 
 @one_blas_thread
@@ -94,7 +82,7 @@ def missingness(
         raise DataError("a report on missing cells needs rows, and statistics have none; give the data itself")
     rows = scan(data, variables, weights=weights, missing=missing, integers=integers, memory_limit=memory_limit)
     columns = Columns.of(rows)
-    report = _report(rows, columns, missing_cells(rows, columns))
+    report = _report(rows, columns, rows.fold(LookAtMissing(columns), what="looking at missing cells"))
     if warn and report.warning:
         note(report.warning)
     return report
@@ -223,7 +211,7 @@ def _report(rows: Data, columns: Columns, found: MissingCells) -> Missingness:
         number(found.ends[1]),
         tuple(n for n in columns.every if rows.missing[n] == rows.n_rows),
         mcar,
-        tuple(Dependence(p.column, p.on, p.p_value, p.strength) for p in pairs if p.p_value <= LEVEL),
+        tuple(p for p in pairs if p.p_value <= LEVEL),
         tuple(_notes(rows, columns, found)),
     )
 

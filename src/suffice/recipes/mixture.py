@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,8 +17,8 @@ from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
-from suffice.iteration import OutOfTime, Progress
-from suffice.learning.climb import Climb, Point, evaluated, steps_of
+from suffice.iteration import Progress
+from suffice.learning.climb import Climb, Point, evaluated, from_starts, steps_of
 from suffice.learning.em import checked_numbers
 from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Mixture, Table
@@ -139,54 +139,47 @@ def _learned(table: Table, k: int, task: _Task) -> tuple[MixtureRun, bool]:
     hidden = Finite(task.name, [str(c) for c in range(k)])
     made = table.mixture(hidden, task.families, task.prior, task.how)
     mixture = replace(made, components=replace(made.components, threads=task.threads))
-    climbs, stopped = _climbs(mixture, task)
-    good = [c for c in climbs if not c.stopped]
-    if not good:
-        raise _all_collapsed(climbs, mixture)
+    try:
+        climbs, stopped = _climbs(mixture, task)
+    except CollapsedClass as collapse:
+        raise _all_collapsed(1, str(collapse), mixture) from None
+    fallen = [c.stopped for c in climbs if c.stopped]
+    if len(fallen) == len(climbs):
+        raise _all_collapsed(len(climbs), fallen[0], mixture)
     if stopped:
         note(f"stopped in start {len(climbs)} of {task.starts}: the mixture is the best so far")
-    fallen = [c for c in climbs if c.stopped]
     if fallen:
-        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0].stopped}")
-    best = max(good, key=lambda c: c.point.objective)
-    return _run(best, _optima(climbs), mixture, task), stopped
+        note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
+    climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
+    return _run(climbs, mixture, task), stopped
 
 
 def _climbs(mixture: Mixture, task: _Task) -> tuple[list[Climb], bool]:
     """EM from every start, and whether it was stopped before the end."""
-    climbs: list[Climb] = []
+    k = mixture.hidden.n_states
+    n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
 
-    def watch(climb: Climb) -> None:
-        where = f"start {len(climbs)}, iteration {len(climb.trace)}"
-        task.watch.check(f"{mixture.hidden.n_states} classes, {where}: {climb.point.objective:,.3f}")
+    def climb(i: int, way: Climb) -> None:
+        def watch(_: Climb) -> None:
+            where = f"start {i + 1}, iteration {len(way.trace)}"
+            task.watch.check(f"{k} classes, {where}: {way.point.objective:,.3f}")
 
-    try:
-        for begin in _starts(mixture, task):
-            climb = Climb(mixture, Point(None, None, -np.inf, -np.inf))
-            climbs.append(climb)
-            try:
-                climb.point = evaluated(mixture, begin())
-                climb.run(steps_of(climb.problem, climb.point), task.tol, task.max_iter, watch)
-            except CollapsedClass as collapse:
-                climb.stopped = str(collapse)
-    except (KeyboardInterrupt, OutOfTime) as interrupt:
-        climbs = [c for c in climbs if c.trace or c.stopped]
-        if climbs:
-            return climbs, True
-        if isinstance(interrupt, KeyboardInterrupt):
-            raise
-        raise FitError("the time was up before the first iteration; give a larger time_limit") from None
-    return climbs, False
+        way.point = evaluated(mixture, way.point.parameters())
+        way.run(steps_of(mixture, way.point), task.tol, task.max_iter, watch)
+
+    def begin(drawn: Callable[[], ClassParameters]) -> Climb:
+        return Climb(mixture, Point(drawn, None, -np.inf, -np.inf))
+
+    climbs, stopped = from_starts(_starts(mixture, task, n), n, task.watch, begin, climb, CollapsedClass)
+    return [c for c in climbs if c.trace or c.stopped], stopped
 
 
-def _starts(mixture: Mixture, task: _Task) -> Iterable[Callable[[], ClassParameters]]:
+def _starts(mixture: Mixture, task: _Task, n: int) -> Iterator[Callable[[], ClassParameters]]:
     if task.start is not None:
-        known = isinstance(task.start, MixtureRun)
-        yield partial(_start_at if known else given_start, task.start, mixture)
+        yield partial(_start_at if isinstance(task.start, MixtureRun) else given_start, task.start, mixture)
         return
     starts = Starts(mixture, task.seed)
-    # One class has one optimum.
-    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(task.starts if mixture.hidden.n_states > 1 else 1)):
+    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(n)):
         yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
 
 
@@ -197,17 +190,12 @@ def _start_at(run: MixtureRun, mixture: Mixture) -> ClassParameters:
     return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
 
-def _optima(climbs: list[Climb]) -> tuple[Optimum, ...]:
-    ends = [Optimum(c.trace[-1].objective if c.trace else -np.inf, len(c.trace), c.converged, c.stopped or None) for c in climbs]
-    return tuple(sorted(ends, key=lambda o: (o.collapsed is not None, -o.objective)))
-
-
-def _all_collapsed(climbs: list[Climb], mixture: Mixture) -> FitError:
-    names = [n for part in mixture.parts for n in part.names]
+def _all_collapsed(n: int, why: str, mixture: Mixture) -> FitError:
+    names = [name for part in mixture.parts for name in part.names]
     return FitError(
-        f"all {len(climbs)} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: "
-        f"{climbs[0].stopped}; use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance "
-        "that all classes share, Tied()"
+        f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listed(names)} collapsed: {why}; "
+        "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, "
+        "Tied()"
     )
 
 
@@ -217,10 +205,11 @@ def _order(parameters: ClassParameters) -> list[int]:
     return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
-def _run(best: Climb, optima: tuple[Optimum, ...], mixture: Mixture, task: _Task) -> MixtureRun:
+def _run(climbs: list[Climb], mixture: Mixture, task: _Task) -> MixtureRun:
     """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
     after it."""
-    order, sums, hidden = _order(best.point.parameters), best.point.statistic.sums, mixture.hidden
+    best, hidden = climbs[0], mixture.hidden
+    order, sums = _order(best.point.parameters), best.point.statistic.sums
     parameters = best.point.parameters.permuted(order)
     cpds = mixture.cpds(parameters, sums.counts[order])
     variables: dict[str, Variable] = {hidden.name: hidden, **mixture.variables}
@@ -235,7 +224,9 @@ def _run(best: Climb, optima: tuple[Optimum, ...], mixture: Mixture, task: _Task
         incomplete=True,
         hidden=[hidden.name],
     )
-    facts = (optima, None, mixture.weight, hidden.name, mixture.parts, parameters, sums.hard, dict(mixture.variables))
+    ends = (c.trace[-1].objective if c.trace else -np.inf for c in climbs)
+    optima = [Optimum(end, len(c.trace), c.converged, c.stopped or None) for end, c in zip(ends, climbs, strict=True)]
+    facts = (tuple(optima), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest, whole
@@ -21,7 +21,6 @@ from suffice.families.family import Array, frame
 from suffice.incomplete.class_parts import ClassNormals
 from suffice.incomplete.classes import ClassLogLikelihood, ClassParameters, ClassPosterior, ImpossibleRow, ScoredClasses
 from suffice.iteration import Run
-from suffice.learning.mixture_parts import Part
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
@@ -71,7 +70,7 @@ class Choice(NamedTuple):
     problem: str | None = None
 
 
-class Choices(tuple[Choice, ...]):
+class Choices(OneTable, tuple[Choice, ...]):
     """The numbers of classes that were tried. Prints as a table.
 
     >>> Choices([Choice(2, -10.0, -8.0, 3, -10.0, -11.0)])
@@ -93,19 +92,13 @@ class Choices(tuple[Choice, ...]):
         """The same as a data frame."""
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
 
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
-
 
 def _shown(value: Any) -> object:
     return f"{value:.10g}" if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixtureRun(Run[BayesNet]):
+class MixtureRun(OneTable, Run[BayesNet]):
     """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
     parameter, so that their numbers do not depend on the start.
 
@@ -126,7 +119,6 @@ class MixtureRun(Run[BayesNet]):
     """The rows that were learned from: their number, or their weight."""
     name: str
     """The hidden class."""
-    _parts: tuple[Part[Any], ...] = field(repr=False)
     _parameters: ClassParameters = field(repr=False)
     _hard: float = field(repr=False)
     """Σ ln r, r the responsibility of each row's most probable class."""
@@ -180,7 +172,7 @@ class MixtureRun(Run[BayesNet]):
     @property
     def n_parameters(self) -> int:
         """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
-        return self.k - 1 + sum(part.n_parameters for part in self._parts)
+        return self.k - 1 + int(sum(part.n_parameters for part in self._parameters.parts))
 
     @property
     def bic(self) -> float:
@@ -261,9 +253,5 @@ class MixtureRun(Run[BayesNet]):
             )
         return header, [[str(c), *(column[c] for column in columns)] for c in range(self.k)]
 
-    def __repr__(self) -> str:
-        choices = f"\n\n{self.choices!r}" if self.choices else ""
-        return f"MixtureRun: {self._headline()}\n\n{text_table(*self._table())}{choices}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
+    def _below(self) -> str:
+        return f"\n\n{self.choices!r}" if self.choices else ""

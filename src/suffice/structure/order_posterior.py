@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.errors import GraphError, nearest
 from suffice.families.family import frame
 from suffice.graphs import Dag
@@ -41,7 +41,7 @@ class PosteriorEdge(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OrderPosterior:
+class OrderPosterior(OneTable):
     """The result of `order_mcmc`. It prints as a table of edges."""
 
     names: tuple[str, ...]
@@ -144,12 +144,8 @@ class OrderPosterior:
         rows: list[list[object]] = [[e.parent, e.child, f"{e.posterior:.3f}", f"{e.error:.1g}"] for e in self.edges[:N_SHOWN]]
         return ["parent", "child", "posterior", "error"], rows
 
-    def __repr__(self) -> str:
-        more = f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
-        return f"OrderPosterior: {self._headline()}\n\n{text_table(*self._table())}{more}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
+    def _below(self) -> str:
+        return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
 
 
 def r_hat(draws: Floats) -> float:

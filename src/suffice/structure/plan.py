@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Statistics
+from suffice.structure.local_scores import SLOW
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
-from suffice.structure.sources import SLOW
 from suffice.variables import Finite
 
 PER_BIT_CELL = 4e-12
@@ -57,7 +57,7 @@ class Work:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(OneTable):
     """What a search will cost. Counts are exact or, with `at_least`, a lower bound; seconds are an estimate within a few times.
 
     >>> from suffice.structure.search import problem_of
@@ -135,12 +135,6 @@ class Plan:
             ["scans", least + _count(self.scans)],
             ["seconds", f"about {self.seconds:.2g}" if not self.at_least else f"at least about {self.seconds:.2g}"],
         ]
-
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
 
 
 def check(plan: Plan, memory_limit: float | None) -> None:

@@ -1,4 +1,9 @@
-"""Bootstrap: how sure the edges of a learned graph are, by learning it again from resampled rows."""
+"""Learning again from some of the rows, to see how sure it is and how well it does.
+
+Bootstrap: how sure the edges of a learned graph are, by learning it again from resampled rows.
+
+Cross-validation: how well what a method learns foretells rows that it has not seen.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import html_table, text_table
+from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, GraphError, nearest, note, whole
-from suffice.families.family import frame
+from suffice.errors import DataError, FitError, GraphError, listed, nearest, note, whole
+from suffice.families.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Progress
+from suffice.learning.fit import fit
+from suffice.recipes.learn import PRIOR, suitable
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -132,7 +139,7 @@ def _members(found: Found, number: dict[str, int]) -> Cpdag:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap:
+class Bootstrap(OneTable):
     """The result of `bootstrap`. It prints as a table of edges."""
 
     names: tuple[str, ...]
@@ -230,12 +237,8 @@ class Bootstrap:
         rows: list[list[object]] = [[e.a, e.b, f"{e.strength:.3f}", f"{e.direction:.3f}"] for e in self.edges[:N_SHOWN]]
         return ["a", "b", "strength", "direction a -> b"], rows
 
-    def __repr__(self) -> str:
-        more = f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
-        return f"Bootstrap: {self._headline()}\n\n{text_table(*self._table())}{more}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table(), caption=self._headline())
+    def _below(self) -> str:
+        return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
 
 
 def _threshold(strengths: Floats) -> float:
@@ -251,3 +254,158 @@ def _threshold(strengths: Floats) -> float:
     middle = int(np.argmax(np.cumsum(np.diff(knots)) > 0.5 + 1e-12))
     significant = np.sort(strengths)[below[middle] :]
     return float(significant[0]) if len(significant) else 1.0
+
+
+class Fold(NamedTuple):
+    """What was learned from the rows outside a fold: ln p of the rows inside, their number or weight, the size of the network."""
+
+    log_likelihood: float
+    weight: float
+    n_edges: int
+    n_parameters: int
+    dag: Dag
+
+    @property
+    def per_row(self) -> float:
+        return self.log_likelihood / self.weight
+
+
+@one_blas_thread
+def cross_validate(
+    data: Any,
+    method: Any = None,
+    folds: int = 10,
+    *,
+    score: Any = None,
+    prior: Any = PRIOR,
+    estimate: Estimate | None = None,
+    constraints: Constraints | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> CrossValidation:
+    """The log-likelihood of held-out rows: each of some folds in turn is foretold by what the others teach.
+
+    `method` is a method of search, by default `Orders()`, or a graph, and then only its parameters are learned. The rows are put
+    into folds at random, the same for the same seed, so that two methods can be compared fold by fold; weights that are whole
+    numbers count equal rows, which are dealt out one by one. The parameters have the prior that `learn` gives them. With
+    `prior=None`, maximum likelihood, a held-out row may be impossible, and the log-likelihood is then −inf.
+
+    `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far.
+
+    >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
+    >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, "rain; wet; moon", folds=4)
+    >>> learned.mean > empty.mean, [f.n_edges for f in learned.folds]
+    (True, [1, 1, 1, 1])
+    """
+    if isinstance(data, Statistics):
+        raise DataError("cross-validation parts rows, and statistics have none; give the data itself")
+    dag = _graph(method)
+    names = _names(data, dag, score, constraints, seed, time_limit)
+    rows = scan(data).take(names)
+    folds = _checked_folds(folds, rows)
+    how = suitable(prior, rows.schema.values())
+    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    watch: Progress[Any] = Progress("cross-validation", None, progress)
+    done: list[Fold] = []
+    stopped = 0
+    try:
+        for train, test in rows.split(folds, seed):
+            watch.check(f"fold {len(done) + 1} of {folds}")
+            graph = dag
+            if graph is None:
+                train = train.hold()  # a search passes over its rows more than once
+                found = search(train, score, method, constraints, progress=False, **budget)
+                if not found.finished and (time_limit is None or found.seconds < time_limit):
+                    raise KeyboardInterrupt
+                stopped += not found.finished
+                graph = found.dag
+            bn = fit(graph, train, prior=how, estimate=estimate)
+            done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
+    except FitError as error:
+        raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
+    except KeyboardInterrupt:
+        if len(done) < 2:
+            raise
+        note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
+    finally:
+        watch.close()
+    if stopped:
+        note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
+    return CrossValidation(tuple(done), folds, watch.seconds)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(OneTable):
+    """The result of `cross_validate`. It prints as a table of folds."""
+
+    folds: tuple[Fold, ...]
+    n_folds: int
+    """The folds asked for; fewer were done if the run was stopped."""
+    seconds: float
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """ln p of all held-out rows together."""
+        return float(sum(f.log_likelihood for f in self.folds))
+
+    @cached_property
+    def mean(self) -> float:
+        """ln p of a held-out row, on average."""
+        return self.log_likelihood / sum(f.weight for f in self.folds)
+
+    @cached_property
+    def error(self) -> float:
+        """The standard error of `mean`, by the spread of the folds; NaN where a fold is −inf."""
+        each = np.array([f.per_row for f in self.folds])
+        return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
+
+    def to_frame(self) -> Any:
+        """The folds as a data frame."""
+        header, rows = self._table()
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(header)})
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = [
+            [i + 1, f"{f.weight:,.10g}", f.log_likelihood, f.per_row, f.n_edges, f.n_parameters] for i, f in enumerate(self.folds)
+        ]
+        return ["fold", "rows", "log-likelihood", "per row", "edges", "parameters"], rows
+
+    def _headline(self) -> str:
+        stopped = f" of {self.n_folds}, then stopped" if len(self.folds) < self.n_folds else ""
+        impossible = "; some held-out rows are impossible: use a prior" if np.isneginf(self.mean) else ""
+        return (
+            f"held-out log-likelihood per row {self.mean:.6g} ± {self.error:.2g} (standard error); "
+            f"{len(self.folds)} folds{stopped}; {self.seconds:.3g} s{impossible}"
+        )
+
+
+def _graph(method: Any) -> Dag | None:
+    """The graph, if it is one that was given; None for a method of search."""
+    if method is None or hasattr(method, "run"):
+        return None
+    return method.to_dag() if isinstance(method, Cpdag) else Dag(method)
+
+
+def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | None, seed: int, limit: float | None) -> Any:
+    """The columns that take part: those of the graph, or those that would be searched."""
+    if dag is None:
+        return problem_of(data, score, constraints, seed=seed, time_limit=limit).names
+    if score is not None or constraints is not None:
+        raise FitError("a score and constraints are for a search; the graph is given")
+    columns = scan(data).columns
+    strange = [name for name in dag.nodes if name not in columns]
+    if strange:
+        raise DataError(f"the data has no column {listed(strange)}, which the graph names{nearest(strange[0], columns)}")
+    scan(data).require_complete(dag.nodes)
+    return dag.nodes
+
+
+def _checked_folds(folds: Any, rows: Data) -> int:
+    number = whole(folds, "the number of folds", 2)
+    most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
+    if number > most:
+        raise FitError(f"{number:,} folds need at least as many rows, and there are {most:,}")
+    return number
