@@ -18,6 +18,7 @@ from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.family import Interval, as_numbers, checked_level, frame
 from suffice.inference.logs import log_sum
 from suffice.inference.network import Array
+from suffice.libraries import sc
 from suffice.models.answers import Answer, Distribution, and_more, apart
 from suffice.models.evidence import in_words
 
@@ -328,19 +329,13 @@ class _Normals(NamedTuple):
     sd: Array
 
     def cdf(self, x: float) -> Array:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(self._z(x)))
+        return np.asarray(sc.ndtr(self._z(x)))
 
     def sf(self, x: float) -> Array:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(-self._z(x)))
+        return np.asarray(sc.ndtr(-self._z(x)))
 
     def ppf(self, q: float) -> Array:
-        from scipy.special import ndtri
-
-        return np.asarray(self.mean + self.sd * ndtri(q) if 0.0 < q < 1.0 else np.full(1, -np.inf if q == 0.0 else np.inf))
+        return np.asarray(self.mean + self.sd * sc.ndtri(q) if 0.0 < q < 1.0 else np.full(1, -np.inf if q == 0.0 else np.inf))
 
     def _z(self, x: float) -> Array:
         off = x - self.mean
