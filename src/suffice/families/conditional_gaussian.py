@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listed
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, checked_level, flat_index, split
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, as_numbers, checked_level, flat_index, split
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
 from suffice.inference.network import GaussianNode
 from suffice.libraries import sc
@@ -317,20 +317,15 @@ def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Es
 
 
 def _number(value: Any, name: str) -> float:
-    try:
-        x = float(value)
-    except (TypeError, ValueError):
-        x = np.nan
-    if not np.isfinite(x):
-        raise ModelError(f"{name!r} is a real parent and needs a finite number, not {value!r}")
-    return x
+    refusal = f"{name!r} is a real parent and needs a finite number, not {value!r}"
+    x = as_numbers(value, refusal)
+    if x.ndim or not np.isfinite(x):
+        raise ModelError(refusal)
+    return float(x)
 
 
 def _spread(value: Any, shape: tuple[int, ...], child: Variable, what: str) -> Array:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"the {what} of {child.name!r} must be a number, not {value!r}") from None
+    array = as_numbers(value, f"the {what} of {child.name!r} must be a number, not {value!r}")
     if array.ndim and array.shape != shape:
         raise ModelError(f"the {what} of {child.name!r} needs the shape {shape}, one axis per finite parent, not {array.shape}")
     if not np.all(np.isfinite(array)):

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
-from suffice.errors import FitError, ModelError
+from suffice.errors import FitError, ModelError, SufficeError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
 from suffice.statistics import Counts, Moments, Request, Statistics
@@ -248,6 +248,18 @@ def flat_index(columns: Columns, parents: Sequence[Finite], n: int) -> npt.NDArr
         index *= parent.n_states
         index += columns[parent.name]
     return index
+
+
+def as_numbers(given: Any, refusal: str, kind: type[SufficeError] = ModelError) -> Array:
+    """An array of what is given, if these are numbers.
+
+    >>> as_numbers([1, 2], "these are no numbers")
+    array([1., 2.])
+    """
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise kind(refusal) from None
 
 
 def no_posterior(child: Variable) -> FitError:

@@ -393,8 +393,8 @@ class OnePredictor(Glm):
         return RegressionCpd(child, parents, self, float(theta[0]), theta[1:], dispersion, **rest)
 
     def spread_in_words(self, dispersion: float) -> str:
-        """What the dispersion of the distribution is."""
-        return ""
+        """What the dispersion of the distribution is: 1/shape, if not said otherwise."""
+        return f", shape {1.0 / dispersion:.6g}" if self.dispersed or self.profiled else ""
 
     def link(self, mean: float) -> float:
         raise NotImplementedError

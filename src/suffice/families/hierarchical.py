@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import FitError, listed, nearest, note
-from suffice.families.pooling import LOWEST, Array, Pooled, checked_strength, common_strength, highest, pooled
+from suffice.families.family import Array, as_numbers
+from suffice.families.pooling import LOWEST, Pooled, checked_strength, common_strength, highest, pooled
 from suffice.families.priors import Node, Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import checked_cells, n_configurations, sizes
@@ -142,12 +143,10 @@ def in_order(given: Any, child: Variable, what: str) -> Array:
                 "declare the states before"
             )
         given = [given[s] for s in child.states]
-    try:
-        numbers = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
+    refusal = f"{what} of {child.name!r} needs {child.n_states} numbers, one per state, not {given!r}"
+    numbers = as_numbers(given, refusal, FitError)
     if numbers.shape != (child.n_states,) or not np.all(np.isfinite(numbers)):
-        raise FitError(f"{what} of {child.name!r} needs {child.n_states} numbers, one per state, not {given!r}")
+        raise FitError(refusal)
     return numbers
 
 

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
-
-Array = npt.NDArray[np.float64]
+from suffice.families.family import Array
 
 STEPS = 200
 """Newton steps after which something is wrong: ten are many."""

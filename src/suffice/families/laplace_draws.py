@@ -27,10 +27,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from suffice.families.family import Array
 from suffice.families.laplace import NUMBERS, Laplace, bend, softmax
 from suffice.libraries import sc
 
-Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 
 POINTS = 2048

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, note
 from suffice.families.empirical_bayes import best_number, is_number
-from suffice.families.family import Estimate, Interval, Mode, checked_level
+from suffice.families.family import Array, Estimate, Interval, Mode, checked_level
 from suffice.families.hierarchical import all_finite, in_order, rows_of
 from suffice.families.laplace import Laplace
 from suffice.families.laplace_draws import drawn, quantiles
@@ -26,8 +26,6 @@ from suffice.families.priors import Node, Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite, Variable
-
-Array = npt.NDArray[np.float64]
 
 LIKE_DIRICHLET = pi**2 / 6
 """ψ′(1): with this variance the prior is, of all logistic-normal ones, the nearest to Dirichlet(1) (Aitchison & Shen 1980)."""
@@ -73,7 +71,7 @@ class LogisticNormal(Prior):
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> LogisticNormal:
         """The prior with a variance for each of these nodes, by the evidence of their counts."""
-        for name in [*_names(self.variance), *_names(self.mean)]:
+        for name in (n for given in (self.variance, self.mean) if isinstance(given, Mapping) for n in given):
             if name not in variables:
                 raise FitError(f"LogisticNormal speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
         if self.variance is not None and not isinstance(self.variance, Mapping):
@@ -81,7 +79,7 @@ class LogisticNormal(Prior):
         finite = [(child, seen) for child, parents, seen in nodes if all_finite(child, parents)]
         given = {child.name: self._variance(child) for child, _ in finite}
         found = {c.name: float(given[c.name] or _by_evidence(rows_of(seen), np.array(self._mean(c)))) for c, seen in finite}
-        free = [name for name in found if name not in _names(self.variance)]
+        free = [name for name in found if name not in (self.variance or {})]
         for end, way in (LOWEST, "no more than chance makes them: the variance is"), (HIGHEST, "without limit: the variance is"):
             at = [name for name in free if found[name] == end]
             if at:
@@ -170,7 +168,3 @@ def _by_evidence(table: Array, mean: Array) -> float:
     rows, times = np.unique(table, axis=0, return_counts=True)
 
     return best_number(lambda v: float(times @ Laplace(rows, mean, v).log_evidence), LOWEST, HIGHEST, 29)
-
-
-def _names(given: object) -> list[str]:
-    return list(given) if isinstance(given, Mapping) else []

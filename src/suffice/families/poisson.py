@@ -22,7 +22,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
-from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, checked_level, flat_index, split
+from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, as_numbers, checked_level, flat_index, split
 from suffice.inference.network import CountNode, log_poisson
 from suffice.libraries import sc
 from suffice.statistics import Moments, Request
@@ -104,10 +104,7 @@ class Rates:
         finite, numbers = split(parents)
         if numbers:
             raise ModelError(f"the rates of {child.name!r} cannot have the number {numbers[0].name!r} as a parent")
-        try:
-            rates = np.asarray(self.rates, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ModelError(f"the rates of {child.name!r} must be numbers, not {self.rates!r}") from None
+        rates = as_numbers(self.rates, f"the rates of {child.name!r} must be numbers, not {self.rates!r}")
         checked_cells(finite, f"the rates of {child.name!r}")
         if np.isnan(rates).any():
             raise ModelError(f"the rates of {child.name!r} must be finite numbers from 0 up, not NaN")

@@ -23,9 +23,8 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.exponential.special import log_gamma_step
+from suffice.families.family import Array, as_numbers
 from suffice.libraries import sc
-
-Array = npt.NDArray[np.float64]
 
 LOWEST = 1e-3
 """No strength is chosen below this: where every row has one state only, the evidence keeps rising as the strength falls to 0."""
@@ -212,10 +211,7 @@ def _trigamma_fall(a: Array, n: Array) -> Array:
 
 
 def _checked_counts(counts: Any) -> Array:
-    try:
-        table = np.asarray(counts, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise FitError("the counts to pool are numbers, a row per group and a column per state") from None
+    table = as_numbers(counts, "the counts to pool are numbers, a row per group and a column per state", FitError)
     if table.ndim != 2 or not table.shape[1]:
         raise FitError(f"the counts to pool are a table, a row per group and a column per state, not of the shape {table.shape}")
     if not np.all(np.isfinite(table)) or np.any(table < 0):

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError
+from suffice.families.family import Array
 from suffice.statistics import Moments
 from suffice.variables import Variable
-
-Array = npt.NDArray[np.float64]
 
 COLLINEAR = 1e-11
 """A parent with a smaller share of variance of its own than this is a combination of the parents before it."""

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, listed, nearest
 from suffice.families.categorical import Table
 from suffice.families.design import Layout, codes_of, columns_of, configurations, filled, predicted, terms
-from suffice.families.family import Array, Columns, Cpd, Interval, checked_level
+from suffice.families.family import Array, Columns, Cpd, Interval, as_numbers, checked_level
+from suffice.libraries import sc
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Real, Variable
 
@@ -59,10 +60,8 @@ class Fitted:
 
     def interval(self, estimate: Array, level: float) -> Interval:
         """Quantiles of a Student t, or a normal, around an estimate."""
-        from scipy.special import ndtri, stdtrit
-
         q = 0.5 + 0.5 * checked_level(level)
-        width = float(stdtrit(self.df, q) if np.isfinite(self.df) else ndtri(q))
+        width = float(sc.stdtrit(self.df, q) if np.isfinite(self.df) else sc.ndtri(q))
         spread = width * self.standard_errors.reshape(estimate.shape)
         return Interval(estimate - spread, estimate + spread)
 
@@ -417,23 +416,19 @@ class Regression:
         return cpd
 
     def _numbers(self, child: Variable, what: str, value: Any, n: int) -> Array:
-        try:
-            numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
-        except (TypeError, ValueError):
-            numbers = np.zeros(0)
+        each = "a number" if n == 1 else f"{n} numbers, one for each state but one"
+        refusal = f"the {what} of {child.name!r} must be {each}, not {value!r}"
+        numbers = np.atleast_1d(as_numbers(value, refusal))
         if numbers.shape != (n,):
-            each = "a number" if n == 1 else f"{n} numbers, one for each state but one"
-            raise ModelError(f"the {what} of {child.name!r} must be {each}, not {value!r}")
+            raise ModelError(refusal)
         return numbers
 
 
 def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
     """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
-    from scipy.special import ndtr, stdtr
-
     error, student = fitted.standard_errors, np.isfinite(fitted.df)
     z = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0)
-    p = 2.0 * (stdtr(fitted.df, -np.abs(z)) if student else ndtr(-np.abs(z)))
+    p = 2.0 * (sc.stdtr(fitted.df, -np.abs(z)) if student else sc.ndtr(-np.abs(z)))
     columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
     header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
     return header, [list(row) for row in zip(names, *columns, strict=True)]

@@ -27,6 +27,7 @@ from suffice.families.family import Array, Columns
 from suffice.families.glm import OfStates, OnePredictor, Regressors, Summary, Sums, weighed
 from suffice.families.poisson import LARGEST, PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
+from suffice.libraries import sc
 from suffice.variables import Count, Finite, Real, Variable
 
 
@@ -110,19 +111,13 @@ class Probit(OfStates, OnePredictor):
         return codes_of(columns, child).astype(np.float64)
 
     def link(self, mean: float) -> float:
-        from scipy.special import ndtri
-
-        return float(ndtri(mean))
+        return float(sc.ndtri(mean))
 
     def mean(self, eta: Array) -> Array:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(eta))
+        return np.asarray(sc.ndtr(eta))
 
     def log_probs(self, eta: Array) -> Array:
-        from scipy.special import log_ndtr
-
-        return np.stack([log_ndtr(-eta), log_ndtr(eta)])
+        return np.stack([sc.log_ndtr(-eta), sc.log_ndtr(eta)])
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         return (rng.standard_normal(len(eta)) < eta).astype(np.int32)
@@ -183,9 +178,7 @@ class BinomialLogit(_OfCounts):
         return float(np.log(mean) - np.log1p(-mean))
 
     def mean(self, eta: Array) -> Array:
-        from scipy.special import expit
-
-        return np.asarray(expit(eta))
+        return np.asarray(sc.expit(eta))
 
     def base(self, y: Array, n: Array) -> Array:
         return log_poisson_peak(y) + log_poisson_peak(n - y) - log_poisson_peak(n)
@@ -284,9 +277,6 @@ class NegativeBinomialLog(_Counts):
     profiled: ClassVar[bool] = True
     words: ClassVar[str] = "negative binomial regression, log link"
 
-    def spread_in_words(self, dispersion: float) -> str:
-        return f", shape {1.0 / dispersion:.6g}"
-
     def of_shape(self, what: Any, at: Regressors, theta: Array, shape: float, columns: Columns, weights: Array | None) -> Any:
         """What a function of counts, predictors, weights and shape says of some rows at θ."""
         y = self.values(at.child, columns)
@@ -296,15 +286,13 @@ class NegativeBinomialLog(_Counts):
 
     def spread(self, y: Array, eta: Array, w: Array, shape: float) -> Array:
         """The first and second derivatives of Σ w ln p(y | η) by ln(shape)."""
-        from scipy.special import polygamma
-
         mu = self.mean(eta)
         counts, place = np.unique(y, return_inverse=True)  # few different ones: the functions of them are dear
         times = np.bincount(place, w)
         # ψ(y + s) − ψ(s) − ln(1 + μ/s) + (μ − y)/(μ + s), in parts that keep their digits where s is large
         first = times @ (log_minus_digamma(shape) - log_minus_digamma(shape + counts))
         first -= weighed(ratio_excess(y + shape, mu + shape), w)
-        second = times @ (polygamma(1, counts + shape) - polygamma(1, shape))
+        second = times @ (sc.polygamma(1, counts + shape) - sc.polygamma(1, shape))
         second += weighed(mu / (shape * (shape + mu)) - (mu - y) / (shape + mu) ** 2, w)
         return np.array([shape * first, shape * first + shape**2 * second])
 
@@ -312,11 +300,9 @@ class NegativeBinomialLog(_Counts):
         return weighed(self.log_prob(y, eta, 1.0 / shape, np.empty(0)), w)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        from scipy.special import expit
-
         shape, inside = 1.0 / dispersion, (y >= 0) & (y == np.floor(y))
         over = eta - np.log(shape)
-        return np.where(inside, log_negative_binomial(np.where(inside, y, 0.0), shape, expit(-over), expit(over)), -np.inf)
+        return np.where(inside, log_negative_binomial(np.where(inside, y, 0.0), shape, sc.expit(-over), sc.expit(over)), -np.inf)
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
         rates = rng.gamma(1.0 / dispersion, dispersion * drawable(self.mean(eta)))
@@ -331,9 +317,6 @@ class NegativeBinomialLog(_Counts):
 
 class _Gamma(OnePredictor):
     """A gamma distribution of mean μ and variance d μ², d the dispersion: of shape 1/d."""
-
-    def spread_in_words(self, dispersion: float) -> str:
-        return f", shape {1.0 / dispersion:.6g}"
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = super().values(child, columns)

@@ -243,24 +243,14 @@ def _answer(
     if question.finite:
         shares = shares or drawn.shares(trace.cells, int(np.prod(sizes(question.finite))))
         _note_quality(shares)
-        finite = _distribution(question, shares, how)
+        probs, error = (part.reshape(sizes(question.finite)) for part in (shares.mean, shares.error))
+        worth = shares.effective_sample_size
+        finite = Distribution(question.finite, probs, None, error, worth, f"{how}, worth {worth:,.0f}", question.evidence.given)
     if not question.reals and finite is not None:
         return finite
     _note_quality(*(drawn.mean(column) for column in trace.reals.T))
     cells, asked = (trace.cells, tuple(t.name for t in question.targets)) if finite else (None, ())
     return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
-
-
-def _distribution(question: Question, shares: Average, how: str) -> Distribution:
-    shape = sizes(question.finite)
-    return Distribution(
-        question.finite,
-        shares.mean.reshape(shape),
-        error=shares.error.reshape(shape),
-        effective_sample_size=shares.effective_sample_size,
-        how=f"{how}, worth {shares.effective_sample_size:,.0f}",
-        given=question.evidence.given,
-    )
 
 
 def _note_quality(*found: Average) -> None:

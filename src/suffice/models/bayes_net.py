@@ -8,13 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
-from suffice.families.family import Cpd, Estimate, Mean
+from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.gathering import gather
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.compiled import Compiled
-
-Array = npt.NDArray[np.float64]
-Given = Mapping[str, Any] | None
-"""Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
 
 
 class BayesNet(Tabular, Answering):
@@ -54,7 +49,10 @@ class BayesNet(Tabular, Answering):
         graph = Dag(dag)
         if not isinstance(cpds, Mapping):
             raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
-        known = by_name(_declared(variables))
+        declared: Any = variables
+        if isinstance(variables, Mapping):  # as `scan` takes them, too: {name: [states]}
+            declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+        known = by_name(declared)
         for name in [*cpds, *known]:
             if name not in graph:
                 raise ModelError(f"the graph has no node {name!r}{nearest(name, graph.nodes)}")
@@ -278,7 +276,10 @@ class BayesNet(Tabular, Answering):
                 f"{self._regressions[0]!r} is a regression, which needs all rows at once: call fit(bn, all_rows), with the old "
                 "rows and the new"
             )
-        new = more if isinstance(more, Statistics) else gather(self._read(more, self._open_variables()), self._dag)
+        # inferred states may still widen
+        free = {n: v for n, v in self._variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
+        declared = self._variables | dict.fromkeys(free, Finite)
+        new = more if isinstance(more, Statistics) else gather(self._read(more, declared), self._dag)
         from suffice.models.estimated import estimated
 
         return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True, shared=self.shared)
@@ -316,10 +317,6 @@ class BayesNet(Tabular, Answering):
                 raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
         return Statistics([entry.recoded(finite) for entry in data], data.weight)
 
-    def _open_variables(self) -> dict[str, Any]:
-        """The variables as declarations for further data: inferred states may still widen."""
-        return {n: Finite if isinstance(v, Finite) and v.inferred and v.cuts is None else v for n, v in self._variables.items()}
-
     def __eq__(self, other: object) -> bool:
         """Same graph, same variables, same parameters, shared by the same nodes."""
         if not isinstance(other, BayesNet):
@@ -343,10 +340,3 @@ class BayesNet(Tabular, Answering):
     def _headline(self) -> str:
         sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
         return f"BayesNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
-
-
-def _declared(variables: Any) -> Any:
-    """Variables as `scan` takes them, too: {name: [states]}."""
-    if not isinstance(variables, Mapping):
-        return variables
-    return {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}

@@ -20,7 +20,7 @@ class Compiled:
     """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
 
     `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
-    `open` are the regressions that have no place among these: inference goes through `regressions` and `regression_rows`.
+    `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`.
     """
 
     def __init__(self, bn: BayesNet) -> None:

@@ -29,7 +29,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.families.family import Cpd
+from suffice.families.family import Array, Cpd
 from suffice.families.poisson import PoissonRates
 from suffice.families.regression import ROUNDING
 from suffice.models.bayes_net import BayesNet
@@ -119,9 +119,6 @@ def _expected_log(expected: Expected, q: BayesNet, name: str) -> float:
     cpd: Cpd = closed_form(q[name])
     statistic = expected.answer(cpd.needs)
     return cpd.log_likelihood(statistic.recoded({v.name: v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)}))
-
-
-Array = npt.NDArray[np.float64]
 
 
 class NoEntropy(ModelError):

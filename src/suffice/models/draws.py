@@ -18,7 +18,7 @@ from suffice.errors import ModelError
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
-from suffice.families.family import Cpd, no_posterior
+from suffice.families.family import Cpd
 from suffice.families.regression import posteriors
 from suffice.families.regression_cpd import GlmCpd, RegressionCpd
 from suffice.inference.network import NONE, Array, GaussianNode
@@ -87,8 +87,10 @@ class DrawnTable:
         drawn = () if shared else rows
         self._whole = shared
         self._probs = cpd.probs[drawn].reshape(-1, cpd.child.n_states)
-        self._alpha = None if certain else _counts(cpd)[drawn].reshape(self._probs.shape)
         self._belief = None if certain or isinstance(cpd.imagined, Counts) else cpd.imagined
+        seen = cpd.seen if self._belief is not None else None  # with a prior that imagines no counts: what was seen
+        counts = None if certain else cpd.posterior() if seen is None else seen
+        self._alpha = None if counts is None else counts.dense()[drawn].reshape(self._probs.shape)
 
     @property
     def n_spare(self) -> int:
@@ -249,13 +251,6 @@ class DrawnLinear(DrawnNode):
         slopes = dict(zip(own, drawn[:, groups:].T, strict=True)) | ({} if offset is None else {offset: np.ones(n)})
         b = np.stack([slopes[p] for p in cpd.real_parents], axis=1) if slopes else np.zeros((n, 0))
         return self._node(drawn[:, :groups], np.repeat(b[:, None], groups, axis=1), np.full((n, groups), cpd.dispersion))
-
-
-def _counts(cpd: Table) -> Array:
-    """What was seen and imagined; with a prior that imagines no counts, what was seen."""
-    if cpd.imagined is None or cpd.seen is None:
-        raise no_posterior(cpd.child)
-    return (cpd.seen + cpd.imagined if isinstance(cpd.imagined, Counts) else cpd.seen).dense()
 
 
 def _root(inverse: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError, listed, nearest
+from suffice.families.family import as_numbers
 from suffice.inference.network import NONE, Array, Ints
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable, state_text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
 Given = Mapping[str, Any] | None
+"""Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
 
 
 class Observed(NamedTuple):
@@ -135,16 +137,13 @@ def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
     """
     value = _labelled(variable, value)
     numbers = _in_order(variable, value, what) if isinstance(value, Mapping) else value
-    try:
-        array = np.array(numbers, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"the {what} of {variable.name!r} must be numbers, not {value!r}") from None
+    array = as_numbers(numbers, f"the {what} of {variable.name!r} must be numbers, not {value!r}")
     if array.shape != (variable.n_states,):
         raise ModelError(
             f"the {what} of {variable.name!r} must be one number for each of its {variable.n_states} states "
             f"{listed(variable.states)}; got the shape {array.shape}"
         )
-    return np.asarray(frozen(array))
+    return np.asarray(frozen(np.array(array)))
 
 
 def _labelled(variable: Finite, value: Any) -> Any:

@@ -56,16 +56,14 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
         checked_cells(variables, "the answer")
         found = hybrid.real_posterior(part, [compiled.real_index[n] for n in reals], finite, evidence)
     _check_possible(found.log_prob, evidence)
-    if count is not None:
-        return _counted(count, found, evidence)
     if not finite:
-        return _mixture(reals, found, evidence)
+        return _mixture(bn, reals, found, evidence)
     shape = tuple(v.n_states for v in variables)
     cells = np.ravel_multi_index(tuple(found.codes.T), shape)
     probs = np.bincount(cells, found.weights, int(np.prod(shape))).astype(np.float64).reshape(shape)
     states = tuple(tuple(v.states[c] for v, c in zip(variables, row, strict=True)) for row in found.codes.tolist())
     finite_part = Distribution(variables, probs, given=evidence.given)
-    return _mixture(reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
+    return _mixture(bn, reals, found, evidence, states=states, finite=finite_part, asked=tuple(targets))
 
 
 def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
@@ -74,21 +72,13 @@ def marginals(bn: BayesNet, evidence: Observed) -> Marginals:
     with _part(bn, compiled.reals, evidence) as part:
         finite = hybrid.finite_marginals(part, evidence, lambda: compiled.tree)
         _check_possible(finite.log_prob, evidence)
-        reals = _numbers(bn, hybrid.real_marginals(part, evidence), evidence, finite.log_prob) if part.nodes else {}
+        found = hybrid.real_marginals(part, evidence) if part.nodes else {}
+    for m, x in evidence.reals.items():
+        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), finite.log_prob)
+    reals = {compiled.reals[m]: _mixture(bn, (compiled.reals[m],), found[m], evidence) for m in sorted(found)}
     return Marginals(
         compiled.variables, finite.probs, finite.start, finite.log_prob, evidence.given, reals=reals, index=compiled.index
     )
-
-
-def _numbers(bn: BayesNet, found: dict[int, Mixed], evidence: Observed, log_prob: float) -> dict[str, Mixture | PoissonMixture]:
-    """The marginals of all real nodes, observed ones with their value."""
-    for m, x in evidence.reals.items():
-        found[m] = Mixed(np.ones(1), np.array([[x]]), np.zeros((1, 1, 1)), np.zeros((1, 0), np.int64), log_prob)
-    unseen = bn.compiled.counts - set(evidence.given)
-    return {
-        n: _counted(n, found[m], evidence) if n in unseen else _mixture((n,), found[m], evidence)
-        for m, n in enumerate(bn.compiled.reals)
-    }
 
 
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
@@ -115,13 +105,12 @@ def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> M
     return MostProbable({n: values[n] for n in targets}, mode.log_joint, mode.log_prob, evidence.given)
 
 
-def _mixture(names: Sequence[str], found: Mixed, evidence: Observed, **finite: Any) -> Mixture:
-    numbers = found.weights, found.means, found.covariances
-    return Mixture(tuple(names), *numbers, log_prob_of_evidence=found.log_prob, given=evidence.given, **finite)
-
-
-def _counted(name: str, found: Mixed, evidence: Observed) -> PoissonMixture:
-    return PoissonMixture(name, found.weights, found.means[:, 0], found.log_prob, given=evidence.given)
+def _mixture(bn: BayesNet, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture | PoissonMixture:
+    """The answer about some numbers, or about one count: Poisson where it is not observed."""
+    known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
+    if names[0] in bn.compiled.counts - set(evidence.given):
+        return PoissonMixture(names[0], found.weights, found.means[:, 0], **known)
+    return Mixture(tuple(names), found.weights, found.means, found.covariances, **known)
 
 
 def _check_possible(log_prob: float, evidence: Observed) -> None:

@@ -14,13 +14,13 @@ import numpy as np
 
 from suffice.display import Rows, number
 from suffice.errors import ModelError, listed
-from suffice.families.family import Interval, checked_level, frame
+from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.families.family import Interval, as_numbers, checked_level, frame
 from suffice.inference.logs import log_sum
 from suffice.inference.network import Array
+from suffice.libraries import sc
 from suffice.models.answers import Answer, Distribution, and_more, apart
 from suffice.models.evidence import in_words
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
@@ -258,15 +258,9 @@ class Mixture(ComponentMixture):
         if not share > 0:
             raise ModelError(f"{in_words(states)} has probability zero: there is no mixture given it")
         chosen = np.array([own == tuple(states.values()) for own in self.states])
-        return Mixture(
-            self.names,
-            self.weights[chosen] / self.weights[chosen].sum(),
-            self.means[chosen],
-            self.covariances[chosen],
-            log_prob_of_evidence=self.log_prob_of_evidence + float(np.log(share)),
-            how=self.how,
-            given=given,
-        )
+        numbers = self.weights[chosen] / self.weights[chosen].sum(), self.means[chosen], self.covariances[chosen]
+        log_prob = self.log_prob_of_evidence + float(np.log(share))
+        return Mixture(self.names, *numbers, log_prob_of_evidence=log_prob, how=self.how, given=given)
 
     def to_frame(self) -> Any:
         """One row per component: states of the finite targets, weight, means, variances and covariances."""
@@ -335,19 +329,13 @@ class _Normals(NamedTuple):
     sd: Array
 
     def cdf(self, x: float) -> Array:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(self._z(x)))
+        return np.asarray(sc.ndtr(self._z(x)))
 
     def sf(self, x: float) -> Array:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(-self._z(x)))
+        return np.asarray(sc.ndtr(-self._z(x)))
 
     def ppf(self, q: float) -> Array:
-        from scipy.special import ndtri
-
-        return np.asarray(self.mean + self.sd * ndtri(q) if 0.0 < q < 1.0 else np.full(1, -np.inf if q == 0.0 else np.inf))
+        return np.asarray(self.mean + self.sd * sc.ndtri(q) if 0.0 < q < 1.0 else np.full(1, -np.inf if q == 0.0 else np.inf))
 
     def _z(self, x: float) -> Array:
         off = x - self.mean
@@ -439,12 +427,10 @@ def _shaped(array: Any, shape: tuple[int, ...], name: str) -> Array:
 
 
 def _numbers(x: Any) -> Array:
-    try:
-        array = np.asarray(x, np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    refusal = f"the distribution of a number is asked about numbers, not {x!r}"
+    array = as_numbers(x, refusal)
     if np.isnan(array).any():
-        raise ModelError(f"the distribution of a number is asked about numbers, not {x!r}")
+        raise ModelError(refusal)
     return array
 
 

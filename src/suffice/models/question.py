@@ -15,6 +15,7 @@ import numpy as np
 from suffice.errors import ModelError, listed, note
 from suffice.families.design import configurations
 from suffice.graphs import Dag
+from suffice.inference.logs import NEVER
 from suffice.inference.network import Array
 from suffice.models import hybrid
 from suffice.models.answers import Distribution, Marginals
@@ -25,9 +26,6 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
-
-NEVER = float("-inf")
-"""The log-probability of evidence that cannot be."""
 
 
 def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.errors import ModelError, listed
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import Gaussian
-from suffice.families.family import Cpd
+from suffice.families.family import Cpd, as_numbers
 from suffice.families.poisson import Rates
 from suffice.families.regression_cpd import Regression
 from suffice.libraries import nw
@@ -45,7 +45,10 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
         number = next(p.name for p in family if not isinstance(p, Finite))
         raise ModelError(f"the table of {name!r} cannot have the real parent {number!r}")
     checked_cells((*finite, child), f"the table of {name!r}")
-    return Table(child, finite, _numbers(name, given) if columns is None else _from_cells(child, finite, columns))
+    if columns is None:
+        refusal = f"the table of {name!r} must be numbers in the shape of its parents and states"
+        return Table(child, finite, as_numbers(given, refusal))
+    return Table(child, finite, _from_cells(child, finite, columns))
 
 
 _NEEDED: dict[type, str] = {
@@ -70,13 +73,6 @@ def _fitting(name: str, given: Cpd, parents: Sequence[str], known: dict[str, Var
         if known.setdefault(variable.name, variable) != variable:
             raise ModelError(f"the distribution of {name!r} is over {variable!r}, and the network has {known[variable.name]!r}")
     return given
-
-
-def _numbers(name: str, given: Any) -> Any:
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"the table of {name!r} must be numbers in the shape of its parents and states") from None
 
 
 def _columns(given: Any) -> dict[str, list[Any]] | None:
