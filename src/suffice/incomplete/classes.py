@@ -131,7 +131,7 @@ class ClassPosterior:
                 raise ImpossibleRow(block.number, rows.start + int(np.argmin(top)))
             r[rows], log_p[rows] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
         for name in self.counts:
-            log_p -= log_factorials(block, name)
+            log_p -= log_base(np.nan_to_num(block.columns[name]), 1.0)
         return r, log_p
 
 
@@ -179,11 +179,6 @@ def softmax(log_probs: Array) -> tuple[Array, Array]:
     sums = log_probs.sum(axis=0)
     log_probs /= sums
     return top, sums
-
-
-def log_factorials(block: Block, name: str) -> Array:
-    """ln x! of a count, 0 where it is missing."""
-    return log_base(np.nan_to_num(block.columns[name]), np.ones(block.n_rows))
 
 
 def _dot(x: Array, weight: Array | None) -> float:

@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
+from suffice.incomplete.normal import Cases
+from suffice.incomplete.patterns import distinct
 from suffice.inference.rows import keys_of
-from suffice.statistics.chan import Spread, pooled
+from suffice.statistics.chan import Spread
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -61,35 +63,32 @@ class Patterns:
 
 @dataclass(frozen=True)
 class PatternMoments:
-    """The moments of columns of numbers by pattern, zeros where a column is missing; None where there are too many patterns."""
+    """The moments of columns of numbers by pattern, zeros where a column is missing; None where there are too many patterns.
 
-    keys: Sequence[bytes]
-    parts: Spread | None
+    The codes of a case say which columns are missing there."""
+
+    cases: Cases | None
 
     @classmethod
     def of(cls, numbers: Array, weight: Array) -> PatternMoments:
         """`numbers` has a line per column, NaN where a cell is missing."""
-        keys, inverse = _grouped(np.isnan(numbers))
-        if _too_many(len(keys), len(numbers)):
-            return cls(keys, None)
-        filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, len(keys)).astype(np.float64)
-        mean, scatter = np.zeros((len(keys), len(numbers))), np.zeros((len(keys), len(numbers), len(numbers)))
+        gaps = np.isnan(numbers)
+        first, inverse = distinct(gaps, len(weight))
+        n, width = len(first), len(numbers)
+        if _too_many(n, width):
+            return cls(None)
+        filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, n).astype(np.float64)
+        mean, scatter = np.zeros((n, width)), np.zeros((n, width, width))
         for i, rows in enumerate(np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])):
             if total[i] > 0:
                 mean[i] = weight[rows] @ filled[rows] / total[i]
                 off = filled[rows] - mean[i]
                 scatter[i] = (off * weight[rows, None]).T @ off
-        return cls(keys, Spread(total, mean, np.zeros_like(mean), scatter))
+        return cls(Cases(gaps[:, first], Spread(total, mean, np.zeros_like(mean), scatter)))
 
     def __add__(self, more: PatternMoments) -> PatternMoments:
-        if self.parts is None or more.parts is None:
-            return PatternMoments((), None)
-        place = {key: i for i, key in enumerate(dict.fromkeys([*self.keys, *more.keys]))}
-        if _too_many(len(place), self.parts.mean.shape[1]):
-            return PatternMoments((), None)
-        both = Spread(*(np.concatenate(two) for two in zip(self.parts, more.parts, strict=True)))
-        group = np.array([place[key] for key in (*self.keys, *more.keys)], np.intp)
-        return PatternMoments(tuple(place), pooled(both, group, len(place)))
+        both = None if self.cases is None or more.cases is None else self.cases + more.cases
+        return PatternMoments(None if both is None or _too_many(*both.spread.mean.shape) else both)
 
 
 def _too_many(patterns: int, width: int) -> bool:
