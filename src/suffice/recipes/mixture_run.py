@@ -18,8 +18,14 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest, whole
 from suffice.families.family import Array, frame
-from suffice.incomplete.class_parts import ClassNormals
-from suffice.incomplete.classes import ClassLogLikelihood, ClassParameters, ClassPosterior, ImpossibleRow, ScoredClasses
+from suffice.incomplete.classes import (
+    ClassLogLikelihood,
+    ClassNormals,
+    ClassParameters,
+    ClassPosterior,
+    ImpossibleRow,
+    ScoredClasses,
+)
 from suffice.iteration import Run
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
