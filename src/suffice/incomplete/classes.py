@@ -61,10 +61,6 @@ class ClassPart:
 
     arrays: ClassVar[tuple[str, ...]]
 
-    @property
-    def parameters(self) -> tuple[Array, ...]:
-        return tuple(getattr(self, name) for name in self.arrays)
-
     def permuted(self, order: Sequence[int]) -> Self:
         """The same, the classes in another order."""
         return replace(self, **{name: getattr(self, name)[list(order)] for name in self.arrays})
@@ -319,18 +315,10 @@ class ClassSums(NamedTuple):
 class ImpossibleRow(DataError):
     """A row that no class can have, by the number of its block and its place there."""
 
-    def __init__(self, number: int, row: int, place: str = "a row") -> None:
-        self.number, self.row, self.place = number, row, place
-        super().__init__(
-            f"{place} has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
-        )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ImpossibleRow, (self.number, self.row, self.place)
-
-    def with_place(self, data: Data) -> ImpossibleRow:
-        """The same, the row named for a person."""
-        return ImpossibleRow(self.number, self.row, data.place(self.number, self.row))
+    def named(self, data: Data) -> DataError:
+        """The same for a person."""
+        why = "has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
+        return DataError(f"{data.place(*self.args)} {why}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,17 +416,15 @@ class ClassComponents:
     label: str | None = None
     threads: int | None = None
 
-    def expected(self, theta: ClassParameters) -> ClassSums:
-        """What all rows are expected to count, and their ln p. Rows that are impossible under the parameters are refused."""
+    def expected(self, theta: ClassParameters, given: Callable[[Block], Array] | None = None) -> ClassSums:
+        """What all rows are expected to count, or do with the responsibilities that are given, and their ln p. Rows that are
+        impossible under the parameters are refused."""
         try:
-            sums = self.data.fold(ExpectedClasses(ScoredClasses.of(theta, self.label)), threads=self.threads)
+            step = ExpectedClasses(ScoredClasses.of(theta, self.label if given is None else None), given)
+            sums = self.data.fold(step, threads=self.threads)
         except ImpossibleRow as error:
-            raise error.with_place(self.data) from None
+            raise error.named(self.data) from None
         return sums._replace(log_likelihood=sums.log_likelihood + self.base)
-
-    def counted(self, theta: ClassParameters, responsibilities: Callable[[Block], Array]) -> ClassSums:
-        """What the rows count with these responsibilities, around these parameters."""
-        return self.data.fold(ExpectedClasses(ScoredClasses.of(theta), responsibilities), threads=self.threads)
 
 
 def softmax(log_probs: Array) -> tuple[Array, Array]:

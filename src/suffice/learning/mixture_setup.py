@@ -290,7 +290,7 @@ class Mixture:
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
-            parameters = self.maximised(Statistic(components.counted(parameters, responsibilities), parameters))
+            parameters = self.maximised(Statistic(components.expected(parameters, responsibilities), parameters))
         return parameters
 
 

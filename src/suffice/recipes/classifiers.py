@@ -280,7 +280,12 @@ def discriminant(
     """
     kind, how = checked_kind(covariance), checked_estimate(estimate)
     known = labelled(data, target, features, variables)
-    _refuse_others(known)
+    for v in known.features:
+        if not isinstance(v, Real):
+            raise DataError(
+                f"a discriminant tells classes apart by real columns, and {v.name!r} is {type(v).__name__}: leave it out, "
+                "features=[...], or use naive_bayes, which takes columns of every kind"
+            )
     if isinstance(kind, Full):
         return supported(fit(known.dag(chained=True), known.rows, prior=prior, estimate=how), target)
     if isinstance(kind, Diagonal):
@@ -289,15 +294,6 @@ def discriminant(
         return supported(_from_statistics(known, kind, as_prior(prior), how), target)
     except MissingCells:
         return from_incomplete(known, kind, as_prior(prior), how)
-
-
-def _refuse_others(known: Labelled) -> None:
-    for v in known.features:
-        if not isinstance(v, Real):
-            raise DataError(
-                f"a discriminant tells classes apart by real columns, and {v.name!r} is {type(v).__name__}: leave it out, "
-                "features=[...], or use naive_bayes, which takes columns of every kind"
-            )
 
 
 def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:

@@ -46,8 +46,9 @@ class Patterns:
     @classmethod
     def of(cls, gaps: Flags, weight: Array) -> Patterns:
         """`gaps` has a line per column: in which rows it is missing."""
-        keys, inverse = _grouped(gaps)
-        return cls(dict(zip(keys, np.bincount(inverse, weight, len(keys)).tolist(), strict=True)))
+        keys, inverse = np.unique(keys_of(gaps.T), return_inverse=True)
+        weights = np.bincount(inverse, weight, len(keys)).tolist()
+        return cls({key.tobytes(): w for key, w in zip(keys, weights, strict=True)})
 
     def __add__(self, more: Patterns) -> Patterns:
         weights = dict(self.weights)
@@ -224,13 +225,6 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
         if some:
             result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
-
-
-def _grouped(flags: Flags) -> tuple[list[bytes], Ints]:
-    """The distinct columns of flags as packed bytes, and which one each column is."""
-    lines = flags.T if len(flags) else np.zeros((flags.shape[1], 1), np.bool_)
-    keys, inverse = np.unique(keys_of(lines), return_inverse=True)
-    return [key.tobytes() for key in keys], inverse
 
 
 def unpacked(key: bytes, names: Sequence[str]) -> tuple[str, ...]:

@@ -305,7 +305,9 @@ def cross_validate(
     dag = _graph(method)
     names = _names(data, dag, score, constraints, seed, time_limit)
     rows = scan(data).take(names)
-    folds = _checked_folds(folds, rows)
+    folds, most = whole(folds, "the number of folds", 2), int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
+    if folds > most:
+        raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
     how = suitable(prior, rows.schema.values())
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     watch: Progress[Any] = Progress("cross-validation", None, progress)
@@ -401,11 +403,3 @@ def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | No
         raise DataError(f"the data has no column {listed(strange)}, which the graph names{nearest(strange[0], columns)}")
     scan(data).require_complete(dag.nodes)
     return dag.nodes
-
-
-def _checked_folds(folds: Any, rows: Data) -> int:
-    number = whole(folds, "the number of folds", 2)
-    most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
-    if number > most:
-        raise FitError(f"{number:,} folds need at least as many rows, and there are {most:,}")
-    return number
