@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -85,16 +84,12 @@ class ClassTables(LinearPart):
     sizes: tuple[int, ...]
 
     @property
-    def ends(self) -> list[int]:
-        return [0, *np.cumsum(self.sizes).tolist()]
-
-    @property
     def block_rows(self) -> int:
         return CELLS // int(max(self.table.shape))
 
     def split(self, table: Array) -> list[Array]:
         """The part of each column."""
-        return [table[:, a:b] for a, b in pairwise(self.ends)]
+        return np.split(table, np.cumsum(self.sizes)[:-1], axis=1)
 
     @cached_property
     def _coefficients(self) -> Array:
@@ -103,7 +98,7 @@ class ClassTables(LinearPart):
     def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
         n = log_probs.shape[1]
         h, each = np.zeros((self.table.shape[1], n)), np.arange(n)
-        for name, size, offset in zip(self.names, self.sizes, self.ends, strict=False):
+        for name, size, offset in zip(self.names, self.sizes, np.cumsum((0, *self.sizes)), strict=False):
             codes, seen = block.columns[name][rows].astype(np.intp), each
             if codes.max() >= size:
                 seen = np.flatnonzero(codes < size)

@@ -165,14 +165,12 @@ class Bootstrap(OneTable):
 
     def strength(self, a: str, b: str) -> float:
         """The share of replicates in which a and b are adjacent."""
-        i, j = self._number(a), self._number(b)
-        return float((self.counts[i, j] + self.counts[j, i]) / self.n_done)
+        return float(sum(self._both(a, b)) / self.n_done)
 
     def direction(self, a: str, b: str) -> float:
         """Of the replicates in which a and b are adjacent, the share with a → b; NaN if there are none."""
-        i, j = self._number(a), self._number(b)
-        both = self.counts[i, j] + self.counts[j, i]
-        return float(self.counts[i, j] / both) if both else float("nan")
+        there, back = self._both(a, b)
+        return float(there / (there + back)) if there + back else float("nan")
 
     @cached_property
     def threshold(self) -> float:
@@ -220,10 +218,13 @@ class Bootstrap(OneTable):
         averaged = [list(e) for e in self.averaged().edges]
         return {"n": self.n, "n_done": self.n_done, "threshold": self.threshold, "edges": edges, "averaged": averaged}
 
-    def _number(self, name: str) -> int:
-        if name not in self.names:
-            raise GraphError(f"there is no variable {name!r}{nearest(str(name), self.names)}")
-        return self.names.index(name)
+    def _both(self, a: str, b: str) -> tuple[float, float]:
+        """In how many replicates a → b was found, and b → a."""
+        for name in (a, b):
+            if name not in self.names:
+                raise GraphError(f"there is no variable {name!r}{nearest(str(name), self.names)}")
+        i, j = self.names.index(a), self.names.index(b)
+        return self.counts[i, j], self.counts[j, i]
 
     def _headline(self) -> str:
         stopped = f" of {self.n:,}, then stopped" if self.n_done < self.n else ""
