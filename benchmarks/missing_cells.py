@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 import suffice as sf
-from suffice.models.rows.log_prob import observed_log_prob
+from suffice.models.rows.posteriors import observed_log_prob
 from suffice.recipes.missingness import missingness
 from timing import line, seconds
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Data, delimited, encode, scan
+from suffice.engines import Data, encode, files, scan
 from suffice.errors import DataError, SchemaError, SufficeNote, note
 from suffice.statistics import Request
 from suffice.variables import Bins, Count, Finite, Real
@@ -121,7 +121,7 @@ def test_csv_numbers(cells: str, tmp_path: Path) -> None:
 
 
 def test_a_column_that_turns_to_text_late_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", 1000)
+    monkeypatch.setattr(files, "BLOCK", 1000)
     rows = [f"{i},{i % 7},{i % 3},{'' if i < 900 else 'late'},{i}" for i in range(1000)]
     rows[990] = "990,6,0,late,word"
     path = written(tmp_path, "t.csv", "a,b,c,d,e\n" + "\n".join(rows))
@@ -136,7 +136,7 @@ def test_a_column_that_turns_to_text_late_is_read_again(tmp_path: Path, monkeypa
 
 
 def test_integers_that_turn_out_to_be_real_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", 1000)
+    monkeypatch.setattr(files, "BLOCK", 1000)
     path = written(tmp_path, "t.csv", "a,b\n" + "1,1\n" * 500 + "0.5,2\n")
     data = scan(path, integers=Finite)
     assert dict(data.schema) == {"a": Real("a"), "b": Finite("b", ["1", "2"])}
@@ -630,7 +630,7 @@ def test_refused_declarations() -> None:
 
 
 def test_quotes_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", 64)
+    monkeypatch.setattr(files, "BLOCK", 64)
     cells = ['a""b', "c\nd", "e,f", ",", "\r\n", '""""', "é" * 5, "plain"] * 20
     path = written(tmp_path, "t.csv", "x,n\n" + "".join(f'"{c}",0.5\n' for c in cells))
     expected = {c.replace('""', '"') for c in cells}

@@ -40,8 +40,8 @@ class Elsewhere:
     def declared(self, variables: Any) -> Elsewhere:
         return Elsewhere(self._engine.declared(variables))
 
-    def fold(self, step: Step[Any], names: Sequence[str], *, complete: bool = False, **_: Any) -> Any:
-        blocks = self._engine.fold(Blocks(), names, complete=complete)
+    def fold(self, step: Step[Any], names: Sequence[str], **_: Any) -> Any:
+        blocks = self._engine.fold(Blocks(), names)
         total: Sum[Any] = Sum()
         for i in range(3):
             run = [blocks[number] for number in sorted(blocks, reverse=True)[i::3]]

@@ -268,7 +268,7 @@ def test_other_sources_on_the_files_engine(kind: str, tmp_path: Path, monkeypatc
     import duckdb
     from pyarrow import csv
 
-    monkeypatch.setattr("suffice.engines.delimited.BLOCK", 2**18)
+    monkeypatch.setattr("suffice.engines.files.BLOCK", 2**18)
     table = pa.table(TABLE)
     csv.write_csv(table, tmp_path / "t.csv")
     source = tmp_path / "t.csv" if kind == "csv" else duckdb.from_arrow(table)
@@ -292,7 +292,7 @@ def test_a_relation_is_free_again_after_an_error() -> None:
 
 @pytest.mark.parametrize("declared", [None, {"s": ["a", "m"]}])
 def test_a_value_of_a_dictionary_that_occurs_late(declared: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.engines.parquet.BATCH", 1000)
+    monkeypatch.setattr("suffice.engines.files.BATCH", 1000)
     pq.write_table(pa.table({"s": ["m"] * 5000 + ["a"] * 10 + ["z"]}), tmp_path / "t.parquet")
     data = scan(tmp_path / "t.parquet", declared)
     if declared is None:

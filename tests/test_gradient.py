@@ -49,7 +49,7 @@ def differences(problem: Any, atlas: Atlas, here: Any, h: float = 1e-5) -> Any:
     """Central differences of the objective."""
 
     def objective(vector: Any) -> float:
-        parameters = atlas.parameters(vector)
+        parameters = atlas.problem.parameters(atlas.cpds(vector))
         return problem.expected(parameters).log_likelihood + problem.log_prior(parameters)
 
     steps = h * np.diag(atlas.unit)
@@ -78,8 +78,8 @@ def test_the_gradient_is_that_of_the_objective(make, options, seed):
     atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
     rng = np.random.default_rng(seed)
     here = atlas.vector(begin) + 0.3 * atlas.unit * rng.standard_normal(atlas.size)
-    parameters = atlas.parameters(here)
-    exact = atlas.gradient(parameters, problem.expected(parameters).statistic) * atlas.unit
+    parameters = atlas.problem.parameters(atlas.cpds(here))
+    exact = atlas.scores(atlas.cpds(here), problem.expected(parameters).statistic) * atlas.unit
     np.testing.assert_allclose(exact, differences(problem, atlas, here), rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose(atlas.vector(parameters), here, rtol=1e-9, atol=1e-9)
 

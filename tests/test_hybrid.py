@@ -16,7 +16,7 @@ from suffice.errors import ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Interval
 from suffice.inference import hybrid as inference_hybrid
-from suffice.inference import hybrid_rows
+from suffice.inference import rows as inference_rows
 from suffice.inference.rows import RowEvidence
 from suffice.models import hybrid
 from suffice.models.answers import Distribution
@@ -193,7 +193,7 @@ def some_rows(seed: int, n: int) -> tuple[sf.BayesNet, Any, Any]:
 def test_rows_in_small_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bn, codes, reals = some_rows(7, 40)
     whole = {t: by_densities(bn, t, RowEvidence(codes, reals)) for t in bn.variables}
-    monkeypatch.setattr(hybrid_rows, "CELLS", 60)
+    monkeypatch.setattr(inference_rows, "CELLS", 60)
     for target, expected in whole.items():
         np.testing.assert_allclose(by_densities(bn, target, RowEvidence(codes, reals)), expected, rtol=1e-12, atol=1e-14)
 

@@ -296,7 +296,7 @@ def test_draws_are_reproducible_whatever_the_parts_and_columns(bn, monkeypatch, 
     assert [b.select(frame.column_names) for b in backwards] == first
     later = bn.impute(frame.slice(100), draws=1, seed=7)[0]
     assert later != first[0].slice(100), "a row's numbers belong to its place"
-    monkeypatch.setattr(finite, "MAX_NUMBERS", 64)
+    monkeypatch.setattr(finite, "CELLS", 64)
     monkeypatch.setattr("suffice.models.rows.impute.MAX_NUMBERS", 64)
     assert bn.impute(frame, draws=3, seed=7) == first
     pq.write_table(frame, tmp_path / "rows.parquet", row_group_size=50)

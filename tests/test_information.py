@@ -36,7 +36,7 @@ def second_differences(problem: Any, atlas: Atlas, here: Any, h: float = 1e-3) -
     """− the matrix of second derivatives of the objective, from its values alone."""
 
     def objective(vector: Any) -> float:
-        parameters = atlas.parameters(vector)
+        parameters = atlas.problem.parameters(atlas.cpds(vector))
         return problem.expected(parameters).log_likelihood + problem.log_prior(parameters)
 
     steps = h * np.diag(atlas.unit)

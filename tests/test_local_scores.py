@@ -17,12 +17,11 @@ from suffice.engines import bitmaps as bitmaps_module
 from suffice.engines.bitmaps import Bitmaps
 from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit_block
 from suffice.engines.engine import Block
-from suffice.structure import finite_source
-from suffice.structure.finite_source import FiniteSource
-from suffice.structure.local_scores import LocalScores
+from suffice.structure import finite_scores
+from suffice.structure.finite_scores import FiniteScores
+from suffice.structure.local_scores import FamilyScores, GaussianScores, LocalScores
 from suffice.structure.parent_sets import lattice
 from suffice.structure.rules import Rules
-from suffice.structure.sources import FamiliesSource, GaussianSource
 from tests.oracles import allowed_families, pruned
 
 FINITE = [
@@ -58,7 +57,7 @@ def agree(a: object, b: object) -> None:
     np.testing.assert_allclose(a.score, b.score, rtol=1e-10, atol=1e-8)
 
 
-def agree_with(sets: object, slow: FamiliesSource, rules: Rules, prune: bool = True) -> None:
+def agree_with(sets: object, slow: FamilyScores, rules: Rules, prune: bool = True) -> None:
     """The sets are those that the families have, one by one; the slow source finds them, too."""
     families = allowed_families(rules)
     agree(sets, pruned(rules, families, slow.families(families), prune=prune))
@@ -69,8 +68,8 @@ def agree_with(sets: object, slow: FamiliesSource, rules: Rules, prune: bool = T
 def test_bitmaps_agree_with_the_families(score):
     data = rows(0, 700, [2, 3, 1, 4, 2, 5])
     scores = LocalScores(data, tuple(data.schema.values()), score)
-    slow = FamiliesSource(data, scores.variables, score, None)
-    assert isinstance(scores.source, FiniteSource)
+    slow = FamilyScores(data, scores.variables, score)
+    assert isinstance(scores, FiniteScores)
     within = np.random.default_rng(1).random((6, 6)) < 0.6
     for rules in (Rules.free(6), Rules.free(6, 2), Rules.free(6, 0), Rules.free(6, 3).within(within)):
         for prune in (True, False):
@@ -79,9 +78,7 @@ def test_bitmaps_agree_with_the_families(score):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10)
     for child, parents in ((0, ()), (1, (0, 3)), (5, (0, 1, 2, 3, 4)), (2, (4,))):
         others = [i for i in range(6) if i != child]
-        np.testing.assert_allclose(
-            scores.source.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10
-        )
+        np.testing.assert_allclose(scores.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10)
 
 
 def test_required_parents_are_in_every_set():
@@ -93,7 +90,7 @@ def test_required_parents_are_in_every_set():
     sets = scores.parent_sets(rules)
     assert all(3 in parents for parents, _ in sets.of_child(1))
     assert all(1 in parents for parents, _ in sets.of_child(0))
-    agree_with(sets, FamiliesSource(data, scores.variables, sf.BIC(), None), rules)
+    agree_with(sets, FamilyScores(data, scores.variables, sf.BIC()), rules)
 
 
 @pytest.mark.parametrize("score", FINITE[::3], ids=repr)
@@ -103,12 +100,12 @@ def test_large_tables_are_counted_by_rows_or_listed(score, monkeypatch):
     plain = LocalScores(data, tuple(data.schema.values()), score).parent_sets(Rules.free(5, 3), prune=False)
     for name, value in (("CORE", 3), ("FULL", 3)):
         monkeypatch.setattr(bitmaps_module, name, value)
-    monkeypatch.setattr(finite_source, "DENSE", 500)
-    monkeypatch.setattr(finite_source, "TABLES", 1000)
+    monkeypatch.setattr(finite_scores, "DENSE", 500)
+    monkeypatch.setattr(finite_scores, "TABLES", 1000)
     other = LocalScores(data, tuple(data.schema.values()), score)
     agree(other.parent_sets(Rules.free(5, 3), prune=False), plain)
-    slow = FamiliesSource(data, other.variables, score, None)
-    np.testing.assert_allclose(other.source.toggles(1, (0, 3), [0, 2, 3, 4]), slow.toggles(1, (0, 3), [0, 2, 3, 4]), rtol=1e-10)
+    slow = FamilyScores(data, other.variables, score)
+    np.testing.assert_allclose(other.toggles(1, (0, 3), [0, 2, 3, 4]), slow.toggles(1, (0, 3), [0, 2, 3, 4]), rtol=1e-10)
     agree_with(other.parent_sets(Rules.free(5, 3)), slow, Rules.free(5, 3))
 
 
@@ -181,15 +178,13 @@ def weighed(seed: int, n: int, sizes: list[int], weights: np.ndarray) -> sf.Data
 def test_scores_of_weighted_rows(score, unit):
     data = weighed(0, 300, [2, 3, 1, 4, 2], unit * np.random.default_rng(0).integers(0, 50, 300))
     scores = LocalScores(data, tuple(data.schema.values()), score)
-    slow = FamiliesSource(data, scores.variables, score, None)
-    assert isinstance(scores.source, FiniteSource) == (unit != 0.37)
+    slow = FamilyScores(data, scores.variables, score)
+    assert isinstance(scores, FiniteScores) == (unit != 0.37)
     np.testing.assert_allclose(scores.parent_sets(Rules.free(5, 3), prune=False).score,
                                slow.parent_sets(Rules.free(5, 3), prune=False).score, rtol=1e-10)  # fmt: skip
     for child, parents in ((0, ()), (1, (0, 3)), (3, (0, 1, 2, 4))):
         others = [i for i in range(5) if i != child]
-        np.testing.assert_allclose(
-            scores.source.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10
-        )
+        np.testing.assert_allclose(scores.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10)
 
 
 def test_more_rows_than_32_bits_count():
@@ -239,8 +234,8 @@ def test_one_matrix_agrees_with_the_families(score):
     x = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5)) + 1e3
     data = sf.scan({f"x{i}": x[:, i] for i in range(5)})
     scores = LocalScores(data, tuple(data.schema.values()), score)
-    slow = FamiliesSource(data, scores.variables, score, None)
-    assert isinstance(scores.source, GaussianSource)
+    slow = FamilyScores(data, scores.variables, score)
+    assert isinstance(scores, GaussianScores)
     for rules in (Rules.free(5), Rules.free(5, 1)):
         for prune in (True, False):
             agree_with(scores.parent_sets(rules, prune=prune), slow, rules, prune=prune)
@@ -288,6 +283,6 @@ def test_priors_of_any_strength(prior):
     data = sf.scan({f"v{j}": [f"s{k}" for k in rng.integers(0, 4, 200)] for j in range(3)})
     score = sf.Evidence(prior)
     scores = LocalScores(data, tuple(data.schema.values()), score)
-    assert isinstance(scores.source, FiniteSource)
+    assert isinstance(scores, FiniteScores)
     for graph, dag in (([(), (), ()], "v0; v1; v2"), ([(), (0,), (0, 1)], "v0 -> v1; v0, v1 -> v2")):
         assert scores.total(graph) == pytest.approx(sf.score(dag, data, score), rel=1e-9)

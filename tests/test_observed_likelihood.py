@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import DataError
-from suffice.models.rows.log_prob import observed_log_likelihood, observed_log_prob
+from suffice.models.rows.posteriors import observed_log_likelihood, observed_log_prob
 from tests.hybrid_oracles import probability, random_hybrid
 from tests.oracles import joint, random_net
 from tests.test_predict import rows_with_gaps
@@ -83,14 +83,14 @@ def test_densities_that_no_float_holds() -> None:
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from suffice.inference import hybrid_rows
+    from suffice.inference import rows as inference_rows
 
     net = random_hybrid(2)
     complete = net.sample(50, 1).to_pydict()
     rows = {n: [c if (i + 2 * j) % 3 else None for i, c in enumerate(complete[n])] for j, n in enumerate(complete)}
     whole = observed_log_prob(net, rows)
-    monkeypatch.setattr(hybrid_rows, "PART", 7)
-    monkeypatch.setattr(hybrid_rows, "CELLS", 20)
+    monkeypatch.setattr(inference_rows, "PART", 7)
+    monkeypatch.setattr(inference_rows, "CELLS", 20)
     np.testing.assert_allclose(observed_log_prob(net, rows), whole, rtol=1e-12)
 
 

@@ -316,7 +316,7 @@ def test_chains_that_have_not_met_are_found_out() -> None:
     assert not shares.agree
     assert shares.error[0] > 0.2
     assert shares.effective_sample_size < 10
-    assert shares.probs[2] == 0
+    assert shares.mean[2] == 0
     assert Chained(4, 1_000).shares(rng.integers(0, 3, 4_000), 3).agree
 
 

@@ -222,3 +222,12 @@ def test_the_default_is_good_from_the_start():
     sf.search(rows)
     found = sf.search(rows, time_limit=0.05)
     assert found.finished or found.dag.edges
+
+
+def test_equal_rows_elsewhere_are_merged_and_it_is_said() -> None:
+    from tests.toy_engine import toy
+
+    rows = {"a": ["x", "y", "y", "x"] * 100, "b": ["u", "v", "u", "u"] * 100}
+    with pytest.warns(sf.SufficeNote, match="400 rows are 3 different ones, which are searched with their weights"):
+        found = sf.search(toy(rows), method=sf.HillClimb())
+    assert found.score == sf.search(rows, method=sf.HillClimb()).score

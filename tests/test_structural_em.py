@@ -16,17 +16,14 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote
 from suffice.incomplete import completions, expected_moments
-from suffice.incomplete.completions import FiniteCompletions, FiniteRows, theta_of
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, condensed, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
-from suffice.incomplete.expected_moments import condensed
 from suffice.iteration import Progress
 from suffice.learning.problem import problem_of
-from suffice.recipes.structural_em import structural_em
-from suffice.recipes.structural_run import StructuralRun
+from suffice.recipes.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request
-from suffice.structure.local_scores import LocalScores
+from suffice.structure.local_scores import Barring, LocalScores
 from suffice.structure.rules import Rules
-from suffice.structure.sources import Barring
 from suffice.variables import Finite
 
 
@@ -183,7 +180,7 @@ def test_scores_of_expected_tables_are_those_of_their_statistics() -> None:
 @pytest.mark.parametrize("crowd", [1, 99])
 def test_expected_moments_are_regressions(crowd: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether rows that lack the same cells are summed up or not."""
-    monkeypatch.setattr("suffice.incomplete.expected_moments.CROWD", crowd)
+    monkeypatch.setattr("suffice.incomplete.completions.CROWD", crowd)
     rng = np.random.default_rng(0)
     mean, root = np.array([1e6, 0.0, -3.0]), rng.normal(size=(3, 3))
     covariance = root @ root.T
@@ -240,7 +237,7 @@ def test_rows_of_many_blocks_are_summed_up_to_few(monkeypatch: pytest.MonkeyPatc
     cpds = problem.cpds(problem.first())
     requests = [Request(("g", "k")), Request(("k",), ("x", "y")), Request((), ("x", "y"))]
     few = IncompleteRows(data, data.schema)
-    monkeypatch.setattr("suffice.incomplete.expected_moments.CROWD", 40_000)
+    monkeypatch.setattr("suffice.incomplete.completions.CROWD", 40_000)
     every = IncompleteRows(data, data.schema)
     assert len(few.rows.weights) < 0.5 * len(every.rows.weights)
     a, b = (rows.under(cpds).gather(requests) for rows in (few, every))
@@ -521,12 +518,12 @@ def test_barred_families_have_no_score_in_any_question() -> None:
     variables = tuple(data.schema.values())
     plain = LocalScores(data, variables, sf.BIC())
     known: dict[Any, float] = {}
-    source = Barring(plain.source, variables, [(0, frozenset({1}))], known)
+    source = Barring(plain, [(0, frozenset({1}))], known)
     families = [(0, ()), (0, (1,)), (0, (1, 2)), (0, (2,)), (1, (0,))]
     expected = plain.families(families)
     np.testing.assert_allclose(source.families(families), np.where([0, 1, 1, 0, 0], -np.inf, expected))
     assert source.pairs()[1][0, 1] == -np.inf
-    assert source.toggles(0, (2,), [1, 2]).tolist() == [-np.inf, expected[0]]
+    assert source.toggles(0, (2,), [1, 2])[[1, 2]].tolist() == [-np.inf, expected[0]]
     sets = source.parent_sets(Rules.free(3), prune=False)
     assert sorted(p for p, _ in sets.of_child(0)) == [(), (2,)]
     assert known[families[1]] == expected[1]
@@ -671,7 +668,7 @@ def test_notes_are_given_once() -> None:
 def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     bn = random_network(rng)
-    rows = FiniteRows.of(with_gaps(bn, 100, 0.4, rng), tuple(bn.variables.values()))
+    rows = CodedRows.of(with_gaps(bn, 100, 0.4, rng), bn.variables.values())
     theta = theta_of(cpds_of(bn), rows.variables)
     told: list[str] = []
     monkeypatch.setattr(completions, "MANY", 2)

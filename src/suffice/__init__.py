@@ -58,8 +58,7 @@ _NAMES = {
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "HeldOut ICL MixtureRun",
     "recipes.resampling": "bootstrap cross_validate",
-    "recipes.structural_em": "structural_em",
-    "recipes.structural_run": "StructuralRun",
+    "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
     "structure.chow_liu": "ChowLiu TAN",
@@ -145,8 +144,7 @@ if TYPE_CHECKING:
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import ICL as ICL, HeldOut as HeldOut, MixtureRun as MixtureRun
-    from suffice.recipes.structural_em import structural_em as structural_em
-    from suffice.recipes.structural_run import StructuralRun as StructuralRun
+    from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
     from suffice.structure.chow_liu import TAN as TAN, ChowLiu as ChowLiu

@@ -346,15 +346,7 @@ def in_options(message: str) -> str:
     return message
 
 
-def _show(
-    shown: set[str],
-    message: Any,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: Any = None,
-    line: str | None = None,
-) -> None:
+def _show(shown: set[str], message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """Print a note, the same one only once, or a warning."""
     if not issubclass(category, SufficeNote):
         say(f"warning: {message} ({Path(filename).name}:{lineno})")

@@ -99,28 +99,20 @@ def fit(
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
     asked = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
-    model = _fitted(dag, known, unseen, asked, climbing, statistics, families_of(bn, families))
+    model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
     _written(model, out, f"{time.perf_counter() - start:.2f} s")
 
 
-def _fitted(
-    dag: Any,
-    rows: Any,
-    hidden: Any,
-    asked: dict[str, Any],
-    climbing: dict[str, Any],
-    statistics: str | None,
-    families: Any = None,
-) -> Any:
+def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
     """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
     from suffice.families.gathering import gather
     from suffice.learning.em import em, spread
     from suffice.learning.fit import fit as fitted
 
-    if families and statistics:
+    if asked["families"] and statistics:
         raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
-    if families and not hidden:
-        return _with_regressions(dag, rows, families, asked, climbing)
+    if asked["families"] and not hidden:
+        return _with_regressions(dag, rows, asked, climbing)
     if not hidden:
         try:
             gathered = gather(rows, dag)
@@ -135,13 +127,13 @@ def _fitted(
         raise SufficeError(
             "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
         )
-    run = em(dag, rows, hidden=hidden, families=families, **asked, **climbing)
+    run = em(dag, rows, hidden=hidden, **asked, **climbing)
     if len(run.optima) > 1:
         say(f"note: {spread(run.optima)}")
     return run.model
 
 
-def _with_regressions(dag: Any, rows: Any, families: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
+def _with_regressions(dag: Any, rows: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
     """The same where some nodes are regressions, which are fitted by themselves unless their own columns have gaps."""
     from suffice.families.priors import as_prior
     from suffice.learning.fit import with_regressions
@@ -151,7 +143,8 @@ def _with_regressions(dag: Any, rows: Any, families: Any, asked: dict[str, Any],
         _only_of_em(climbing, "complete rows need none, and regressions run to their end")
     elif "time_limit" in climbing:
         say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
-    return with_regressions(dag, rows, as_prior(asked["prior"]), asked["estimate"], families, asked["shared"], **climbing)
+    prior, how, families, shared = (asked[key] for key in ("prior", "estimate", "families", "shared"))
+    return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)
 
 
 def _only_of_em(climbing: dict[str, Any], why: str) -> None:

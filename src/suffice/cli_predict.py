@@ -11,11 +11,10 @@ import typer
 
 from suffice.cli_arguments import Missing, Model, RowsOut
 from suffice.errors import SufficeError, nearest
+from suffice.libraries import pa
 from suffice.terminal import say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from suffice.models.bayes_net import BayesNet
     from suffice.models.rows.predict import Prediction
 
@@ -84,8 +83,6 @@ def _names(bn: BayesNet, target: str) -> list[str]:
 
 def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
     """A prediction as rows of a file, nothing where it is NaN."""
-    import pyarrow as pa
-
     from suffice.inference.rows import best
     from suffice.variables import Finite
 
@@ -101,17 +98,14 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _plain(cells: Any) -> Any:
     """Text without its dictionary, which is another one in each part of a file."""
-    import pyarrow as pa
-
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str]) -> pa.Table:
     """What is written where there are no rows: the header."""
     import numpy as np
-    import pyarrow as pa
 
     from suffice.models.rows.predict import Prediction, measures
 
-    nothing = Prediction(np.empty((0, len(measures(bn, target)))), {n: pa.array([], pa.string()) for n in kept})
-    return _table(bn, target, nothing)
+    none = {n: pa.array([], pa.string()) for n in kept}
+    return _table(bn, target, Prediction(np.empty((0, len(measures(bn, target)))), np.empty(0), kept=none))

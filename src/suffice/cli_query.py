@@ -81,7 +81,7 @@ def query(
 
 def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
     """ln p(given), nothing where it has no formula: the answer may not depend on what lacks one."""
-    from suffice.models.no_formula import NoFormula
+    from suffice.models.regressions import NoFormula
 
     try:
         return bn.log_prob_of(given)

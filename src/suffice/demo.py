@@ -21,6 +21,7 @@ from suffice.graphs import compare
 from suffice.kernels import warm
 from suffice.learning.em import em
 from suffice.learning.fit import fit, score
+from suffice.libraries import pa
 from suffice.models.bayes_net import BayesNet
 from suffice.models.divergence import kl
 from suffice.recipes.missingness import missingness
@@ -58,8 +59,6 @@ def run(n: int, seed: int, working: Working) -> None:
 
 def _gaps(truth: BayesNet, rows: Any, seed: int) -> None:
     """Lose cells at random, hide a variable, and learn the numbers all the same."""
-    import pyarrow as pa
-
     rng, columns = np.random.default_rng(seed), {}
     for name in rows.column_names:
         cells = rows[name].combine_chunks()

@@ -1,10 +1,14 @@
-"""Scores: functions of a family and a statistic. One definition serves every family; higher is better; logs are natural."""
+"""Scores: functions of a family and a statistic. One definition serves every family; higher is better; logs are natural.
+
+A score has `bind`, which fills in what it leaves open, and `local`: the score of one node given its parents, from the
+statistic of its family.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +17,6 @@ from suffice.families.family import Family, Statistic
 from suffice.families.priors import Prior, as_prior
 from suffice.statistics import Statistics
 from suffice.variables import Variable
-
-
-class Score(Protocol):
-    """The score of one node given its parents, from the statistic of its family."""
-
-    def bind(self, variables: Any, statistics: Statistics) -> Score: ...
-    def local(
-        self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float
-    ) -> float: ...
 
 
 @dataclass(frozen=True)

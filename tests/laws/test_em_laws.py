@@ -101,7 +101,7 @@ def test_reductions_add() -> None:
     bn = sf.load("alarm")
     columns = with_gaps(bn.sample(300, seed=2), 0.2, 2)
     problem = problem_for(bn, columns)
-    block = problem.rows.sample(300).block
+    block = problem.rows.sample(300)
 
     def part(rows: slice):
         return Reduce(problem.tables, exact=True).of(block.take(rows))

@@ -97,7 +97,7 @@ def test_weights_are_numbers_of_rows(name, score):
 def test_many_equal_rows_elsewhere_are_merged_to_the_same_end(method):
     rows = {n: c for n, c in finite(3, n=20_000).items() if n in ("n0", "n1", "n2", "n3")}
     one, other = sf.search(toy(rows, size=5000), method=method), sf.search(rows, method=method)
-    assert isinstance(method, sf.PC) or one.problem.scores.source.bitmaps.n_rows < 1000
+    assert isinstance(method, sf.PC) or one.problem.scores.bitmaps.n_rows < 1000
     assert (one.dag, one.cpdag, one.score) == (other.dag, other.cpdag, other.score)
     if isinstance(method, sf.PC):
         assert one.details == other.details

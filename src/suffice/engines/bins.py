@@ -82,7 +82,7 @@ def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
         return bins.finite(name, cut_points(bins, name, values, None, None))
     rows = engine.fold(Sample(SAMPLE, 0, most_of(SAMPLE, engine.n_rows)), names).rows
     target = None if bins.target is None else rows.columns[bins.target]
-    return bins.finite(name, cut_points(bins, name, rows.columns[name], rows.block.weight, target))
+    return bins.finite(name, cut_points(bins, name, rows.columns[name], rows.weight, target))
 
 
 def _quantiles(values: Floats, weight: Floats | None, n: int) -> list[float]:

@@ -25,10 +25,10 @@ from suffice.engines.bits import (
 )
 from suffice.engines.data import Data
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Bits, Block
+from suffice.engines.engine import Bits
 from suffice.engines.parallel import available_memory, n_threads
 from suffice.engines.sample import Rows
-from suffice.errors import TooLarge, bytes_in_words
+from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite
 
@@ -150,7 +150,10 @@ def bits_of(
     """
     bits = data.engine.bits(layout, threads=threads, memory_limit=memory_limit)
     few = None if bits.at_hand else merged(data, variables)
-    return (bits, data) if few is None else (few.engine.bits(layout, threads=threads, memory_limit=memory_limit), few)
+    if few is None:
+        return bits, data
+    note(f"{data.n_rows:,} rows are {few.n_rows:,} different ones, which are searched with their weights")
+    return few.engine.bits(layout, threads=threads, memory_limit=memory_limit), few
 
 
 def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
@@ -171,4 +174,4 @@ def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
     occur = np.flatnonzero(table)
     codes = np.unravel_index(occur, sizes)
     columns = {n: c.astype(code_type(r)) for n, c, r in zip(names, codes, sizes, strict=True)}
-    return data.select(names).of_rows(Rows(Block(columns, table[occur]), np.zeros((len(occur), 2), np.int64)))
+    return data.select(names).of_rows(Rows(columns, table[occur], at=np.zeros((len(occur), 2), np.int64)))

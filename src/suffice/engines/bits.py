@@ -76,8 +76,8 @@ class BitBlock:
     `columns` are the codes of the same rows, and `weight` is what each of them counts, empty where all count once.
     """
 
-    bits: Words
-    times: Ints
+    bits: Words = field(default_factory=lambda: np.zeros((0, 0, 0), np.uint64))
+    times: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     columns: Sequence[Array] | Array = ()
     weight: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -85,6 +85,10 @@ class BitBlock:
     def codes(self) -> npt.NDArray[np.uint16]:
         """[column, row]."""
         return np.asarray(self.columns, np.uint16)
+
+    def rows(self, layout: BitLayout) -> tuple[Words, Ints, Ints, Ints]:
+        """The bits as the kernels take them."""
+        return self.bits, self.times, layout.first, layout.sizes
 
 
 class Plane(NamedTuple):
@@ -127,9 +131,8 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
 
 def code_block(block: Block, layout: BitLayout) -> BitBlock:
     """The rows of a block as codes alone."""
-    nothing, columns = np.zeros(0, np.int64), tuple(block.columns[n] for n in layout.names)
-    weight = nothing if block.weight is None else block.weight.astype(np.int64)
-    return BitBlock(np.zeros((0, 0, 0), np.uint64), nothing, columns, weight)
+    columns = tuple(block.columns[n] for n in layout.names)
+    return BitBlock(columns=columns, weight=np.zeros(0, np.int64) if block.weight is None else block.weight.astype(np.int64))
 
 
 def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLayout) -> None:
@@ -156,6 +159,7 @@ class BitStep(Step[Counts]):
     """What is counted. Its results are arrays of whole numbers. Over ordinary blocks, their bits are made on the way."""
 
     layout: BitLayout
+    runs: ClassVar[int] = 1
     coded: ClassVar[bool] = False
     """Whether it looks at the codes of rows, not at their bits."""
 
@@ -167,10 +171,6 @@ class BitStep(Step[Counts]):
     def add(self, block: BitBlock, out: Counts) -> None:
         """Add a block's counts to the result."""
         raise NotImplementedError
-
-    @property
-    def runs(self) -> int:
-        return 1
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
         total: Sum[Counts] = Sum()
@@ -313,6 +313,11 @@ class Groups:
     ext: npt.NDArray[np.int32]
     offsets: Ints
 
+    @property
+    def arrays(self) -> tuple[Sets, Ints, npt.NDArray[np.int32], Ints]:
+        """As the kernels take them."""
+        return self.prefix, self.ext_first, self.ext, self.offsets
+
     @staticmethod
     def of(sets: Sets, cells: Ints) -> Groups:
         """One table for each row of `sets`, rows with the same beginning next to each other."""
@@ -327,24 +332,20 @@ class Groups:
             np.ascontiguousarray(prefix[starts]), np.append(starts, len(sets)).astype(np.int64), sets[:, -1].copy(), offsets
         )
 
-    def part(self, low: int, high: int) -> Groups:
-        """The groups from `low` to `high`; offsets still point into the whole."""
-        a, b = self.ext_first[low], self.ext_first[high]
-        prefix = np.ascontiguousarray(self.prefix[low:high])
-        return Groups(prefix, self.ext_first[low : high + 1] - a, self.ext[a:b], self.offsets[a : b + 1])
-
-    def extensions(self, a: int, b: int) -> Groups:
-        """Some of the extensions of a single group."""
-        return Groups(self.prefix, np.array([0, b - a], np.int64), self.ext[a:b], self.offsets[a : b + 1])
+    def part(self, a: int, b: int) -> Groups:
+        """The tables from a to b, all of one group or of whole ones; offsets still point into the whole."""
+        low, high = np.searchsorted(self.ext_first, a, side="right") - 1, np.searchsorted(self.ext_first, b)
+        first = self.ext_first[low : high + 1].clip(a, b) - a
+        return Groups(np.ascontiguousarray(self.prefix[low:high]), first, self.ext[a:b], self.offsets[a : b + 1])
 
     def parts(self, n: int, cost: Ints) -> list[Groups]:
         """Several parts of about the same cost for each of n threads; they share no table."""
         if len(self.prefix) == 1:
             ends = np.linspace(0, len(self.ext), n + 1).astype(int)
-            return [self.extensions(a, b) for a, b in pairwise(ends.tolist()) if a < b]
-        cuts = np.searchsorted(np.cumsum(cost) / float(cost.sum()), np.linspace(0, 1, 4 * n + 1)[1:-1]) + 1
-        ends = np.unique(np.concatenate([[0], cuts, [len(self.prefix)]]).clip(0, len(self.prefix)))
-        return [self.part(a, b) for a, b in pairwise(ends.tolist())]
+        else:
+            cuts = np.searchsorted(np.cumsum(cost) / float(cost.sum()), np.linspace(0, 1, 4 * n + 1)[1:-1]) + 1
+            ends = self.ext_first[np.concatenate([[0], cuts, [len(self.prefix)]]).clip(0, len(self.prefix))]
+        return [self.part(a, b) for a, b in pairwise(np.unique(ends).tolist())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,10 +376,8 @@ class CountTables(_Tables):
     def add(self, block: BitBlock, out: Counts) -> None:
         from suffice.kernels.bitmaps import count_groups
 
-        g, layout = self.groups, self.layout
         room = int(np.cumprod(self._kept, axis=1).sum(1).max(initial=0))
-        rest = g.prefix, g.ext_first, g.ext, g.offsets, int(self.full), room, out
-        count_groups(block.bits, block.times, layout.first, layout.sizes, *rest)
+        count_groups(block.rows(self.layout), self.groups.arrays, int(self.full), room, out)
 
     @property
     def _kept(self) -> Ints:
@@ -407,7 +406,7 @@ class ScanTables(_Tables):
         codes = np.zeros((len(block.columns), len(block.columns[0])), np.uint16)
         for v in {*g.prefix.ravel().tolist(), *g.ext.tolist()}:
             codes[v] = block.columns[v]
-        scan_groups(codes, block.weight, self.layout.sizes, g.prefix, g.ext_first, g.ext, g.offsets, out)
+        scan_groups(codes, block.weight, self.layout.sizes, g.arrays, out)
 
     @property
     def cost(self) -> Ints:

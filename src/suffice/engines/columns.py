@@ -23,9 +23,8 @@ from suffice.errors import DataError
 class Column(Protocol):
     """An encoded column: codes of states, or numbers."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of its cells."""
+    dtype: np.dtype[Any]
+    """The type of its cells."""
 
     def rows(self, start: int, stop: int) -> Array:
         """The rows from `start` to `stop`, not to be written to; of a column in memory without a copy."""
@@ -46,11 +45,7 @@ class Held:
 
     def __init__(self, array: Array) -> None:
         array.setflags(write=False)
-        self.array = array
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
+        self.array, self.dtype = array, array.dtype
 
     def rows(self, start: int, stop: int) -> Array:
         return self.array[start:stop]

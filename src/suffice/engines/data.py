@@ -223,7 +223,7 @@ class Data:
         from suffice.engines.local import held
 
         place = partial(_place, self.engine, rows.at)
-        return Data(held(self.engine.variables(self.columns), [rows.block], place=place), self.columns)
+        return Data(held(self.engine.variables(self.columns), [rows], place=place), self.columns)
 
     def resample(self, seed: Any) -> Data:
         """A view of a bootstrap sample: as many rows, drawn with replacement, block by block.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import listed, nearest
+from suffice.libraries import pa, pc, pt
 from suffice.variables import Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -107,15 +108,11 @@ def texts(values: Any) -> list[str | None]:
     >>> texts(pyarrow.array([1.5, 2.0, None])), texts(pyarrow.array([True]))
     (['1.5', '2', None], ['true'])
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import types as t
-
-    if t.is_dictionary(values.type):
+    if pt.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if t.is_temporal(values.type) or t.is_decimal(values.type):
+    if pt.is_temporal(values.type) or pt.is_decimal(values.type):
         values = pc.replace_substring_regex(values.cast(pa.string()), r"\.0+($|[-+Z])", r"\1")
-    elif t.is_binary(values.type) or t.is_large_binary(values.type) or t.is_fixed_size_binary(values.type):
+    elif pt.is_binary(values.type) or pt.is_large_binary(values.type) or pt.is_fixed_size_binary(values.type):
         try:
             values = values.cast(pa.binary()).cast(pa.string())
         except pa.ArrowInvalid:
@@ -157,9 +154,7 @@ class States:
 
     def encode(self, chunk: Any) -> Codes:
         """The codes of a chunk."""
-        from pyarrow import types as t
-
-        occurring = not t.is_dictionary(chunk.type)
+        occurring = not pt.is_dictionary(chunk.type)
         encoded = chunk.dictionary_encode() if occurring else chunk
         nulls = encoded.indices.null_count
         absent = encoded.is_null().to_numpy(zero_copy_only=False) if nulls else None
@@ -213,8 +208,6 @@ class States:
 
 def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
     """The indices of a dictionary, 0 where a cell is absent: what Arrow has there may be anything."""
-    import pyarrow as pa
-
     if absent is None:
         return np.asarray(indices.to_numpy(zero_copy_only=False))
     bare = pa.Array.from_buffers(indices.type, len(indices), [None, indices.buffers()[1]], offset=indices.offset)
@@ -246,23 +239,16 @@ class Numbers:
         return values
 
     def _cast(self, chunk: Any) -> Floats:
-        import pyarrow as pa
-        from pyarrow import types as t
-
-        if t.is_dictionary(chunk.type):
+        if pt.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
-        if t.is_boolean(chunk.type):
+        if pt.is_boolean(chunk.type):
             chunk = chunk.cast(pa.int8())
         values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return values
 
     def _parsed(self, chunk: Any) -> Floats:
         """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        from pyarrow import types as t
-
-        if not t.is_dictionary(chunk.type):
+        if not pt.is_dictionary(chunk.type):
             nothing = pc.is_in(chunk, value_set=pa.array(["", *self.missing], chunk.type))
             blanked = pc.if_else(nothing, pa.scalar(None, chunk.type), chunk) if nothing.true_count else chunk
             try:
@@ -294,7 +280,6 @@ class Cuts:
 
     def __init__(self, variable: Finite, *, missing: Collection[str] = ()) -> None:
         self.variable, self.numbers = variable, Numbers(missing=missing)
-        self.by_name = False
         self._names = States(variable.states, fixed=True, missing=missing)
 
     @property
@@ -308,7 +293,6 @@ class Cuts:
         except NotANumber as wrong:
             if wrong.text not in self._names.codes:
                 raise
-            self.by_name = True
             return self._names.encode(chunk)
 
 
@@ -326,8 +310,6 @@ def binned(values: Floats, variable: Finite) -> Codes:
 
 
 def _is_text(chunk: Any) -> bool:
-    from pyarrow import types as t
-
-    kind = chunk.type.value_type if t.is_dictionary(chunk.type) else chunk.type
-    tests = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary)
+    kind = chunk.type.value_type if pt.is_dictionary(chunk.type) else chunk.type
+    tests = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
     return any(test(kind) for test in tests)

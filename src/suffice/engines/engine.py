@@ -151,11 +151,9 @@ class Step(Generic[T]):
     complete: ClassVar[bool] = False
     """Whether missing cells are refused."""
 
-    @property
-    def runs(self) -> int:
-        """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough
-        for their sums not to matter."""
-        return 16
+    runs: ClassVar[int] = 16
+    """Into how many runs of blocks for each worker the rows are best dealt out: enough to share the work evenly, few enough for
+    their sums not to matter."""
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         """The sum over a run of blocks, which adds to those of other runs."""

@@ -18,6 +18,7 @@ from suffice.engines.engine import Array, is_missing
 from suffice.engines.parallel import available_memory
 from suffice.engines.sources import Categories, Kind, Source, checked_names
 from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.libraries import nw, pa
 from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22
@@ -63,8 +64,6 @@ class Frame(Source):
         return super().n_bytes(names) if self.n_rows is None else 0
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        import pyarrow as pa
-
         table = pa.table([self._array(n) for n in names], names=list(names))
         for batch in table.to_batches(max_chunksize=CHUNK):
             yield dict(zip(names, batch.columns, strict=True))
@@ -94,13 +93,9 @@ class Lazy(Frame):
 
     @cached_property
     def length(self) -> int:
-        import narwhals as nw
-
         return int(self._frame.select(nw.len()).collect().item())
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        import narwhals as nw
-
         chosen = self._frame.select(names)
         native = chosen.to_native()
         if hasattr(native, "collect_batches"):
@@ -163,8 +158,6 @@ def _running() -> Iterator[None]:
 
 def from_frame(frame: Any) -> Frame:
     """A data frame that narwhals knows."""
-    import narwhals as nw
-
     series = list(frame.iter_columns())
     # The categories of a polars Categorical are those of the whole process, not of the column.
     loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
@@ -189,8 +182,6 @@ def from_columns(columns: Mapping[object, Any]) -> Frame:
 
 
 def _from_series(series: Any) -> Any:
-    import pyarrow as pa
-
     native = series.to_native()
     if series.implementation.is_pandas() and native.dtype.name == "category":
         return _from_categories(native.cat)
@@ -202,8 +193,6 @@ def _from_series(series: Any) -> Any:
 
 def _from_categories(categories: Any) -> Any:
     """A categorical column of pandas by its codes, of which Arrow would make a copy and a mask."""
-    import pyarrow as pa
-
     codes = categories.codes.to_numpy()
     indices = pa.array(codes, mask=codes < 0) if len(codes) and codes.min() < 0 else pa.array(codes)
     try:
@@ -216,8 +205,6 @@ def _from_categories(categories: Any) -> Any:
 
 
 def _from_cells(values: Any) -> Any:
-    import pyarrow as pa
-
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if hasattr(values, "to_arrow"):
@@ -234,8 +221,6 @@ def _from_cells(values: Any) -> Any:
 
 def _from_unicode(values: Any) -> Any:
     """An array of texts of fixed width by its bytes, which are told apart without making a text of every cell."""
-    import pyarrow as pa
-
     width = values.dtype.itemsize
     cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
     encoded = pa.Array.from_buffers(pa.binary(width), len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
@@ -245,8 +230,6 @@ def _from_unicode(values: Any) -> Any:
 
 def _as_texts(values: Any) -> Any:
     """A column of mixed objects: numbers if all are, otherwise the texts that states are compared by."""
-    import pyarrow as pa
-
     there = [v for v in values if v is not None]
     if any(isinstance(v, (complex, np.complexfloating)) for v in there):
         raise DataError("complex numbers cannot be read; give their parts as columns")
@@ -269,8 +252,6 @@ class Encoded(Frame):
 
 
 def _from_codes(variable: Variable, cells: Array) -> Any:
-    import pyarrow as pa
-
     if not isinstance(variable, Finite):
         return pa.array(cells, from_pandas=True)
     return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from suffice.engines.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
 from suffice.engines.parallel import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listed
+from suffice.libraries import sc
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, merged, settled
 from suffice.variables import Count, Finite, Variable
@@ -27,7 +28,6 @@ from suffice.variables import Count, Finite, Variable
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
 Members = npt.NDArray[np.int32]
-Table = tuple[Keys, Floats]
 Entry = Counts | Moments
 
 SMALL = 2**20
@@ -190,48 +190,45 @@ class Groups:
         return Groups(keys, Spread(*parts[:4]), parts[4])
 
 
-@dataclass
-class Partial:
-    """What some rows add: cells of dense tables, lists of cells of sparse ones, moments; None where nothing is said of them."""
+@dataclass(frozen=True, eq=False)
+class ListedCells:
+    """The cells of a sparse table that occur, and their counts or weights."""
 
-    cells: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None
-    sparse: list[Table] | None = None
-    moments: list[Groups] | None = None
+    keys: Keys
+    values: Floats
 
-    def __add__(self, other: Partial) -> Partial:
-        cells = other.cells if self.cells is None else self.cells if other.cells is None else self.cells + other.cells
-        if self.sparse is None or other.sparse is None or self.moments is None or other.moments is None:
-            return Partial(cells, self.sparse or other.sparse, self.moments or other.moments)
-        sparse = [add_tables(a, b) for a, b in zip(self.sparse, other.sparse, strict=True)]
-        return Partial(cells, sparse, [a + b for a, b in zip(self.moments, other.moments, strict=True)])
+    def __add__(self, other: ListedCells) -> ListedCells:
+        keys, inverse = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        values = np.bincount(inverse, np.concatenate([self.values, other.values]), len(keys))
+        return ListedCells(keys, values.astype(np.float64, copy=False))
+
+
+Parts = dict[str, Any]
+"""What some rows add: `cells` of dense tables, `sparse` tables and `moments` (tuples of them); each only where it is said."""
 
 
 @dataclass(frozen=True)
-class Gather(Step[Partial]):
+class Gather(Step[Parts]):
     """The step that counts. Whole counts add up the same in any order, so a run of blocks adds to one array."""
 
     plan: Plan
     weighted: bool
     complete: ClassVar[bool] = True
+    runs: ClassVar[int] = 2
+    """Tables that take in many rows cost less than many tables that are added."""
 
-    @property
-    def runs(self) -> int:
-        """Tables that take in many rows cost less than many tables that are added."""
-        return 2
-
-    def __call__(self, blocks: Iterable[Block]) -> Sum[Partial]:
-        counter, total = _Counter(self.plan, self.weighted), Sum[Partial]()
+    def __call__(self, blocks: Iterable[Block]) -> Sum[Parts]:
+        counter, total = _Counter(self.plan, self.weighted), Sum[Parts]()
         buffers = Buffers(self.plan, self.weighted)
         for block in blocks:
             buffers = buffers.filled(block)
-            part = counter.partial(buffers)
-            if part is not None:
+            if part := counter.parts(buffers):
                 total.add(block.number, part)
         if counter.whole is not None:
-            total.exact = Partial(counter.whole)
+            total.exact = {"cells": counter.whole}
         return total
 
-    def entries(self, total: Partial) -> list[Entry]:
+    def entries(self, total: Parts) -> list[Entry]:
         """What was asked for, from the sum over all blocks."""
         return _entries(self.plan, total)
 
@@ -258,15 +255,15 @@ class _Counter:
         self._counted = {r: plan.counted(r) for r in plan.moments}
         self.whole: Keys | None = None
 
-    def partial(self, block: Buffers) -> Partial | None:
+    def parts(self, block: Buffers) -> Parts:
         """What the rows add besides whole counts."""
-        cells = self._count(block)
-        if cells is None and not self.plan.sparse and not self.plan.moments:
-            return None
-        sparse = [table_of(self._flat(block, r), self._weight(block)) for r in self.plan.sparse]
         counted = dict.fromkeys(n for names in self._counted.values() for n in names)
         bases = {n: log_base(block[n], block.weight[: block.n_rows]) for n in counted}
-        return Partial(cells, sparse, [self._moments(block, r, bases) for r in self.plan.moments])
+        cells = self._count(block)
+        parts = {} if cells is None else {"cells": cells}
+        sparse = tuple(table_of(self._flat(block, r), self._weight(block)) for r in self.plan.sparse)
+        moments = tuple(self._moments(block, r, bases) for r in self.plan.moments)
+        return {**parts, "sparse": sparse, "moments": moments} if sparse or moments else parts
 
     def _count(self, block: Buffers) -> Floats | None:
         if not self.plan.dense:
@@ -304,18 +301,18 @@ class _Counter:
         return block.weight[: block.n_rows] if self.weighted else None
 
 
-def _entries(plan: Plan, total: Partial) -> list[Entry]:
+def _entries(plan: Plan, total: Parts) -> list[Entry]:
     answers: list[Entry] = []
-    cells = np.zeros(0) if total.cells is None else total.cells.astype(np.float64, copy=False)
+    cells = total.get("cells", np.zeros(0)).astype(np.float64, copy=False)
     offset = 0
     for request in plan.dense:
         shape = plan.sizes(request)
         n = math.prod(shape)
         answers.append(Counts(plan.finite(request), cells[offset : offset + n].reshape(shape)))
         offset += n
-    for request, (keys, values) in zip(plan.sparse, total.sparse or (), strict=True):
-        answers.append(Counts(plan.finite(request), values[values > 0], keys[values > 0]))
-    for request, groups in zip(plan.moments, total.moments or (), strict=True):
+    for request, table in zip(plan.sparse, total.get("sparse", ()), strict=True):
+        answers.append(Counts(plan.finite(request), table.values[table.values > 0], table.keys[table.values > 0]))
+    for request, groups in zip(plan.moments, total.get("moments", ()), strict=True):
         seen = groups.spread.weight > 0
         count, mean, rest, scatter = settled(Spread(*(part[seen] for part in groups.spread)))
         finite, counted, bases = plan.finite(request), plan.counted(request), groups.log_base[seen]
@@ -326,22 +323,14 @@ def _entries(plan: Plan, total: Partial) -> list[Entry]:
     return answers
 
 
-def table_of(flat: Keys, weight: Floats | None) -> Table:
+def table_of(flat: Keys, weight: Floats | None) -> ListedCells:
     """The cells that occur, and their counts or weights.
 
     >>> table_of(np.array([7, 3, 7]), None)
-    (array([3, 7]), array([1., 2.]))
+    ListedCells(keys=array([3, 7]), values=array([1., 2.]))
     """
     keys, inverse = np.unique(flat, return_inverse=True)
-    counts = np.bincount(inverse, weight, len(keys)) if weight is not None else np.bincount(inverse, minlength=len(keys))
-    return keys, counts.astype(np.float64)
-
-
-def add_tables(a: Table, b: Table) -> Table:
-    """The sum of two lists of cells."""
-    keys, inverse = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
-    values = np.bincount(inverse, np.concatenate([a[1], b[1]]), len(keys))
-    return keys, values.astype(np.float64, copy=False)
+    return ListedCells(keys, np.bincount(inverse, weight, len(keys)).astype(np.float64))
 
 
 def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:
@@ -365,9 +354,7 @@ def log_base(x: Floats, weight: Floats | float) -> Floats:
     >>> np.exp(log_base(np.array([0.0, 3.0]), np.ones(2))).round(12)
     array([1., 6.])
     """
-    from scipy.special import gammaln
-
-    return np.asarray(weight * gammaln(x + 1.0))
+    return np.asarray(weight * sc.gammaln(x + 1.0))
 
 
 def moments_of(

@@ -31,6 +31,7 @@ from suffice.engines.encode import (
 from suffice.engines.engine import identifies
 from suffice.engines.sources import Categories, Kind, Options, Source
 from suffice.errors import DataError, listed, note
+from suffice.libraries import pc
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
 
 FEW = 20
@@ -170,8 +171,6 @@ def reads_as(words: Sequence[str], integers_finite: bool) -> str:
 
 def _has_points(chunk: Any) -> bool:
     """Whether some number is written with a point or an exponent, so that the column is not one of integers."""
-    import pyarrow.compute as pc
-
     values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
     return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
 

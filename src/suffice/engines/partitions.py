@@ -20,6 +20,7 @@ from suffice.engines.infer import Found, Guess, Weights, encoder_for, found_by
 from suffice.engines.sources import Categories, Options, checked_variables
 from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
+from suffice.libraries import pa
 from suffice.variables import Bins, Finite
 
 Raw = tuple[int, Any]
@@ -62,8 +63,6 @@ def frame(name: str, cells: Any) -> Frame:
 
 
 def _column(table: Any, name: str) -> Any:
-    import pyarrow as pa
-
     column = table.column(name)
     if not isinstance(column, pa.ChunkedArray):
         return column

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,36 +13,29 @@ from suffice.errors import TooLarge, bytes_in_words
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Some rows of an engine: `block` has their cells, `at` the number of the block and the row in it that each came from."""
+class Rows(Block):
+    """Some rows of an engine; `at` has the number of the block and the row in it that each came from."""
 
-    block: Block
-    at: Ints
+    at: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
-    @property
-    def columns(self) -> Mapping[str, Array]:
-        return self.block.columns
-
-    @property
-    def weights(self) -> Floats:
-        return self.block.weights
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.at)
+    @classmethod
+    def of(cls, block: Block, rows: Any) -> Rows:
+        """Some of the rows of a block."""
+        places, some = np.arange(block.n_rows)[rows], block.take(rows)
+        return cls(some.columns, some.weight, at=np.stack([np.full(len(places), block.number), places], axis=1))
 
     def take(self, rows: Any) -> Rows:
-        return Rows(self.block.take(rows), self.at[rows])
+        some = super().take(rows)
+        return Rows(some.columns, some.weight, at=self.at[rows])
 
     def __add__(self, other: Rows) -> Rows:
         columns = {n: np.concatenate([own, other.columns[n]]) for n, own in self.columns.items()}
-        weighted = self.block.weight is not None or other.block.weight is not None
+        weighted = self.weight is not None or other.weight is not None
         weight = np.concatenate([self.weights, other.weights]) if weighted else None
-        return Rows(Block(columns, weight), np.concatenate([self.at, other.at]))
+        return Rows(columns, weight, at=np.concatenate([self.at, other.at]))
 
     def in_order(self) -> Rows:
         return self.take(np.lexsort((self.at[:, 1], self.at[:, 0])))
@@ -76,7 +68,7 @@ class Sample(Step[_Keyed]):
     def of(self, block: Block) -> _Keyed:
         keys = hashed(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
         few = np.flatnonzero(keys <= np.uint64(self.most))
-        return self.kept(keys[few], Rows(block.take(few), _at(block, few)))
+        return self.kept(keys[few], Rows.of(block, few))
 
     def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
         if len(keys) <= self.n:
@@ -97,7 +89,7 @@ class Stretches(Step[Rows]):
     def of(self, block: Block) -> Rows:
         n = int(np.ceil(self.share * block.n_rows))
         start = 7919 * block.number % (block.n_rows - n + 1)
-        return Rows(block.take(slice(start, start + n)), _at(block, np.arange(start, start + n)))
+        return Rows.of(block, slice(start, start + n))
 
 
 class Collision(Exception):
@@ -112,9 +104,8 @@ class Distinct(Step[_Keyed]):
     salt: int = 0
 
     def of(self, block: Block) -> _Keyed:
-        every = np.arange(block.n_rows)
         weighed = Block(block.columns, block.weights, block.number)
-        return self.kept(row_hashes(block, self.salt), Rows(weighed, _at(block, every)))
+        return self.kept(row_hashes(block, self.salt), Rows.of(weighed, slice(None)))
 
     def kept(self, keys: Hashes, rows: Rows) -> _Keyed:
         found, first, which = np.unique(keys, return_index=True, return_inverse=True)
@@ -128,8 +119,7 @@ class Distinct(Step[_Keyed]):
                 "which data.select([...]) is there"
             )
         weight = np.bincount(which, rows.weights, len(first)).astype(np.float64)
-        kept = rows.take(first)
-        return _Keyed(found, Rows(Block(kept.columns, weight), kept.at), self)
+        return _Keyed(found, replace(rows.take(first), weight=weight), self)
 
 
 def most_of(n: int, n_rows: int | None) -> int:
@@ -166,7 +156,3 @@ def _bits(column: Array) -> Hashes:
     if column.dtype.kind == "f":
         return np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)
     return column.astype(np.uint64)
-
-
-def _at(block: Block, rows: Ints) -> Ints:
-    return np.stack([np.full(len(rows), block.number, np.int64), rows.astype(np.int64)], axis=1)

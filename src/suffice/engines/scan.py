@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.delimited import SUFFIXES, Delimited
+from suffice.engines.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.local import Local
-from suffice.engines.parquet import Parquet
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
 from suffice.errors import DataError, SchemaError, listed, nearest
+from suffice.libraries import nw, pa
 from suffice.variables import Finite, Real
 
 
@@ -93,8 +93,6 @@ def source_of(x: Any) -> Source:
 
 
 def _frame(x: Any) -> Source:
-    import narwhals as nw
-
     from suffice.engines import frames
 
     try:
@@ -110,8 +108,6 @@ def _frame(x: Any) -> Source:
     if isinstance(frame, nw.DataFrame):
         return frames.from_frame(frame)
     if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
-        import pyarrow as pa
-
         with suppress(pa.ArrowInvalid, TypeError):  # a single column has the interface, too, but is no table
             return frames.from_frame(nw.from_native(pa.table(x), eager_only=True))
     raise DataError(

@@ -24,7 +24,8 @@ import numpy as np
 from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import ROWS, Array
 from suffice.engines.parallel import ahead, n_threads, watched
-from suffice.errors import DataError, SchemaError, listed, nearest
+from suffice.errors import DataError, SchemaError, nearest
+from suffice.libraries import pa, pt
 from suffice.variables import Bins, Count, Finite, Real, declared, state_text
 
 FEW_CELLS = 2**19
@@ -90,31 +91,6 @@ class Source:
         return f"row {row + 1}"
 
 
-class Files(Source):
-    """Files that have the same columns, one after the other, and as many rows each as `lengths` says of those read so far."""
-
-    lengths: Sequence[int] = ()
-
-    def place(self, row: int) -> str:
-        for path, n in zip(self.paths, self.lengths, strict=False):
-            if row < n or path == self.paths[len(self.lengths) - 1]:
-                return f"{path}, {self.place_in(path, row)}"
-            row -= n
-        return super().place(row)
-
-    def place_in(self, path: Path, row: int) -> str:
-        """Where a row of a file stands in it."""
-        return super().place(row)
-
-    def check_columns(self, names: Iterable[Sequence[str]]) -> None:
-        """Refuse a file whose columns are not those of the first one; their order does not matter."""
-        for path, own in zip(self.paths, names, strict=True):
-            lacking, extra = sorted(set(self.names) - set(own)), sorted(set(own) - set(self.names))
-            if lacking or extra:
-                what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
-                raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
-
-
 @dataclass(frozen=True)
 class Categories:
     """States that a type declares, and whether their order is meant."""
@@ -151,21 +127,19 @@ def kind_of(arrow_type: Any) -> Kind:
     >>> kind_of(pyarrow.int8()), kind_of(pyarrow.list_(pyarrow.int8()))
     (<Kind.INTEGER: 'whole numbers'>, <Kind.OTHER: 'something else'>)
     """
-    from pyarrow import types as t
-
     tests = (
-        (t.is_dictionary, Kind.CATEGORY),
-        (t.is_boolean, Kind.BOOL),
-        (t.is_integer, Kind.INTEGER),
-        (t.is_floating, Kind.NUMBER),
-        (t.is_decimal, Kind.NUMBER),
-        (t.is_temporal, Kind.TIME),
-        (t.is_null, Kind.NOTHING),
+        (pt.is_dictionary, Kind.CATEGORY),
+        (pt.is_boolean, Kind.BOOL),
+        (pt.is_integer, Kind.INTEGER),
+        (pt.is_floating, Kind.NUMBER),
+        (pt.is_decimal, Kind.NUMBER),
+        (pt.is_temporal, Kind.TIME),
+        (pt.is_null, Kind.NOTHING),
     )
     for test, kind in tests:
         if test(arrow_type):
             return kind
-    text = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary, t.is_fixed_size_binary)
+    text = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary)
     return Kind.TEXT if any(test(arrow_type) for test in text) else Kind.OTHER
 
 
@@ -311,6 +285,4 @@ def _joined(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
 def _concatenated(cells: list[Any]) -> Any:
     if isinstance(cells[0], np.ndarray):
         return np.concatenate(cells)
-    import pyarrow as pa
-
     return pa.concat_arrays(cells)

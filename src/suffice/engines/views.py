@@ -146,7 +146,7 @@ class _Through(Step[T]):
     view: View
 
     @property
-    def runs(self) -> int:
+    def runs(self) -> int:  # type: ignore[override]
         return self.step.runs
 
     @property

@@ -16,6 +16,7 @@ from suffice.exponential.draws import Draws, number_of_states
 from suffice.exponential.family import Family, Inside, generator
 from suffice.exponential.statistic import Totals
 from suffice.exponential.values import Array, Outside, checked_weights, held, observed, plain, shown
+from suffice.libraries import sc
 from suffice.variables import Finite, Variable, state_text
 
 
@@ -105,9 +106,7 @@ class Categorical(Draws):
 
     def entropy(self) -> Any:
         """−Σ pᵢ ln pᵢ."""
-        from scipy.special import entr
-
-        return plain(entr(self._need("probs")).sum(axis=-1))
+        return plain(sc.entr(self._need("probs")).sum(axis=-1))
 
     def _predicted(self, prior: Any) -> Self:
         """The state of the next row: probabilities α/Σα."""

@@ -45,6 +45,7 @@ from suffice.exponential.special import (
 )
 from suffice.exponential.statistic import Totals
 from suffice.exponential.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.libraries import sc
 
 MANY = 64
 """Of more states than this the k² sums of all others are too long."""
@@ -125,10 +126,8 @@ class Simplex(FamilyAndPrior):
         return np.asarray(-np.log1p(others(alpha) / alpha) + log_minus_digamma(A) - log_minus_digamma(alpha))
 
     def hessian(self, eta: Any = None) -> Array:
-        from scipy.special import polygamma
-
         alpha = self._alpha(eta)
-        own, common = polygamma(1, alpha), polygamma(1, alpha.sum(axis=-1))
+        own, common = sc.polygamma(1, alpha), sc.polygamma(1, alpha.sum(axis=-1))
         return np.asarray(own[..., :, None] * np.eye(alpha.shape[-1]) - common[..., None, None])
 
     def _log_density(self, x: Array) -> Array:
@@ -149,11 +148,9 @@ class Simplex(FamilyAndPrior):
 
         That is Σ G(αᵢ) − G(A) − (k − 1) ψ(A), where G(z) = ln Γ(z) − (z − 1) ψ(z) + z: what is large in them cancels beforehand.
         """
-        from scipy.special import digamma
-
         alpha = self._alpha()
         A = alpha.sum(axis=-1)
-        return plain(_smooth(alpha).sum(axis=-1) - _smooth(A) - (alpha.shape[-1] - 1) * digamma(A))
+        return plain(_smooth(alpha).sum(axis=-1) - _smooth(A) - (alpha.shape[-1] - 1) * sc.digamma(A))
 
     def _divergence(self, other: Self) -> Array:
         """Σ K(βᵢ, αᵢ) − K(B, A), where K(z, w) = ln Γ(z) − ln Γ(w) − (z − w) ψ(w), β being the other's α, and B = Σβ.
@@ -313,10 +310,8 @@ def beta_interval(a: Array, b: Array, level: float) -> Interval:
     >>> beta_interval(np.array(1.0), np.array(1.0), 0.5)
     Interval(lower=0.25, upper=0.75)
     """
-    from scipy.special import betainccinv, betaincinv
-
     outside = tail(level)
-    return Interval(plain(betaincinv(a, b, outside)), plain(betainccinv(a, b, outside)))
+    return Interval(plain(sc.betaincinv(a, b, outside)), plain(sc.betainccinv(a, b, outside)))
 
 
 def from_log_means(g: Any) -> Array:
@@ -364,20 +359,16 @@ def _strength(g: Array, gap: Array) -> Array:
 
 def _excess(A: Array, g: Array, gap: Array) -> tuple[Array, Array]:
     """F(A)/A and F′(A): what the step in ln A is made of."""
-    from scipy.special import polygamma
-
-    alpha, width = _alpha_at(A, g), polygamma(1, A)
+    alpha, width = _alpha_at(A, g), sc.polygamma(1, A)
     scaled = gap * np.exp(-log_minus_digamma(A))
     excess = (_rest(alpha).sum(axis=-1) - _rest(A)) / A - scaled
-    slope = (_rest_slope(alpha) * width[..., None] / polygamma(1, alpha)).sum(axis=-1) - _rest_slope(A) - scaled * A * width
+    slope = (_rest_slope(alpha) * width[..., None] / sc.polygamma(1, alpha)).sum(axis=-1) - _rest_slope(A) - scaled * A * width
     return np.asarray(excess), np.asarray(slope)
 
 
 def _alpha_at(A: Array, g: Array) -> Array:
     """αᵢ = ψ⁻¹(ψ(A) + gᵢ)."""
-    from scipy.special import digamma
-
-    return inverse_digamma(np.asarray(digamma(A))[..., None] + g)
+    return inverse_digamma(np.asarray(sc.digamma(A))[..., None] + g)
 
 
 def inverse_digamma(y: Any) -> Array:
@@ -387,12 +378,10 @@ def inverse_digamma(y: Any) -> Array:
     >>> inverse_digamma(digamma([1e-8, 0.5, 1e6])).round(12)
     array([1.e-08, 5.e-01, 1.e+06])
     """
-    from scipy.special import digamma, polygamma
-
     y = np.asarray(y, dtype=np.float64)
-    z = np.where(y >= -2.22, np.exp(np.maximum(y, -2.22)) + 0.5, -1.0 / np.minimum(y - digamma(1.0), -1e-300))
+    z = np.where(y >= -2.22, np.exp(np.maximum(y, -2.22)) + 0.5, -1.0 / np.minimum(y - sc.digamma(1.0), -1e-300))
     for _ in range(6):
-        z = np.maximum(z - (digamma(z) - y) / polygamma(1, z), 0.5 * z)
+        z = np.maximum(z - (sc.digamma(z) - y) / sc.polygamma(1, z), 0.5 * z)
     return np.asarray(z)
 
 
@@ -403,11 +392,9 @@ def _rest(z: Array) -> Array:
 
 def _rest_slope(z: Array) -> Array:
     """r′(z) = 1 − ψ′(z) exp ψ(z), which is 1/24z² and a little where z is large."""
-    from scipy.special import polygamma
-
     far = z > 1e3
     near = np.where(far, 1.0, z)
-    direct = 1.0 - polygamma(1, near) * near * np.exp(-log_minus_digamma(near))
+    direct = 1.0 - sc.polygamma(1, near) * near * np.exp(-log_minus_digamma(near))
     return np.asarray(np.where(far, (1.0 + 1.0 / z) / (24.0 * z * z), direct))
 
 

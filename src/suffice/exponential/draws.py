@@ -39,6 +39,7 @@ from suffice.exponential.values import (
     shown,
     vectors,
 )
+from suffice.libraries import sc
 from suffice.variables import Finite, Variable
 
 ROUNDING = 1e-12
@@ -103,9 +104,7 @@ class Draws(Family):
         return self.with_probs(np.where(slightly_out, np.clip(shares, 0.0, 1.0), shares))
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        from scipy.special import logsumexp
-
-        return plain(self.draws * logsumexp(self._odds(eta), axis=-1))
+        return plain(self.draws * sc.logsumexp(self._odds(eta), axis=-1))
 
     def gradient(self, eta: Any = None) -> Array:
         return np.asarray(self._each * self._probs(eta)[..., :-1])
@@ -156,8 +155,6 @@ class Draws(Family):
 
     def _probs(self, eta: Any = None) -> Array:
         """The probabilities of all k states, here or at another η."""
-        from scipy.special import softmax
-
         if eta is None:
             return self._need("probs")
         odds = self._odds(eta)
@@ -165,7 +162,7 @@ class Draws(Family):
         if np.any(certain.sum(axis=-1) > 1):
             raise ModelError(f"η of {self._title} can be +inf for one state only, which is then certain")
         settled = np.where(certain.any(axis=-1, keepdims=True), np.where(certain, 0.0, -np.inf), odds)
-        return np.asarray(softmax(settled, axis=-1))
+        return np.asarray(sc.softmax(settled, axis=-1))
 
     def _odds(self, eta: Any) -> Array:
         """The log-odds of all k states to the last: its own is 0."""
@@ -356,10 +353,8 @@ class Bernoulli(Trials):
 
     def entropy(self) -> Any:
         """−p ln p − (1 − p) ln(1 − p)."""
-        from scipy.special import xlog1py, xlogy
-
         p = self._need("p")
-        return plain(-xlogy(p, p) - xlog1py(1.0 - p, -p) + 0.0)
+        return plain(-sc.xlogy(p, p) - sc.xlog1py(1.0 - p, -p) + 0.0)
 
     def _predicted(self, prior: Any) -> Bernoulli:
         """Bernoulli(a/(a + b))."""

@@ -37,6 +37,7 @@ from suffice.exponential.special import (
 )
 from suffice.exponential.statistic import Totals, aligned
 from suffice.exponential.values import LEAST, Array, bounded, observed, plain, vectors
+from suffice.libraries import sc
 
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
@@ -119,24 +120,18 @@ class Gamma(FamilyAndPrior):
         return type(self)(shape, shape / mean)
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        from scipy.special import gammaln
-
         shape, rate = self._parameters(eta)
-        return plain(gammaln(shape) - shape * np.log(rate))
+        return plain(sc.gammaln(shape) - shape * np.log(rate))
 
     @np.errstate(over="ignore")
     def gradient(self, eta: Any = None) -> Array:
-        from scipy.special import digamma
-
         shape, rate = self._parameters(eta)
-        return np.stack([digamma(shape) - np.log(rate), shape / rate], axis=-1)
+        return np.stack([sc.digamma(shape) - np.log(rate), shape / rate], axis=-1)
 
     @np.errstate(over="ignore")
     def hessian(self, eta: Any = None) -> Array:
-        from scipy.special import polygamma
-
         shape, rate = self._parameters(eta)
-        entries = [polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate / rate]
+        entries = [sc.polygamma(1, shape), 1.0 / rate, 1.0 / rate, shape / rate / rate]
         return np.stack(entries, axis=-1).reshape(*shape.shape, 2, 2)
 
     def _log_density(self, x: Array) -> Array:

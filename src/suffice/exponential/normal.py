@@ -36,6 +36,7 @@ from suffice.exponential.symmetric import (
     whole_of,
 )
 from suffice.exponential.values import Array, bounded, components, finite, keep_with_axes, observed, plain, vectors
+from suffice.libraries import sc
 
 LARGEST = 2**31
 """Bytes that a Hessian may take."""
@@ -190,9 +191,7 @@ class Normal(FamilyAndPrior, MeanAndSpread):
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""
-        from scipy.special import ndtri
-
-        half = -ndtri(tail(level)) * np.sqrt(self._need("variance"))
+        half = -sc.ndtri(tail(level)) * np.sqrt(self._need("variance"))
         return Interval(plain(self._need("mean") - half), plain(self._need("mean") + half))
 
     def from_natural(self, eta: Any) -> Self:

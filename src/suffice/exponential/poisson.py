@@ -28,6 +28,7 @@ from suffice.exponential.predictives import BetaGeometric, NegativeBinomial
 from suffice.exponential.special import deviance, lattice, log_negative_binomial, log_poisson
 from suffice.exponential.statistic import Totals, aligned
 from suffice.exponential.values import DRAWN, Array, bounded, counts, plain, vectors
+from suffice.libraries import sc
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,10 +57,8 @@ class Poisson(Summed):
         return counts(x, "Poisson")
 
     def log_base(self, x: Any) -> Array:
-        from scipy.special import gammaln
-
         x, inside = self._inside(x)
-        return np.where(inside, -gammaln(x + 1.0), -np.inf)
+        return np.where(inside, -sc.gammaln(x + 1.0), -np.inf)
 
     @property
     def natural(self) -> Array:
@@ -114,12 +113,10 @@ class Poisson(Summed):
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """The probability of the sum, and that of the rows when it is known: of one row that is 1, and all digits are there; of
         several they end where the rounding of Σ ln x! does, which is 4e-3 where that is 3e13, as it is of a count of 1e12."""
-        from scipy.special import gammaln, xlogy
-
         shape, rate = self._prior(prior)._parameters()
         events, rows = np.maximum(self._own(statistic).total[..., 0], 0.0), statistic.count
         together = log_negative_binomial(events, shape, rate / (rate + rows), rows / (rate + rows))
-        return plain(together + (gammaln(events + 1.0) + statistic.log_base - xlogy(events, rows)))
+        return plain(together + (sc.gammaln(events + 1.0) + statistic.log_base - sc.xlogy(events, rows)))
 
     def _predicted(self, prior: Gamma) -> NegativeBinomial:
         return NegativeBinomial(prior.shape, prior.rate)
@@ -175,10 +172,8 @@ class Geometric(Summed):
             return np.asarray(mean * (1.0 + mean))
 
     def _log_density(self, x: Array) -> Array:
-        from scipy.special import xlog1py
-
         p = self._need("p")
-        return np.asarray(np.log(p) + xlog1py(x, -p))
+        return np.asarray(np.log(p) + sc.xlog1py(x, -p))
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         p = self._need("p")
@@ -188,10 +183,8 @@ class Geometric(Summed):
 
     def entropy(self) -> Any:
         """−(p ln p + (1 − p) ln(1 − p))/p."""
-        from scipy.special import xlog1py
-
         p = self._need("p")
-        return plain(-np.log(p) - xlog1py(1.0 - p, -p) / p + 0.0)
+        return plain(-np.log(p) - sc.xlog1py(1.0 - p, -p) / p + 0.0)
 
     def _divergence(self, other: Self) -> Array:
         """The divergence of one trial, times 1/p trials; inf where the other never fails and this does."""

@@ -24,6 +24,7 @@ from suffice.exponential.statistic import aligned
 from suffice.exponential.symmetric import factored
 from suffice.exponential.tables import summary
 from suffice.exponential.values import DRAWN, Array, components, counts, observed, plain
+from suffice.libraries import sc
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""
@@ -319,9 +320,7 @@ class StudentT(Predictive, NamedTuple("StudentT", [("df", Any), ("location", Any
     @aligned
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x)."""
-        from scipy.special import stdtr
-
-        return plain(stdtr(self.df, (observed(x, "StudentT") - self.location) / self.scale))
+        return plain(sc.stdtr(self.df, (observed(x, "StudentT") - self.location) / self.scale))
 
     def interval(self, level: float = 0.95) -> Any:
         """The equal-tailed interval of this probability: a pair."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from suffice.exponential.interval import Interval
 from suffice.exponential.values import Array
+from suffice.libraries import sc
 
 HALF_LOG_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -40,11 +41,9 @@ def stirling_rest(z: Any) -> Array:
     >>> round(float(stirling_rest(1e8) * 12e8), 12)
     1.0
     """
-    from scipy.special import gammaln
-
     z = np.asarray(z, dtype=np.float64)
     small = np.where(z < LARGE, z, 1.0)
-    exact = gammaln(small) - ((small - 0.5) * np.log(small) - small + HALF_LOG_2PI)
+    exact = sc.gammaln(small) - ((small - 0.5) * np.log(small) - small + HALF_LOG_2PI)
     return np.where(z < LARGE, exact, _odd_series(np.maximum(z, LARGE), _REST))
 
 
@@ -54,15 +53,13 @@ def log_gamma_step(z: Any, step: Any) -> Array:
     >>> round(float(log_gamma_step(1e15, 1.0) - np.log(1e15)), 12)
     0.0
     """
-    from scipy.special import gammaln
-
     z, step = np.broadcast_arrays(np.asarray(z, dtype=np.float64), np.asarray(step, dtype=np.float64))
     large = np.minimum(z, z + step) >= LARGE
     # The scores of a search are made of these: what all are is computed for all, and nothing else.
     if large.all():
         return _stirling_step(z, step)
     with np.errstate(invalid="ignore"):
-        result = np.asarray(gammaln(z + step) - gammaln(z))
+        result = np.asarray(sc.gammaln(z + step) - sc.gammaln(z))
     if large.any():
         result[large] = _stirling_step(z[large], step[large])
     return result
@@ -74,12 +71,10 @@ def log_minus_digamma(z: Any) -> Array:
     >>> round(float(log_minus_digamma(1e8) * 2e8), 8)
     1.0
     """
-    from scipy.special import digamma
-
     z = np.asarray(z, dtype=np.float64)
     small, large = np.where(z < LARGE, z, 1.0), np.maximum(z, LARGE)
     series = 0.5 / large + _odd_series(large, _DIGAMMA) / large
-    return np.asarray(np.where(z < LARGE, np.log(small) - digamma(small), series))
+    return np.asarray(np.where(z < LARGE, np.log(small) - sc.digamma(small), series))
 
 
 def log_multigamma_step(z: Any, step: Any, d: int) -> Array:
@@ -151,8 +146,6 @@ def inverse_log_minus_digamma(gap: Any) -> Array:
     >>> bool(np.allclose(inverse_log_minus_digamma(log_minus_digamma(z)), z, rtol=1e-13))
     True
     """
-    from scipy.special import polygamma
-
     gap = np.asarray(gap, dtype=np.float64)
     low, high = np.log(0.5 / gap), -np.log(gap)
     t = np.log(3.0 - gap + np.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) - np.log(12.0 * gap)
@@ -161,7 +154,7 @@ def inverse_log_minus_digamma(gap: Any) -> Array:
         value = log_minus_digamma(z)
         large = np.maximum(z, LARGE)
         # z (1/z − ψ′(z)), by its series where 1/z and ψ′(z) are all but equal.
-        slope = np.where(z < LARGE, 1.0 - z * polygamma(1, np.minimum(z, LARGE)), -large * _trigamma_excess(large))
+        slope = np.where(z < LARGE, 1.0 - z * sc.polygamma(1, np.minimum(z, LARGE)), -large * _trigamma_excess(large))
         # In the logarithm of the value the curve is all but straight.
         step = value * np.log(value / gap) / slope
         t = np.clip(np.log(z) - step, low, high)
@@ -229,17 +222,15 @@ def log_poisson(x: Any, m: Any, log_m: Any = None) -> Array:
     >>> log_poisson([1e9, 0.0, 1.0], [1e9, 0.0, 0.0])
     array([-11.28057145,   0.        ,         -inf])
     """
-    from scipy.special import gammaln, xlogy
-
     x, m = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(m, dtype=np.float64))
     large = x >= LARGE
     few = np.where(large, 1.0, x)
-    answer = np.asarray(xlogy(few, m) - m - gammaln(few + 1.0))
+    answer = np.asarray(sc.xlogy(few, m) - m - sc.gammaln(few + 1.0))
     if large.any():
         many = x[large]
         answer[large] = -deviance(many, m[large]) - stirling_rest(many) - HALF_LOG_2PI - 0.5 * np.log(many)
     tiny = m < TINY if log_m is not None else np.zeros(0, bool)
-    return np.where(tiny, x * log_m - m - gammaln(x + 1.0), answer) if tiny.any() else answer
+    return np.where(tiny, x * log_m - m - sc.gammaln(x + 1.0), answer) if tiny.any() else answer
 
 
 def log_binomial(x: Any, n: Any, p: Any, q: Any) -> Array:
@@ -268,11 +259,9 @@ def log_beta(alpha: Any) -> Array:
     >>> log_beta([[2.0, 1.0], [2.0, 1e12]])
     array([ -0.69314718, -55.26204223])
     """
-    from scipy.special import gammaln
-
     ordered = np.sort(np.asarray(alpha, dtype=np.float64), axis=-1)
     rest = ordered[..., :-1]
-    return np.asarray(gammaln(rest).sum(axis=-1) - log_gamma_step(ordered[..., -1], rest.sum(axis=-1)))
+    return np.asarray(sc.gammaln(rest).sum(axis=-1) - log_gamma_step(ordered[..., -1], rest.sum(axis=-1)))
 
 
 def log_multinomial(x: Any) -> Array:
@@ -281,11 +270,9 @@ def log_multinomial(x: Any) -> Array:
     >>> np.exp(log_multinomial([2.0, 1.0, 1.0])).round(9)
     np.float64(12.0)
     """
-    from scipy.special import gammaln
-
     ordered = np.sort(np.asarray(x, dtype=np.float64), axis=-1)
     rest = ordered[..., :-1]
-    return np.asarray(log_gamma_step(ordered[..., -1] + 1.0, rest.sum(axis=-1)) - gammaln(rest + 1.0).sum(axis=-1))
+    return np.asarray(log_gamma_step(ordered[..., -1] + 1.0, rest.sum(axis=-1)) - sc.gammaln(rest + 1.0).sum(axis=-1))
 
 
 def log_polya(x: Any, alpha: Any) -> Array:
@@ -334,21 +321,17 @@ def gamma_ends(shape: Any, outside: float) -> Interval:
     >>> round(float(lower) - 1e8), round(float(upper) - 1e8)
     (-19599, 19601)
     """
-    from scipy.special import gammainccinv, gammaincinv
-
     shape = np.asarray(shape, dtype=np.float64)
     few, many = np.where(shape < MANY_ROWS, shape, 1.0), np.maximum(shape, MANY_ROWS)
     lower, upper = _newton(many, outside, -1.0), _newton(many, outside, 1.0)
     inside = shape < MANY_ROWS
-    ends = gammaincinv(few, outside), gammainccinv(few, outside)
+    ends = sc.gammaincinv(few, outside), sc.gammainccinv(few, outside)
     return Interval(np.where(inside, ends[0], lower), np.where(inside, ends[1], upper))
 
 
 def _newton(shape: Array, outside: float, side: float) -> Array:
     """Where the probability beyond x, on one side, is `outside`: by Newton in its log, from the cube of Wilson & Hilferty."""
-    from scipy.special import ndtri
-
-    x = shape * (1.0 - 1.0 / (9.0 * shape) - side * ndtri(outside) / (3.0 * np.sqrt(shape))) ** 3
+    x = shape * (1.0 - 1.0 / (9.0 * shape) - side * sc.ndtri(outside) / (3.0 * np.sqrt(shape))) ** 3
     for _ in range(NEWTON_STEPS):
         beyond = _beyond(shape, x, side)
         # The density at x is shape/x Pois(shape; x).
@@ -364,12 +347,10 @@ def _beyond(shape: Array, x: Array, side: float) -> Array:
 
     scipy's own loses the lower tail from a = 1e7 on.
     """
-    from scipy.special import ndtr
-
     z = np.copysign(np.sqrt(2.0 * deviance(shape, x)), x - shape)
     eta = z / np.sqrt(shape)
     c = np.polyval(C0[::-1], eta) + np.polyval(C1[::-1], eta) / shape
-    return np.asarray(ndtr(-side * z) + side * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * shape) * c)
+    return np.asarray(sc.ndtr(-side * z) + side * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * shape) * c)
 
 
 def student_end(df: Any, outside: float) -> Array:
@@ -380,15 +361,13 @@ def student_end(df: Any, outside: float) -> Array:
     >>> round(float(student_end(3.0, 0.025)), 4)
     3.1824
     """
-    from scipy.special import stdtrit
-
     df = np.asarray(df, dtype=np.float64)
     a = 0.5 * df
     log_y = (np.log(2.0 * outside) + np.log(a) + log_beta(np.stack([a, np.full_like(a, 0.5)], axis=-1))) / a
     far = log_y < FAR
     with np.errstate(over="ignore"):
         power = np.exp(0.5 * (np.log(df) - np.where(far, log_y, 0.0)))
-    return np.asarray(np.where(far, power, -stdtrit(np.where(far, 1.0, df), outside)))
+    return np.asarray(np.where(far, power, -sc.stdtrit(np.where(far, 1.0, df), outside)))
 
 
 WIDTH = 12.0

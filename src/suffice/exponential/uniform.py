@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from suffice.errors import DataError, FitError, ModelError, StatisticsError
+from suffice.errors import FitError, ModelError, StatisticsError
 from suffice.exponential.family import Observable, generator
 from suffice.exponential.statistic import aligned, weight_of_statistic
 from suffice.exponential.tables import table
 from suffice.exponential.values import Array, Outside, checked_weights, finite, observed, plain, read_only, shown
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +110,6 @@ class Uniform(Observable):
         )
 
     _gathered = statistic
-
-    def _meaning(self, variable: Variable) -> None:
-        if isinstance(variable, Finite):
-            raise DataError(f"Uniform is about numbers, and {variable.name!r} has states; declare it Real where they are numbers")
 
     def estimate(self, statistic: Extremes) -> Self:
         """From the smallest row to the largest: any narrower density gives some row none."""

@@ -21,17 +21,13 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     LinearGaussian()
     """
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
-    if isinstance(child, Finite) and numbers:
+    if numbers and not isinstance(child, Real):
+        name, number, finite = child.name, numbers[0], isinstance(child, Finite)
+        of_states = f"the finite node {name!r} has the real parent {number!r}, which needs a GLM"
+        of_counts = f"the count {name!r} has the parent {number!r}, a number, which needs a Poisson regression"
         raise FitError(
-            f"the finite node {child.name!r} has the real parent {numbers[0]!r}, which needs a GLM: name it, "
-            f"families={{{child.name!r}: Logistic()}}, turn the edge round, or cut the parent into intervals: "
-            f"variables={{{numbers[0]!r}: Bins(5)}}"
-        )
-    if isinstance(child, Count) and numbers:
-        raise FitError(
-            f"the count {child.name!r} has the parent {numbers[0]!r}, a number, which needs a Poisson regression: name it, "
-            f"families={{{child.name!r}: PoissonLog()}}, turn the edge round, or cut the parent into intervals: "
-            f"variables={{{numbers[0]!r}: Bins(5)}}"
+            f"{of_states if finite else of_counts}: name it, families={{{name!r}: {'Logistic' if finite else 'PoissonLog'}()}}, "
+            f"turn the edge round, or cut the parent into intervals: variables={{{number!r}: Bins(5)}}"
         )
     if isinstance(child, Count):
         return Poisson()

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, note
 from suffice.exponential.special import log_gamma_step
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, checked_level, flat_index
+from suffice.libraries import sc
 from suffice.statistics import Counts, Request
 from suffice.statistics.configurations import Keys, checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -143,8 +144,6 @@ class Table(Cpd):
 
         With a logistic-normal prior: quantiles of weighted draws, always the same.
         """
-        from scipy.special import betaincinv
-
         tail = (1.0 - checked_level(level)) / 2.0
         if self.seen is not None and self.imagined is not None and not isinstance(self.imagined, Counts):
             return self.imagined.interval(self.seen, level)
@@ -153,7 +152,7 @@ class Table(Cpd):
         certain = b <= 0
         b = np.where(certain, 1.0, b)
         ends = [
-            np.where(certain, 1.0, np.where(a > 0, betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)
+            np.where(certain, 1.0, np.where(a > 0, sc.betaincinv(np.where(a > 0, a, 1.0), b, q), 0.0)) for q in (tail, 1.0 - tail)
         ]
         return Interval(ends[0], ends[1])
 

@@ -27,6 +27,7 @@ from suffice.errors import FitError, ModelError, listed
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mean, checked_level, flat_index, split
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, Regression, posteriors, regress, regressions
 from suffice.inference.network import GaussianNode
+from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Real, Variable
@@ -92,15 +93,8 @@ class LinearGaussian:
         if imagined is None and not finite and np.isnan(variance[0]):
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         shape = sizes(finite)
-        return ConditionalGaussian(
-            child,
-            tuple(parents),
-            intercept.reshape(shape),
-            coefficients.reshape(*shape, len(reals)),
-            variance.reshape(shape),
-            seen,
-            imagined,
-        )
+        numbers = intercept.reshape(shape), coefficients.reshape(*shape, len(reals)), variance.reshape(shape)
+        return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
 
 
 @dataclass(frozen=True)
@@ -128,13 +122,9 @@ class Gaussian:
             raise ModelError(f"{child.name!r} needs coefficients of its real parents {listed(names) or '(none)'}, not of {given}")
         shape = sizes(finite)
         columns = [_spread(self.coefficients[n], shape, child, f"coefficient of {n!r}") for n in names]
-        return ConditionalGaussian(
-            child,
-            tuple(parents),
-            _spread(self.intercept, shape, child, "intercept"),
-            np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0)),
-            _spread(self.variance, shape, child, "variance"),
-        )
+        intercept, variance = (_spread(getattr(self, n), shape, child, n) for n in ("intercept", "variance"))
+        coefficients = np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
+        return ConditionalGaussian(child, tuple(parents), intercept, coefficients, variance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,8 +166,6 @@ class ConditionalGaussian(Cpd):
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""
-        from scipy.special import chdtri, stdtrit
-
         tail = (1.0 - checked_level(level)) / 2.0
         posterior = self._posterior()
         shape, k = self.variance.shape, len(self.real_parents)
@@ -185,8 +173,8 @@ class ConditionalGaussian(Cpd):
         for g, _, r in posteriors(self.child, posterior):
             x, nu = posterior.mean[g, :-1], posterior.df[g]
             spread = np.array([1.0 / posterior.count[g] + x @ r.inverse @ x, *np.diag(r.inverse)])
-            half[g] = stdtrit(nu, 1.0 - tail) * np.sqrt(r.residual / nu * spread)
-            ends[:, g] = r.residual / chdtri(nu, tail), r.residual / chdtri(nu, 1.0 - tail)
+            half[g] = sc.stdtrit(nu, 1.0 - tail) * np.sqrt(r.residual / nu * spread)
+            ends[:, g] = r.residual / sc.chdtri(nu, tail), r.residual / sc.chdtri(nu, 1.0 - tail)
         a, b = half[:, 0].reshape(shape), half[:, 1:].reshape(*shape, k)
         return {
             "intercept": Interval(self.intercept - a, self.intercept + a),
@@ -314,10 +302,8 @@ def no_estimate(child: Variable, seen: Moments, g: int, r: Regression) -> FitErr
 
 
 def _log_normaliser(s: Moments, g: int, r: Regression) -> float:
-    from scipy.special import gammaln
-
     kappa, nu = s.count[g], s.df[g]
-    return float(gammaln(nu / 2) - 0.5 * np.log(kappa) - 0.5 * r.log_det - 0.5 * nu * np.log(r.residual / 2))
+    return float(sc.gammaln(nu / 2) - 0.5 * np.log(kappa) - 0.5 * r.log_det - 0.5 * nu * np.log(r.residual / 2))
 
 
 def _point_variance(child: Variable, residual: float, nu: float, d: int, how: Estimate) -> float:

@@ -19,7 +19,7 @@ from suffice.display import Rows, Tabular
 from suffice.errors import FitError, ModelError
 from suffice.exponential.interval import Interval as Interval
 from suffice.exponential.interval import checked_level as checked_level
-from suffice.statistics import Counts, Moments, Request
+from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
@@ -97,6 +97,12 @@ class Cpd(Tabular):
         return int(self.family.n_parameters(self.child, self.parent_variables))
 
     @property
+    def needs(self) -> Request:
+        """The statistic that it is learned from."""
+        request: Request = self.family.needs(self.child, self.parent_variables)
+        return request
+
+    @property
     def unsupported(self) -> npt.NDArray[np.bool_]:
         """For each configuration of the finite parents: whether no row of the data had it. One axis per parent."""
         shape = sizes(self.finite_parents)
@@ -127,6 +133,10 @@ class Cpd(Tabular):
 
     def log_likelihood(self, statistic: Any) -> float:
         raise NotImplementedError
+
+    def log_likelihood_of_fit(self, statistics: Statistics) -> float:
+        """Σ ln p(child | parents) over the rows that it was fitted from, whose statistics these are."""
+        return self.log_likelihood(statistics.answer(self.needs))
 
     def log_prob(self, columns: Columns) -> Array:
         raise NotImplementedError

@@ -34,7 +34,7 @@ from suffice.engines.engine import added
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, nearest, note
 from suffice.families.design import CELLS, Layout, codes_of, filled, fixed, shrunk, terms
 from suffice.families.family import Array, Columns
-from suffice.families.regression_cpd import Fitted, RegressionCpd
+from suffice.families.regression_cpd import Fitted, RegressionCpd, needs_rows
 from suffice.statistics import Request
 from suffice.variables import Finite, Real, Variable
 
@@ -163,14 +163,11 @@ class Glm:
         """The parents that have coefficients."""
         return tuple(p for p in parents if p.name not in (self.offset, self.trials))
 
-    def log_likelihood(self, child: Variable, seen: Any) -> float:
+    def estimate(self, child: Variable, *statistics: Any) -> Any:
+        """No statistics give an estimate, a likelihood or an evidence."""
         raise needs_rows(child)
 
-    def log_evidence(self, child: Variable, seen: Any, imagined: Any) -> float:
-        raise needs_rows(child)
-
-    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Any, imagined: Any, how: Any) -> Any:
-        raise needs_rows(child)
+    log_likelihood = log_evidence = estimate
 
     def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
         """The child's column as the sums take it, of values that the family can have."""
@@ -234,7 +231,7 @@ class Glm:
             X = filled(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
             yield X, y[part], w[part], own
 
-    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+    def sums(self, X: Array, y: Any, w: Array, theta: Array, columns: Columns) -> Sums:
         """What rows with the design X say at θ."""
         raise NotImplementedError
 
@@ -387,15 +384,7 @@ class OnePredictor(Glm):
         return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
 
     def sums(
-        self,
-        X: Array,
-        y: npt.NDArray[Any],
-        w: Array,
-        theta: Array,
-        columns: Columns,
-        *,
-        dispersion: float = 1.0,
-        expected: bool = False,
+        self, X: Array, y: Array, w: Array, theta: Array, columns: Columns, *, dispersion: float = 1.0, expected: bool = False
     ) -> Sums:
         """The same, with the curvature that the rows have or are expected to have."""
         return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)
@@ -458,9 +447,3 @@ def explained(theta: Array, s: Sums) -> float:
     H = s.hessian / s.hessian[0, 0]
     spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
     return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))
-
-
-def needs_rows(child: Variable) -> FitError:
-    return FitError(
-        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
-    )

@@ -116,7 +116,12 @@ class HierarchicalDirichlet(Prior):
         if self._is_even(child):
             return np.full(child.n_states, 1.0 / child.n_states)
         given = (self.mean or {}).get(child.name)
-        return None if given is None else _probabilities(in_order(given, child, "the mean of HierarchicalDirichlet"), child)
+        if given is None:
+            return None
+        mean = in_order(given, child, "the mean of HierarchicalDirichlet")
+        if np.any(mean < 0.0) or abs(mean.sum() - 1.0) > 1e-6:
+            raise FitError(f"the mean of HierarchicalDirichlet of {child.name!r} must be probabilities that sum to 1, not {mean}")
+        return mean if abs(mean.sum() - 1.0) <= 1e-12 else np.asarray(mean / mean.sum())
 
     def _is_even(self, child: Variable) -> bool:
         return self.mean is not None and child.name in self.mean and self.mean[child.name] is None
@@ -130,12 +135,11 @@ def in_order(given: Any, child: Variable, what: str) -> Array:
     """
     assert isinstance(child, Finite)
     if isinstance(given, Mapping):
-        unknown = [s for s in given if s not in child.states]
-        lacking = [s for s in child.states if s not in given]
-        for state in [*unknown, *lacking]:
+        differing = [s for s in (*given, *child.states) if s not in given or s not in child.states]
+        if differing:
             raise FitError(
-                f"{what} of {child.name!r} and the data differ in the state {state!r}; fit again with all rows, or declare "
-                "the states before"
+                f"{what} of {child.name!r} and the data differ in the state {differing[0]!r}; fit again with all rows, or "
+                "declare the states before"
             )
         given = [given[s] for s in child.states]
     try:
@@ -145,12 +149,6 @@ def in_order(given: Any, child: Variable, what: str) -> Array:
     if numbers.shape != (child.n_states,) or not np.all(np.isfinite(numbers)):
         raise FitError(f"{what} of {child.name!r} needs {child.n_states} numbers, one per state, not {given!r}")
     return numbers
-
-
-def _probabilities(mean: Array, child: Variable) -> Array:
-    if np.any(mean < 0.0) or abs(mean.sum() - 1.0) > 1e-6:
-        raise FitError(f"the mean of HierarchicalDirichlet of {child.name!r} must be probabilities that sum to 1, not {mean}")
-    return mean if abs(mean.sum() - 1.0) <= 1e-12 else np.asarray(mean / mean.sum())
 
 
 def all_finite(child: Variable, parents: Sequence[Variable]) -> bool:

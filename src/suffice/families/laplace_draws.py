@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.families.laplace import NUMBERS, Laplace, bend, softmax
+from suffice.libraries import sc
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -215,11 +216,9 @@ class _Effects:
 
 def _moved(c: Array, delta: Array) -> Array:
     """e with c (exp e − 1) + e = δ: by Wright's ω, or where that cancels by its limit; then by Newton."""
-    from scipy.special import wrightomega
-
     c, delta = np.broadcast_arrays(c, delta)
     near = delta > -0.5 * c
-    e = np.where(near & (c > 1e4), np.log1p(np.maximum(delta / c, -0.5)), delta + c - wrightomega(np.log(c) + delta + c))
+    e = np.where(near & (c > 1e4), np.log1p(np.maximum(delta / c, -0.5)), delta + c - sc.wrightomega(np.log(c) + delta + c))
     for _ in range(3):
         e = e - (c * np.expm1(e) + e - delta) / (c * np.exp(e) + 1.0)
     return np.asarray(e)

@@ -24,6 +24,7 @@ from suffice.errors import ModelError
 from suffice.families.family import Array, Columns
 from suffice.families.glm import OfStates, Summary, Sums
 from suffice.families.regression_cpd import Fitted, GlmCpd
+from suffice.libraries import sc
 from suffice.variables import Finite, Variable
 
 
@@ -113,10 +114,8 @@ class ProportionalOdds(OfStates):
 
     def log_probs(self, eta: Array, gaps: Array | None = None) -> Array:
         """ln p of each state, from η in rising order and `log_gaps` of the cut points, whose digits η may have lost."""
-        from scipy.special import log_expit
-
         end = np.zeros((1, *eta.shape[1:]))
-        below, above = np.concatenate([log_expit(eta), end]), np.concatenate([end, log_expit(-eta)])
+        below, above = np.concatenate([sc.log_expit(eta), end]), np.concatenate([end, sc.log_expit(-eta)])
         return np.asarray(below + above + (log_gaps(eta) if gaps is None else gaps))
 
     def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -138,15 +137,13 @@ def log_gaps(cut_points: Array) -> Array:
 
 def _sums(X: Array, y: npt.NDArray[np.intp], w: Array, zeta: Array, b: Array) -> Sums:
     """log p and its derivatives: each row is one or two logistic regressions, on the cut points above and below its state."""
-    from scipy.special import expit, log_expit
-
     cuts = len(zeta)
     ends = np.concatenate([[-np.inf], zeta, [np.inf]])
     shift = b @ X[1:]
     upper, lower = ends[y + 1] - shift, ends[y] - shift
-    log_p = log_expit(upper) + log_expit(-lower) + log_gaps(zeta)[y]
-    rise, fall = expit(-upper), expit(lower)  # the slopes of ln F(u) and −ln F(−l)
-    above, below = w * rise * expit(upper), w * fall * expit(-lower)
+    log_p = sc.log_expit(upper) + sc.log_expit(-lower) + log_gaps(zeta)[y]
+    rise, fall = sc.expit(-upper), sc.expit(lower)  # the slopes of ln F(u) and −ln F(−l)
+    above, below = w * rise * sc.expit(upper), w * fall * sc.expit(-lower)
     small, gaps = np.exp(-np.diff(zeta)), -np.expm1(-np.diff(zeta))
     counts = np.bincount(y, w, cuts + 1)
     pull = np.concatenate([[0.0], counts[1:-1] * small / gaps, [0.0]])

@@ -24,6 +24,7 @@ from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.exponential.special import log_gamma_step
 from suffice.families.family import Array, Columns, Cpd, Estimate, Interval, Mode, checked_level, flat_index, split
 from suffice.inference.network import CountNode, log_poisson
+from suffice.libraries import sc
 from suffice.statistics import Moments, Request
 from suffice.statistics.configurations import checked_cells, described, frozen, n_configurations, sizes
 from suffice.variables import Count, Finite, Variable
@@ -50,10 +51,8 @@ class Poisson:
 
     def log_likelihood(self, child: Variable, seen: Moments) -> float:
         """Σᵤ S ln(S/N) − S − Σ ln n!: the log-likelihood at its maximum."""
-        from scipy.special import xlogy
-
         N, S = _rows_and_events(seen)
-        return float((xlogy(S, S / np.where(N > 0, N, 1.0)) - S).sum()) - _log_base(child, seen)
+        return float((sc.xlogy(S, S / np.where(N > 0, N, 1.0)) - S).sum()) - _log_base(child, seen)
 
     def log_evidence(self, child: Variable, seen: Moments, imagined: Moments) -> float:
         """The log-probability of the data with the rates integrated out. An unseen configuration adds nothing."""
@@ -158,11 +157,9 @@ class PoissonRates(Cpd):
 
     def interval(self, level: float = 0.95) -> Interval:
         """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
-        from scipy.special import gammaincinv
-
         tail = (1.0 - checked_level(level)) / 2.0
         rows, events = self._posterior()
-        lower, upper = ((gammaincinv(events, q) / rows).reshape(self.rates.shape) for q in (tail, 1.0 - tail))
+        lower, upper = ((sc.gammaincinv(events, q) / rows).reshape(self.rates.shape) for q in (tail, 1.0 - tail))
         return Interval(lower, upper)
 
     def predictive(self, given: Mapping[str, object] | None = None) -> NegativeBinomial:
@@ -172,11 +169,9 @@ class PoissonRates(Cpd):
 
     def log_likelihood(self, statistic: Moments) -> float:
         """Σ ln p(n | u) = Σᵤ S ln λ − N λ − Σ ln n!, from moments alone; −inf where there are events at a rate of 0."""
-        from scipy.special import xlogy
-
         N, S = _rows_and_events(statistic)
         rates = self._at(statistic.keys, N > 0)
-        return float((xlogy(S, rates) - N * rates)[N > 0].sum()) - _log_base(self.child, statistic)
+        return float((sc.xlogy(S, rates) - N * rates)[N > 0].sum()) - _log_base(self.child, statistic)
 
     def log_prob(self, columns: Columns) -> Array:
         n = columns[self.child.name]

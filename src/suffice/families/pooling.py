@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.exponential.special import log_gamma_step
+from suffice.libraries import sc
 
 Array = npt.NDArray[np.float64]
 
@@ -197,21 +198,17 @@ def _mean_at(rows: _Rows, s: float, start: Array) -> Array:
 
 def _digamma_rise(a: Array, n: Array) -> Array:
     """ψ(a + n) − ψ(a)."""
-    from scipy.special import digamma
-
     b = np.maximum(a, LARGE)
     tail = 0.5 * n / (b * (b + n)) + (1.0 / b**2 - 1.0 / (b + n) ** 2) / 12.0
-    return np.asarray(np.where(a > LARGE, np.log1p(n / b) + tail, digamma(a + n) - digamma(a)))
+    return np.asarray(np.where(a > LARGE, np.log1p(n / b) + tail, sc.digamma(a + n) - sc.digamma(a)))
 
 
 def _trigamma_fall(a: Array, n: Array) -> Array:
     """ψ′(a) − ψ′(a + n), which is positive."""
-    from scipy.special import zeta
-
     b = np.maximum(a, LARGE)
     inverse = n / (b * (b + n))
     series = inverse * (1.0 + 0.5 * (1.0 / b + 1.0 / (b + n)) + (1.0 / b**2 + 1.0 / (b * (b + n)) + 1.0 / (b + n) ** 2) / 6.0)
-    return np.asarray(np.where(a > LARGE, series, zeta(2.0, a) - zeta(2.0, a + n)))
+    return np.asarray(np.where(a > LARGE, series, sc.zeta(2.0, a) - sc.zeta(2.0, a + n)))
 
 
 def _checked_counts(counts: Any) -> Array:

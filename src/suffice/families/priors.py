@@ -185,12 +185,11 @@ class NormalInverseGamma(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
         if not isinstance(child, Real):
             return None
-        finite, reals = split(parents)
-        names = [*(p.name for p in reals), child.name]
+        names = _numbers(child, parents)
         mean, variance = _bound(self.mean, names, self), _bound(self.variance, names, self)
         own = (self.df - 2.0 if self.df > 2.0 else self.df) * (self.residual if parents else 1.0)
-        weight = np.array([self.count] * len(reals) + [own])
-        return _imagined_moments(finite, names, self.count, self.df, mean, np.diag(weight * variance))
+        weight = np.array([self.count] * (len(names) - 1) + [own])
+        return _imagined_moments(child, parents, self.count, self.df, mean, np.diag(weight * variance))
 
 
 @dataclass(frozen=True)
@@ -229,14 +228,13 @@ class NormalWishart(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
         if not isinstance(child, Real):
             return None
-        finite, reals = split(parents)
-        names = [*(p.name for p in reals), child.name]
+        names = _numbers(child, parents)
         mean = _bound(self.mean, names, self)
         assert self.df is not None
         assert self.n is not None
         assert self.scale is not None
         df = self.df - self.n + len(names)
-        return _imagined_moments(finite, names, self.count, df, mean, self.scale * np.eye(len(names)))
+        return _imagined_moments(child, parents, self.count, df, mean, self.scale * np.eye(len(names)))
 
 
 BGe = NormalWishart
@@ -267,11 +265,10 @@ class Gamma(Prior):
         return replace(self, rate=_filled(self.rate, counts, {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}))
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Moments | None:
-        finite, numbers = split(parents)
-        if not isinstance(child, Count) or numbers:
+        if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
             return None
         rate = float(_bound(self.rate, [child.name], self)[0])
-        return _imagined_moments(finite, [child.name], rate, rate, [self.shape / rate], np.zeros((1, 1)), counted=True)
+        return _imagined_moments(child, parents, rate, rate, [self.shape / rate], np.zeros((1, 1)))
 
 
 @dataclass(frozen=True)
@@ -340,16 +337,20 @@ def _checked(prior: object) -> Prior:
     return prior if isinstance(prior, Prior) else Written(prior)
 
 
-def _imagined_moments(
-    finite: tuple[Finite, ...], names: Sequence[str], count: float, df: float, mean: Any, scatter: Any, *, counted: bool = False
-) -> Moments:
+def _numbers(child: Variable, parents: Sequence[Variable]) -> tuple[str, ...]:
+    """The names of the numbers in a family, the child last."""
+    return (*(p.name for p in split(parents)[1]), child.name)
+
+
+def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float, df: float, mean: Any, scatter: Any) -> Moments:
     """The same moments everywhere, without listing any; imagined counts have no Σ ln x!, which is a constant of the data."""
-    k, counts = len(names), tuple(names) if counted else ()
+    names = _numbers(child, parents)
+    k, counts = len(names), names if isinstance(child, Count) else ()
     base = np.zeros((1, len(counts)))
-    everywhere = Moments((), tuple(names), [0], [count], [mean], [scatter], [df], None, None, counts, base)  # type: ignore[arg-type]
+    everywhere = Moments((), names, [0], [count], [mean], [scatter], [df], None, None, counts, base)  # type: ignore[arg-type]
     none = np.zeros(0)
     empty = (none.astype(np.int64), none, np.zeros((0, k)), np.zeros((0, k, k)), none)
-    return Moments(finite, tuple(names), *empty, everywhere, counted=counts, log_base=base[:0])
+    return Moments(split(parents)[0], names, *empty, everywhere, counted=counts, log_base=base[:0])
 
 
 def _real_names(variables: Mapping[str, Variable]) -> list[str]:

@@ -72,12 +72,12 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> Regression:
     return Regression(coefficients, float(L[p, p] ** 2 * diagonal[p]), log_det, inverse)
 
 
-def regressions(moments: Moments) -> Iterator[tuple[int, float, Regression]]:
+def regressions(moments: Moments, collinear: float = COLLINEAR) -> Iterator[tuple[int, float, Regression]]:
     """Each group that has weight: its place, its count and its regression."""
     for g in np.flatnonzero(moments.count > 0):
         if not np.isfinite(moments.scatter[g]).all():
             raise too_large(moments.reals[-1])
-        yield int(g), float(moments.count[g]), regress(moments.scatter[g])
+        yield int(g), float(moments.count[g]), regress(moments.scatter[g], collinear)
 
 
 def independent(A: Array, name: str) -> npt.NDArray[np.intp]:
@@ -103,14 +103,11 @@ def too_large(name: str) -> FitError:
 
 def posteriors(child: Variable, moments: Moments) -> Iterator[tuple[int, float, Regression]]:
     """Each group with what a prior imagined there; where rounding has eaten the prior, that is said."""
-    for g in range(len(moments.keys)):
-        if not np.isfinite(moments.scatter[g]).all():
-            raise too_large(child.name)
-        r = regress(moments.scatter[g], ROUNDING)
+    for g, count, r in regressions(moments, ROUNDING):
         if r.collinear is not None or r.residual <= NO_RESIDUAL * moments.scatter[g, -1, -1]:
             what = child.name if r.collinear is None else moments.reals[r.collinear]
             raise FitError(
                 f"{child.name!r}: the data determines {what!r} from the other columns of its family so closely that the prior "
                 "is lost in rounding; rescale the columns, leave one out, or give a stronger prior"
             )
-        yield g, float(moments.count[g]), r
+        yield g, count, r

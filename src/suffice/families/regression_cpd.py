@@ -131,9 +131,10 @@ class GlmCpd(Cpd):
         return self._fitted().interval(self.numbers, level)
 
     def log_likelihood(self, statistic: Any) -> float:
-        from suffice.families.glm import needs_rows
-
         raise needs_rows(self.child)
+
+    def log_likelihood_of_fit(self, statistics: Any) -> float:
+        return self.log_likelihood(None) if self.fitted is None else self.fitted.log_likelihood
 
     def columns_of(self, parent: str) -> slice:
         """Where the coefficients of a parent are."""
@@ -436,3 +437,9 @@ def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> 
     columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
     header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
     return header, [list(row) for row in zip(names, *columns, strict=True)]
+
+
+def needs_rows(child: Variable) -> FitError:
+    return FitError(
+        f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"
+    )

@@ -128,8 +128,20 @@ class Probit(OfStates, OnePredictor):
         return (rng.standard_normal(len(eta)) < eta).astype(np.int32)
 
 
+class _OfCounts(OnePredictor):
+    """Whole numbers from 0 up."""
+
+    kind: ClassVar[type] = Count
+
+    def check_child(self, child: Variable) -> None:
+        if not isinstance(child, Count):
+            name = child.name
+            way = f": declare it, scan(data, variables={{{name!r}: Count({name!r})}})" if isinstance(child, Real) else ""
+            raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
+
+
 @dataclass(frozen=True)
-class BinomialLogit(OnePredictor):
+class BinomialLogit(_OfCounts):
     """Logistic regression of how many of `trials` trials, a parent of the node, were successes.
 
     >>> import suffice as sf
@@ -141,18 +153,13 @@ class BinomialLogit(OnePredictor):
 
     trials: str | None = None
 
-    kind: ClassVar[type] = Count
     response: ClassVar[int] = 1
     words: ClassVar[str] = "binomial regression, logit link"
 
     def check_child(self, child: Variable) -> None:
         if self.trials is None:
             raise FitError(f"BinomialLogit needs the name of the parent of {child.name!r} that holds the trials: trials=...")
-        if not isinstance(child, Count):
-            raise FitError(
-                f"BinomialLogit is a family of counts, and {child.name!r} is {child!r}: declare it, "
-                f"scan(data, variables={{{child.name!r}: Count({child.name!r})}})"
-            )
+        super().check_child(child)
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = super().values(child, columns)
@@ -211,16 +218,8 @@ class _LogLink(OnePredictor):
             return np.exp(eta)
 
 
-class _Counts(_LogLink):
+class _Counts(_LogLink, _OfCounts):
     """Whole numbers from 0 up, not all of them 0."""
-
-    kind: ClassVar[type] = Count
-
-    def check_child(self, child: Variable) -> None:
-        if not isinstance(child, Count):
-            name = child.name
-            way = f": declare it, scan(data, variables={{{name!r}: Count({name!r})}})" if isinstance(child, Real) else ""
-            raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
 
     def refuse(self, child: Variable, parents: Any, s: Summary) -> None:
         super().refuse(child, parents, s)

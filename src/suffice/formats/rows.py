@@ -7,13 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suffice.errors import FormatError
+from suffice.libraries import pa, pc, pq
 from suffice.output import replacing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -71,9 +69,6 @@ def _opened(path: str | None) -> Iterator[Callable[[pa.Table], None]]:
 
 @contextmanager
 def _parquet_writer(place: Path) -> Iterator[Callable[[pa.Table], None]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     waiting: list[pa.Table] = []
     with ExitStack() as stack:
         files: list[pq.ParquetWriter] = []
@@ -116,9 +111,6 @@ def _csv_writer(stream: Any) -> Callable[[pa.Table], None]:
 
 def _quotable(column: pa.ChunkedArray) -> bool:
     """Whether a cell holds what would break a bare one. Arrow quotes all text or none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(column.type):
         states = {s for chunk in column.chunks for s in chunk.dictionary.to_pylist()}
         return any(_special(str(s)) for s in states)

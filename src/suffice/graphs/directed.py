@@ -45,11 +45,10 @@ class GraphValue:
     _key: tuple[object, ...]
     """What makes it equal to another."""
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, *value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} never changes; make another one")
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
+    __delattr__ = __setattr__
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, GraphValue) and type(self) is type(other) else NotImplemented

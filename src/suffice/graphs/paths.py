@@ -44,6 +44,14 @@ def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node
     >>> topological_order({"a": ["b"], "b": [], "c": []}, {"a": [], "b": ["a"], "c": []})
     ('b', 'a', 'c')
     """
+    order = _sorted_so_far(parents, children)
+    if len(order) < len(parents):
+        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
+    return tuple(order)
+
+
+def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
+    """The topological order up to the nodes that are on cycles or below them."""
     n_waiting = {x: len(ps) for x, ps in parents.items()}
     heap = [x for x, n in n_waiting.items() if not n]
     heapify(heap)
@@ -55,9 +63,7 @@ def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node
             n_waiting[child] -= 1
             if not n_waiting[child]:
                 heappush(heap, child)
-    if len(order) < len(parents):
-        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
-    return tuple(order)
+    return order
 
 
 def reached(start: Iterable[Node], links: Links[Node]) -> set[Node]:
@@ -127,15 +133,8 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     >>> find_cycle({"a": ["b"], "b": ["a"], "c": ["a"]})
     ['a', 'b', 'a']
     """
-    n_left = {child: len(ps) for child, ps in parents.items()}
-    children = links((p, child) for child, ps in parents.items() for p in ps)[1]
-    sources = [name for name in children.keys() | n_left.keys() if not n_left.get(name)]
-    while sources:
-        for child in children.get(sources.pop(), ()):
-            n_left[child] -= 1
-            if not n_left[child]:
-                sources.append(child)
-    left = {name for name, n in n_left.items() if n}
+    above, below = links(((p, child) for child, ps in parents.items() for p in ps), parents)
+    left = above.keys() - _sorted_so_far(above, below)
     if not left:
         return []
     path: dict[Node, None] = {}
@@ -183,6 +182,21 @@ def compelled(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Nod
     return strong
 
 
+def _around(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[defaultdict[Node, set[Node]], ...]:
+    """Of each node its parents, its children, those joined to it without a direction, and all of these."""
+    parents, children, neighbours, adjacent = (defaultdict[Node, set[Node]](set) for _ in range(4))
+    for a, b in directed:
+        parents[b].add(a)
+        children[a].add(b)
+    for a, b in undirected:
+        neighbours[a].add(b)
+        neighbours[b].add(a)
+    for linked in (parents, children, neighbours):
+        for a, bs in linked.items():
+            adjacent[a] |= bs
+    return parents, children, neighbours, adjacent
+
+
 def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Node, Node]], list[tuple[Node, Node]]]:
     """Direct every undirected edge that the directed ones leave no choice, by the four rules of Meek (1995).
 
@@ -191,17 +205,8 @@ def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Nod
     >>> meek([("a", "b")], [("b", "c")])
     ([('a', 'b'), ('b', 'c')], [])
     """
-    parents, children, neighbours, adjacent = (defaultdict[Node, set[Node]](set) for _ in range(4))
-    for a, b in undirected:
-        neighbours[a].add(b)
-        neighbours[b].add(a)
     agenda = sorted(directed, reverse=True)
-    for a, b in agenda:
-        parents[b].add(a)
-        children[a].add(b)
-    for linked in (parents, children, neighbours):
-        for a, bs in linked.items():
-            adjacent[a] |= bs
+    parents, children, neighbours, adjacent = _around(agenda, undirected)
 
     def implied(a: Node, b: Node) -> Pairs[Node]:
         """What the arrow a -> b directs, as one of the arrows in the premise of each rule."""
@@ -244,17 +249,7 @@ def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[No
     >>> extension("abc", [], [("a", "b"), ("b", "c")])
     {'a': [], 'b': ['a'], 'c': ['b']}
     """
-    children, neighbours, adjacent = ({name: set[Node]() for name in nodes} for _ in range(3))
-    parents: dict[Node, list[Node]] = {name: [] for name in nodes}
-    for a, b in directed:
-        children[a].add(b)
-        parents[b].append(a)
-        adjacent[a].add(b)
-        adjacent[b].add(a)
-    for a, b in undirected:
-        for x, y in ((a, b), (b, a)):
-            neighbours[x].add(y)
-            adjacent[x].add(y)
+    parents, children, neighbours, adjacent = _around(directed, undirected)
     names = sorted(nodes, reverse=True)
     rank = {name: i for i, name in enumerate(names)}
 
@@ -271,8 +266,8 @@ def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[No
     while heap:
         x = names[heappop(heap)]
         order.append(x)
-        parents[x] += neighbours[x]
-        around = adjacent.pop(x)
+        parents[x] |= neighbours[x]
+        around = adjacent.pop(x, set())
         for y in around:
             adjacent[y].discard(x)
             children[y].discard(x)

@@ -102,7 +102,7 @@ def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
 
 
 def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is left to the caller.
+    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is refused.
 
     >>> parse_modelstring("[a][b|a]")
     (['a', 'b'], [('a', 'b')])
@@ -122,6 +122,9 @@ def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
         names[name] = None
         edges += [(p, name) for p in parents]
         at = match.end()
+    for parent, _ in edges:
+        if parent not in names:
+            raise unknown(parent, names)
     return list(names), edges
 
 
@@ -132,7 +135,7 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
     (['c'], [('b', 'c'), ('a', 'c')])
     """
     if isinstance(x, str):
-        return _read_text(x)
+        return parse_modelstring(x.strip()) if x.lstrip().startswith("[") else parse_arrows(x)
     if isinstance(x, Mapping):
         return [checked_name(c) for c in x], [(checked_name(p), c) for c, ps in x.items() for p in _parents_of(c, ps)]
     if is_networkx(x):
@@ -140,17 +143,6 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
             raise GraphError("the networkx graph is undirected; a Dag needs a DiGraph")
         return read_networkx(x)
     return [], read_pairs(x)
-
-
-def _read_text(text: str) -> tuple[list[str], list[Edge]]:
-    if not text.lstrip().startswith("["):
-        return parse_arrows(text)
-    names, pairs = parse_modelstring(text.strip())
-    known = set(names)
-    for parent, _ in pairs:
-        if parent not in known:
-            raise unknown(parent, names)
-    return names, pairs
 
 
 def _parents_of(child: str, parents: object) -> Iterable[object]:

@@ -1,4 +1,5 @@
-"""What incomplete rows may have been, under a finite network: the completions of each component of missing cells.
+"""What incomplete rows may have been, under a finite network: rows as they are reduced for expectations of any family, and the
+completions of each component of missing cells.
 
 Given the observed cells of a row, its missing ones fall into components that are independent of each other, the same as those of
 EM (`suffice.incomplete.finite`): equal ones are computed once. The posterior of one is a list of completions with their
@@ -8,7 +9,7 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,19 +17,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.data import Data
-from suffice.errors import FitError, TooLarge, bytes_in_words, listed, note
+from suffice.engines.data import MAX_BYTES, Data
+from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.sample import Rows, row_hashes
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note
 from suffice.families.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, coded
-from suffice.variables import Finite
+from suffice.incomplete.units import Units, observed_cells
+from suffice.inference.logs import Elimination, LogFactor
+from suffice.inference.tree import n_cells, steps
+from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
-Factor = tuple[list[int], Floats]
-"""Variables, and the logarithm of a table over them."""
+CROWD = 4
+"""Rows are summed up when there are so many times as many as they become: summing up takes time itself."""
 
 MOST = 2**14
 """Combinations of states up to which a component is enumerated."""
@@ -60,39 +66,145 @@ def starts(lengths: Any) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
-    """Where rows came from, to name them."""
+class CodedRows(NamedTuple):
+    """Rows of states by number, `codes[variable, row]`, −1 where missing, and of numbers in their units, `numbers[real, row]`,
+    NaN there; `at` is where in the data each was, or one of those that it stands for."""
 
-    data: Data
+    data: Data | None
+    variables: tuple[Finite, ...]
+    reals: tuple[str, ...]
+    codes: Small
+    numbers: Floats
+    weights: Floats
     at: Ints
+    units: Units
 
-    def impossible(self, i: int) -> FitError:
-        place = self.data.place(*self.at[i].tolist())
+    @staticmethod
+    def of(data: Data, step: ReduceRows) -> CodedRows:
+        """The rows over the variables of a step: distinct ones, or with numbers reduced."""
+        return step.coded(data.fold(step, what="reading numbers").rows if step.reals else data.distinct(), data)
+
+    @property
+    def weight(self) -> float:
+        """That of all rows together."""
+        return float(self.weights.sum()) if self.data is None else self.data.weight
+
+    def block(self, codes: Small, numbers: Floats) -> Block:
+        """Rows of these variables as an engine has them."""
+        states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
+        return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
+
+    def impossible(self, row: int) -> FitError:
+        number, i = self.at[row].tolist()
+        place = f"block {number + 1}, row {i + 1}" if self.data is None else self.data.place(number, i)
         return FitError(f"{place} is impossible under the current network: its observed cells have probability 0")
 
 
-class FiniteRows(NamedTuple):
-    """Each distinct row as states by number, `codes[variable, row]`, −1 where missing, and its weight."""
+@dataclass(frozen=True, eq=False)
+class ReduceRows(Step["_Reduced"]):
+    """Rows with weight, `crowds` of them summed up; numbers are in their units, so that they keep their digits."""
 
     variables: tuple[Finite, ...]
-    codes: Small
-    weights: Floats
-    places: Places
+    reals: tuple[str, ...]
+    units: Units
+    crowds: bool
 
-    @staticmethod
-    def of(data: Data, variables: Sequence[Finite]) -> FiniteRows:
-        """The rows over these variables, of which those that are no column are hidden."""
-        seen = data.take([v.name for v in variables if v.name in data.columns])
-        rows = seen.distinct()
-        rows = rows.take(rows.weights > 0)
-        codes = codes_of(rows.columns, variables, rows.n_rows)
-        return FiniteRows(tuple(variables), codes, rows.weights, Places(seen, rows.at))
+    @classmethod
+    def over(cls, variables: Sequence[Variable], data: Data) -> ReduceRows:
+        """What reduces rows of these variables, of which those that are no column are hidden."""
+        finite = tuple(v for v in variables if isinstance(v, Finite))
+        reals = {v.name: v for v in variables if not isinstance(v, Finite)}
+        units = Units.of(observed_cells(data.take(reals), tuple(reals)), reals)
+        for name in reals:
+            if not units.variance[name] > 0:
+                raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
+        return cls(finite, tuple(reals), units, all(v.name in data.columns for v in finite))
+
+    def of(self, block: Block) -> _Reduced:
+        scaled = {n: self.units.inward(n, block.columns[n]) for n in self.reals}
+        rows = Rows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
+        return _Reduced(rows, self).crowds_merged()
+
+    def coded(self, rows: Rows, data: Data | None = None) -> CodedRows:
+        some = rows.take(rows.weights > 0)
+        codes = np.ascontiguousarray(coded(some.columns, [v.name for v in self.variables], some.n_rows).T)
+        numbers = np.array([some.columns[n] for n in self.reals]).reshape(len(self.reals), some.n_rows)
+        return CodedRows(data, self.variables, self.reals, codes, numbers, some.weights, some.at, self.units)
 
 
-def codes_of(columns: Mapping[str, npt.NDArray[Any]], variables: Sequence[Finite], n_rows: int) -> Small:
-    """States by number, [variable, row], −1 where they are missing or the variable is hidden."""
-    return np.ascontiguousarray(coded(columns, [v.name for v in variables], n_rows).T)
+@dataclass(frozen=True, eq=False)
+class _Reduced:
+    """Rows with numbers, reduced by a sum.
+
+    What is expected of missing numbers is linear in the observed ones, so of rows that show the same states and lack the same
+    numbers weight, mean and scatter say all. They are kept as rows, at most one more than there are numbers, with the same
+    weight, mean and scatter: then nothing that comes later need tell them from rows that were seen. Rows that lack states, as all
+    do where a variable is hidden, stay as they are, since what their numbers say of the states is not linear.
+    """
+
+    rows: Rows
+    step: ReduceRows
+
+    def __add__(self, other: _Reduced) -> _Reduced:
+        both = _Reduced(self.rows + other.rows, self.step).crowds_merged()
+        size = sum(a.nbytes for a in (*both.rows.columns.values(), both.rows.weights, both.rows.at))
+        if size > MAX_BYTES:
+            raise TooLarge(
+                f"rows with numbers that lack different cells cannot be summed up: {both.rows.n_rows:,} of them and more take "
+                f"{bytes_in_words(size)}, and the limit is {bytes_in_words(MAX_BYTES)}: take fewer columns, for which "
+                "data.select([...]) is there"
+            )
+        return both
+
+    def crowds_merged(self) -> _Reduced:
+        """The same with few rows in the place of many that show the same states and lack the same numbers."""
+        numbers, weights = np.column_stack([self.rows.columns[n] for n in self.step.reals]), self.rows.weights
+        crowds = [c for c in self._groups(numbers) if len(c) > CROWD * (numbers.shape[1] + 1)] if self.step.crowds else []
+        if not crowds:
+            return self
+        alone = np.ones(len(weights), bool)
+        alone[np.concatenate(crowds)] = False
+        parts = [(np.flatnonzero(alone), numbers[alone], weights[alone])]
+        for crowd in crowds:
+            x, w = condensed(numbers[crowd], weights[crowd])
+            parts.append((np.full(len(w), crowd.min()), x, w))
+        owner, numbers, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        few = self.rows.take(owner)
+        own = {**few.columns, **dict(zip(self.step.reals, numbers.T, strict=True))}
+        return _Reduced(Rows(own, weights, at=few.at), self.step)
+
+    def _groups(self, numbers: Floats) -> list[Ints]:
+        """The rows that lack no state, in groups of equal states and patterns."""
+        states = [c for n, c in self.rows.columns.items() if n not in self.step.reals]
+        whole = np.flatnonzero(~np.any([is_missing(c) for c in states], axis=0)) if states else np.arange(len(numbers))
+        key = [*(c[whole] for c in states), *np.packbits(~np.isnan(numbers[whole]), axis=1).T]
+        order = np.argsort(row_hashes(Block({str(i): part for i, part in enumerate(key)})), kind="stable")
+        new = np.any([part[order][1:] != part[order][:-1] for part in key], axis=0)  # where hashes collide, groups come in parts
+        return np.split(whole[order], np.flatnonzero(new) + 1)
+
+
+def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
+
+    >>> x, w = condensed(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
+    >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
+    (2, np.float64(3.75), np.float64(20.75))
+    """
+    from scipy.linalg import helmert
+
+    shown, total = ~np.isnan(x[0]), float(w.sum())
+    off = x[:, shown] - x[0, shown]
+    mean = w @ off / total
+    off -= mean
+    scatter = (off * w[:, None]).T @ off
+    scale = np.sqrt(np.diag(scatter))
+    some = np.where(scale > 0, scale, 1.0)
+    square, axes = np.linalg.eigh(scatter / some[:, None] / some)
+    n = len(scale) + 1
+    result = np.full((n, x.shape[1]), np.nan)
+    spread = helmert(n).T @ (np.sqrt(np.maximum(square, 0.0))[:, None] * axes.T)
+    result[:, shown] = x[0, shown] + mean + np.sqrt(n / total) * scale * spread
+    return result, np.full(n, total / n)
 
 
 def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
@@ -102,14 +214,14 @@ def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
     return Theta(tables, np.concatenate([cpd.probs.reshape(-1) for cpd in own]))
 
 
-def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[Factor]:
+def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[LogFactor]:
     """The tables that touch these variables, in logs, at what the row shows of the others."""
-    result: list[Factor] = []
+    result = []
     logs, touching, names = theta.tables.cut(theta.logs), theta.tables.touching, theta.tables.variables
     for f in np.unique(np.concatenate([touching[1][slice(*touching[0][v : v + 2])] for v in members])):
         scope = theta.tables.scope(f)
         at = tuple(slice(None) if v in members else int(row[v]) for v in scope)
-        result.append(([v for v in scope if v in members], logs[names[scope[-1]].name][at]))
+        result.append(LogFactor(tuple(v for v in scope if v in members), logs[names[scope[-1]].name][at][None]))
     return result
 
 
@@ -137,7 +249,7 @@ class FiniteCompletions(NamedTuple):
     pair: Floats = NO_FLOATS
 
     @staticmethod
-    def of(theta: Theta, rows: FiniteRows, seed: int, watch: Watch) -> FiniteCompletions:
+    def of(theta: Theta, rows: CodedRows, seed: int, watch: Watch) -> FiniteCompletions:
         """What the rows may have been under a network; `watch` is called on the way."""
         every = _Components.of(theta, rows)
         count, p, digits = _listed(every, seed, watch)
@@ -153,7 +265,7 @@ class _Components(NamedTuple):
     component d the variables start[d]:start[d+1], and the first row that has it."""
 
     theta: Theta
-    rows: FiniteRows
+    rows: CodedRows
     table: ComponentTable
     start: Ints
     variables: Small
@@ -162,7 +274,7 @@ class _Components(NamedTuple):
     first: Ints
 
     @staticmethod
-    def of(theta: Theta, rows: FiniteRows) -> _Components:
+    def of(theta: Theta, rows: CodedRows) -> _Components:
         codes = np.array(rows.codes.T, order="C")
         table = ComponentTable(theta.tables).add_codes(codes, rows.weights)
         n = int(table.record_at[0])
@@ -179,7 +291,7 @@ class _Components(NamedTuple):
         return _Components(theta, rows, table, start, variables, component, np.ascontiguousarray(codes.T), first)
 
     def impossible(self, d: int) -> FitError:
-        return self.rows.places.impossible(int(self.first[d]))
+        return self.rows.impossible(int(self.first[d]))
 
 
 def _listed(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Floats, Small]:
@@ -252,56 +364,24 @@ def _draws(some: _Components, d: int, seed: int) -> Small:
 
 
 def joint_draws(
-    members: Sequence[int], factors: Iterable[Factor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
+    members: Sequence[int], factors: Sequence[LogFactor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
 ) -> Ints | None:
     """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere.
 
     The members are summed out one by one, and then drawn in the other order: each from the product of the factors that were
     joined when it was summed out.
     """
-    factors, sizes = list(factors), np.array([v.n_states for v in variables])
-    eliminated: list[tuple[int, list[int], Floats]] = []
-    cost = {v: _cost(sizes, factors, v) for v in members}
-    while cost:
-        v = min(cost, key=lambda u: (cost[u], u))
-        del cost[v]
-        joined = [f for f in factors if v in f[0]]
-        scope = [*sorted({u for f in joined for u in f[0]} - {v}), v]
-        _refuse_large(scope, variables)
-        table = sum((_aligned(f, scope) for f in joined), np.zeros(sizes[scope]))
-        eliminated.append((v, scope[:-1], table))
-        factors = [f for f in factors if v not in f[0]]
-        with np.errstate(divide="ignore"):
-            factors.append((scope[:-1], np.logaddexp.reduce(table, axis=-1)))
-        cost.update({u: _cost(sizes, factors, u) for u in scope[:-1]})
-    if not np.all(np.isfinite([f[1] for f in factors if not f[0]])):
+    sizes = np.array([v.n_states for v in variables])
+    scopes = steps((f.scope for f in factors), sizes, (), members)
+    for scope in scopes:
+        if (cells := n_cells(scope, sizes)) > LARGEST:
+            raise TooLarge(
+                f"a row lacks cells that hang together through {listed([variables[v].name for v in scope])}: their table would "
+                f"have {cells:.3g} cells ({bytes_in_words(8.0 * cells)}), and may have {LARGEST:,}; allow fewer parents "
+                "(max_parents)"
+            )
+    gone = Elimination(factors, scopes, sizes)
+    if gone.joint(())[0] == -np.inf:
         return None
-    drawn: dict[int, Any] = {}
-    for v, scope, table in reversed(eliminated):
-        given = table[tuple(drawn[u] for u in scope)] if scope else np.broadcast_to(table, (n, len(table)))
-        weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
-        drawn[v] = np.minimum((rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1), table.shape[-1] - 1)
+    drawn = gone.draws(n, rng)
     return np.column_stack([drawn[v] for v in members])
-
-
-def _cost(sizes: Any, factors: list[Factor], v: int) -> float:
-    scope = {u for f in factors if v in f[0] for u in f[0]}
-    return float(np.prod(sizes[list(scope)].astype(float)))
-
-
-def _aligned(factor: Factor, scope: list[int]) -> Floats:
-    """A factor with the axes of a larger scope."""
-    members, table = factor
-    order = sorted(range(len(members)), key=lambda k: scope.index(members[k]))
-    shape = [table.shape[members.index(u)] if u in members else 1 for u in scope]
-    return table.transpose(order).reshape(shape)
-
-
-def _refuse_large(scope: list[int], variables: Sequence[Finite]) -> None:
-    cells = float(np.prod([float(variables[v].n_states) for v in scope]))
-    if cells > LARGEST:
-        names = listed([variables[v].name for v in scope])
-        raise TooLarge(
-            f"a row lacks cells that hang together through {names}: their table would have {cells:.3g} cells "
-            f"({bytes_in_words(8 * cells)}), and may have {LARGEST:,}; allow fewer parents (max_parents)"
-        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -17,12 +18,14 @@ from typing import Protocol
 import numpy as np
 
 from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listed
 from suffice.families.family import Cpd
-from suffice.incomplete.completions import FiniteCompletions, FiniteRows, Floats, Ints, Watch, starts, theta_of
-from suffice.incomplete.expected_moments import ExpectedMoments, NumberRows, saturated
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, Floats, Ints, ReduceRows, Watch, starts, theta_of
+from suffice.incomplete.expected_moments import ExpectedMoments, saturated
 from suffice.statistics import Counts, Request, Statistics
+from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
 
 DENSE = 2**22
@@ -35,7 +38,8 @@ VISITS = 2**20
 class ExpectedStatistics(Protocol):
     """What rows are expected to say."""
 
-    weight: float
+    @property
+    def weight(self) -> float: ...
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
 
@@ -60,25 +64,61 @@ class IncompleteRows:
                     f"{name!r} holds {type(v).__name__.lower()}s, and structural EM takes finite columns and numbers, so far; "
                     f"declare it as one of them: variables={{{name!r}: Real}}"
                 )
-        finite = tuple(v for v in variables.values() if isinstance(v, Finite))
-        reals = tuple(n for n, v in variables.items() if isinstance(v, Real))
-        self.rows = NumberRows.of(data, finite, reals) if reals else FiniteRows.of(data, finite)
-        self.weight, self._seed = data.weight, seed
+        self._data, self._seed = data.take([n for n in variables if n in data.columns]), seed
+        self._step = ReduceRows.over(tuple(variables.values()), self._data)
+        lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
+        elsewhere = lacking and self._step.reals and not data.engine.near
+        self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
 
+    rows: CodedRows | None
+    """None where rows with numbers lack states and are not near: they are passed over again for each question."""
     watch: Watch = staticmethod(lambda what: None)
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
         """What is expected under the network of these distributions."""
-        if isinstance(self.rows, NumberRows):
-            return ExpectedMoments(cpds, self.rows, self.weight, self._seed, self.watch)
+        if self.rows is None:
+            return ExpectedElsewhere(self._data, self._step, cpds, self._seed)
+        if self.rows.reals:
+            return ExpectedMoments(cpds, self.rows, self._seed, self.watch)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
-        return ExpectedTables(self.rows, completions, self.weight, self.watch)
+        return ExpectedTables(self.rows, completions, self.watch)
 
     def first(self) -> ExpectedStatistics | Statistics | None:
         """What is there to start with, before there is a network; None where finite columns and numbers are mixed."""
-        if isinstance(self.rows, FiniteRows):
-            return ExpectedTables(self.rows, None, self.weight, self.watch)
-        return None if self.rows.variables else saturated(self.rows, self.weight, self.watch)
+        if (self._step.variables and self._step.reals) or self.rows is None:
+            return None
+        return saturated(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
+
+
+@dataclass(frozen=True, eq=False)
+class _Expect(Step[Statistics]):
+    """What the rows of each block are expected to have under a network."""
+
+    reduce: ReduceRows
+    cpds: Mapping[str, Cpd]
+    requests: tuple[Request, ...]
+    seed: int
+
+    def of(self, block: Block) -> Statistics:
+        rows = self.reduce.coded(self.reduce.of(block).rows)
+        return ExpectedMoments(self.cpds, rows, self.seed + block.number, lambda what: None).gather(self.requests)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedElsewhere:
+    """What rows are expected to have that stay where they are."""
+
+    data: Data
+    step: ReduceRows
+    cpds: Mapping[str, Cpd]
+    seed: int
+
+    @property
+    def weight(self) -> float:
+        return self.data.weight
+
+    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
+        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed), threads=threads)
 
 
 class ExpectedTables:
@@ -88,22 +128,21 @@ class ExpectedTables:
     there is a network. Where no row shows a whole set, its variables are taken to be independent.
     """
 
-    def __init__(self, rows: FiniteRows, completions: FiniteCompletions | None, weight: float, watch: Watch) -> None:
-        self.variables, self.weight, self._watch = rows.variables, weight, watch
+    def __init__(self, rows: CodedRows, completions: FiniteCompletions | None, watch: Watch) -> None:
+        self.variables, self.weight, self._watch = rows.variables, rows.weight, watch
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
-        self._size = {v.name: v.n_states for v in rows.variables}
         self._complete_only = completions is None
         self.completions = completions or FiniteCompletions(rows.codes, rows.weights)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables that are asked for."""
         sets = [r.names for r in requests]
-        dense = [s for s in sets if self._cells(s) <= DENSE]
+        huge = {s for s in sets if n_configurations(self._named(s)) > DENSE}
+        dense = [s for s in sets if s not in huge]
         flat, at = self.tables(dense, threads=threads)
-        entries = [
-            Counts(self._named(s), flat[a:b].reshape(self._shape(s))) for s, (a, b) in zip(dense, pairwise(at), strict=True)
-        ]
-        entries += [self._sparse(s) for s in sets if self._cells(s) > DENSE]
+        named = zip(map(self._named, dense), pairwise(at), strict=True)
+        entries = [Counts(members, flat[a:b].reshape(sizes(members))) for members, (a, b) in named]
+        entries += [self._sparse(s) for s in sets if s in huge]
         return Statistics(entries, self.weight)
 
     def tables(self, sets: Sequence[Sequence[str]], *, threads: int | None = None) -> tuple[Floats, Ints]:
@@ -117,12 +156,12 @@ class ExpectedTables:
     def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Floats, Ints]:
         from suffice.kernels.expectations import expected_tables
 
-        at, sizes = starts([self._cells(s) for s in sets]), np.array(list(self._size.values()), np.int64)
+        at, states = starts([n_configurations(self._named(s)) for s in sets]), np.array(sizes(self.variables), np.int64)
         flat = np.zeros(int(at[-1]))
 
         def job(low: int, high: int) -> None:
             members = np.array([self._number[n] for s in sets[low:high] for n in s], np.int32)
-            which = (starts([len(s) for s in sets[low:high]]), members, sizes, at[low : high + 1] - at[low])
+            which = (starts([len(s) for s in sets[low:high]]), members, states, at[low : high + 1] - at[low])
             expected_tables(tuple(self.completions), *which, self._complete_only, flat[at[low] : at[high]])
 
         parts = max(4 * n_threads(threads), len(sets) * self.completions.codes.shape[1] // VISITS)
@@ -141,22 +180,17 @@ class ExpectedTables:
 
     def _sparse(self, names: Sequence[str]) -> Counts:
         """A huge table as a list of its cells."""
-        if self._cells(names) >= 2**62:
+        members = self._named(names)
+        if n_configurations(members) >= 2**62:
             raise TooLarge(f"a table over {listed(names)} has too many cells to be numbered")
-        keys, weights = spread(self.completions, self._shape(names), [self._number[n] for n in names])
+        keys, weights = spread(self.completions, sizes(members), [self._number[n] for n in names])
         if self._complete_only and weights.sum() > 0:
             weights *= self.weight / weights.sum()
         cells, inverse = np.unique(keys, return_inverse=True)
-        return Counts(self._named(names), np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
+        return Counts(members, np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
 
     def _named(self, names: Iterable[str]) -> tuple[Finite, ...]:
         return tuple(self.variables[self._number[n]] for n in names)
-
-    def _shape(self, names: Iterable[str]) -> list[int]:
-        return [self._size[n] for n in names]
-
-    def _cells(self, names: Iterable[str]) -> int:
-        return math.prod(self._shape(names))
 
 
 def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Floats]:

@@ -7,48 +7,28 @@ numbers have their regression on the observed ones, and the covariance that is l
     E[x], E[xxᵀ]: of a missing part its regression on what the row shows, and the covariance that is left
 
 Where that would be too many rows, draws from the posterior stand for the combinations of a row.
-
-Rows are reduced by a sum before: what is expected of missing numbers is linear in the observed ones, so of rows that show the
-same states and lack the same numbers weight, mean and scatter say all. They are kept as rows, at most one more than there are
-numbers, with the same weight, mean and scatter: then nothing that comes later need tell them from rows that were seen. Rows that
-lack states stay as they are, since what their numbers say of the states is not linear.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.data import MAX_BYTES, Data
-from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups, table_of
-from suffice.engines.sample import row_hashes
-from suffice.errors import DataError, TooLarge, bytes_in_words, listed, note
+from suffice.errors import TooLarge, listed, note
 from suffice.families.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.completed_rows import NoProbability, batches, log_weights, posterior, unknown_numbers
-from suffice.incomplete.completions import (
-    Floats,
-    Ints,
-    Places,
-    Small,
-    Watch,
-    codes_of,
-    factors_at,
-    joint_draws,
-    starts,
-)
+from suffice.incomplete.completions import CodedRows, Floats, Ints, Small, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.components import FlatTables, Theta, nodes_of
 from suffice.incomplete.mixed import ReduceMixed
 from suffice.incomplete.normal import solved, weighted_moments
 from suffice.incomplete.patterns import MAX_STATES, Component, PatternFinder, digits_of
-from suffice.incomplete.units import Units, observed_cells
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, sizes
@@ -66,9 +46,6 @@ FEWEST, DRAWS = 20, 2_000
 DENSE = 2**16
 """Cells up to which a table is dense."""
 
-CROWD = 4
-"""Rows are summed up when there are so many times as many as they become: summing up takes time itself."""
-
 VANISHED = 1e-8
 """A configuration with less expected weight than this, in rows, has no moments."""
 
@@ -79,126 +56,7 @@ SETTLED, ITERATIONS = 1e-3, 20
 """The change of correlations below which a start of moments is good enough, and after how many iterations it is in any case."""
 
 
-class NumberRows(NamedTuple):
-    """Rows of states, `codes[variable, row]`, −1 where missing, and of numbers in units, `numbers[real, row]`, NaN there."""
-
-    variables: tuple[Finite, ...]
-    reals: tuple[str, ...]
-    codes: Small
-    numbers: Floats
-    weights: Floats
-    units: Units
-    places: Places
-
-    @staticmethod
-    def of(data: Data, variables: tuple[Finite, ...], reals: tuple[str, ...]) -> NumberRows:
-        """The rows over these variables, of which those that are no column are hidden."""
-        seen = data.take([n for n in (*(v.name for v in variables), *reals) if n in data.columns])
-        units = Units.of(observed_cells(seen.take(reals), reals), {n: Real(n) for n in reals})
-        for name in reals:
-            if not units.variance[name] > 0:
-                raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")
-        rows = seen.fold(_Reduce(variables, reals, units), what="reading numbers")
-        numbers = np.ascontiguousarray(rows.numbers.T)
-        return NumberRows(variables, reals, rows.codes, numbers, rows.weights, units, Places(seen, rows.at))
-
-    def block(self, codes: Small, numbers: Floats) -> Block:
-        """Rows of these variables as an engine has them."""
-        states = {v.name: column for v, column in zip(self.variables, codes.view(np.uint32), strict=True)}
-        return Block({**states, **dict(zip(self.reals, numbers, strict=True))})
-
-
-@dataclass(frozen=True, eq=False)
-class _Reduced:
-    """Rows, and the places of those that they stand for, or of one of them."""
-
-    codes: Small
-    numbers: Floats
-    weights: Floats
-    at: Ints
-
-    def __add__(self, other: _Reduced) -> _Reduced:
-        joined = (np.concatenate([self.numbers, other.numbers]), np.concatenate([self.weights, other.weights]))
-        both = _Reduced(np.hstack([self.codes, other.codes]), *joined, np.concatenate([self.at, other.at])).crowds_merged()
-        size = sum(a.nbytes for a in (both.codes, both.numbers, both.weights, both.at))
-        if size > MAX_BYTES:
-            raise TooLarge(
-                f"rows with numbers that lack different cells cannot be summed up: {len(both.weights):,} of them and more take "
-                f"{bytes_in_words(size)}, and the limit is {bytes_in_words(MAX_BYTES)}: take fewer columns, for which "
-                "data.select([...]) is there"
-            )
-        return both
-
-    def crowds_merged(self) -> _Reduced:
-        """The same with few rows in the place of many that show the same states and lack the same numbers."""
-        order, edges = self._groups()
-        large = np.flatnonzero(np.diff(edges) > CROWD * (self.numbers.shape[1] + 1))
-        crowds = [order[edges[i] : edges[i + 1]] for i in large]
-        if not crowds:
-            return self
-        alone = np.ones(len(self.weights), bool)
-        alone[np.concatenate(crowds)] = False
-        kept, numbers, weights = [np.flatnonzero(alone)], [self.numbers[alone]], [self.weights[alone]]
-        for crowd in crowds:
-            x, w = condensed(self.numbers[crowd], self.weights[crowd])
-            kept.append(np.full(len(w), crowd.min()))
-            numbers.append(x)
-            weights.append(w)
-        owner = np.concatenate(kept)
-        return _Reduced(self.codes[:, owner], np.concatenate(numbers), np.concatenate(weights), self.at[owner])
-
-    def _groups(self) -> tuple[Ints, Ints]:
-        """The rows that lack no state, those of equal codes and patterns together, and where each of these groups begins."""
-        whole = np.flatnonzero((self.codes >= 0).all(axis=0))
-        key = np.vstack([self.codes[:, whole].view(np.uint32), np.packbits(~np.isnan(self.numbers[whole]), axis=1).T])
-        mix = row_hashes(Block({str(i): part for i, part in enumerate(key)}))
-        order = np.argsort(mix, kind="stable")
-        key = key[:, order]
-        new = (key[:, 1:] != key[:, :-1]).any(axis=0)  # where hashes collide, a group may come in parts
-        return whole[order], np.concatenate([[0], np.flatnonzero(new) + 1, [len(whole)]])
-
-
-@dataclass(frozen=True, eq=False)
-class _Reduce(Step[_Reduced]):
-    """Rows with weight, those that say the same summed up; numbers are in their units, so that they keep their digits."""
-
-    variables: tuple[Finite, ...]
-    reals: tuple[str, ...]
-    units: Units
-
-    def of(self, block: Block) -> _Reduced:
-        rows = np.flatnonzero(block.weights > 0)
-        some = block.take(rows)
-        numbers = np.column_stack([self.units.inward(n, some.columns[n]) for n in self.reals])
-        at = np.column_stack([np.full(len(rows), block.number), rows])
-        return _Reduced(codes_of(some.columns, self.variables, len(rows)), numbers, some.weights, at).crowds_merged()
-
-
-def condensed(x: Floats, w: Floats) -> tuple[Floats, Floats]:
-    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
-
-    >>> x, w = condensed(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
-    >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
-    (2, np.float64(3.75), np.float64(20.75))
-    """
-    from scipy.linalg import helmert
-
-    shown, total = ~np.isnan(x[0]), float(w.sum())
-    off = x[:, shown] - x[0, shown]
-    mean = w @ off / total
-    off -= mean
-    scatter = (off * w[:, None]).T @ off
-    scale = np.sqrt(np.diag(scatter))
-    some = np.where(scale > 0, scale, 1.0)
-    square, axes = np.linalg.eigh(scatter / some[:, None] / some)
-    n = len(scale) + 1
-    result = np.full((n, x.shape[1]), np.nan)
-    spread = helmert(n).T @ (np.sqrt(np.maximum(square, 0.0))[:, None] * axes.T)
-    result[:, shown] = x[0, shown] + mean + np.sqrt(n / total) * scale * spread
-    return result, np.full(n, total / n)
-
-
-def saturated(rows: NumberRows, weight: float, watch: Watch) -> Statistics:
+def saturated(rows: CodedRows, watch: Watch) -> Statistics:
     """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM.
 
     With L Lᵀ the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.normal`.
@@ -222,7 +80,7 @@ def saturated(rows: NumberRows, weight: float, watch: Watch) -> Statistics:
         if i == ITERATIONS or (i and np.abs((covariance - before) / scale[:, None] / scale).max() < SETTLED):
             break
         mean, covariance = groups.spread.mean[0], covariance + 1e-6 * np.diag(np.diag(covariance))
-    return Statistics([rows.units.outward_moments((), rows.reals, groups)], weight)
+    return Statistics([rows.units.outward_moments((), rows.reals, groups)], rows.weight)
 
 
 class ExpectedMoments:
@@ -231,15 +89,17 @@ class ExpectedMoments:
     >>> from suffice.engines import scan
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> x, y = Real("x"), Real("y")
-    >>> rows = NumberRows.of(scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]}), (), ("x", "y"))
+    >>> from suffice.incomplete.completions import ReduceRows
+    >>> data = scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]})
+    >>> rows = CodedRows.of(data, ReduceRows.over([x, y], data))
     >>> cpds = {"x": Gaussian().bound(x, []), "y": Gaussian(0.0, {"x": 1.0}).bound(y, [x])}
-    >>> here = ExpectedMoments(cpds, rows, 3.0, 0, lambda what: None)
+    >>> here = ExpectedMoments(cpds, rows, 0, lambda what: None)
     >>> here.gather([Request((), ("x", "y"))]).moments((), ["x"]).mean
     array([[1.]])
     """
 
-    def __init__(self, cpds: Mapping[str, Cpd], rows: NumberRows, weight: float, seed: int, watch: Watch) -> None:
-        self.rows, self.weight, self._watch, self._seed = rows, weight, watch, seed
+    def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch) -> None:
+        self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed
         self._number = {v.name: i for i, v in enumerate(rows.variables)}
         variables: Mapping[str, Variable] = {v.name: v for v in rows.variables} | {n: Real(n) for n in rows.reals}
         nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, {})
@@ -274,7 +134,7 @@ class ExpectedMoments:
         for f, table in enumerate(self._theta.tables.cut(self._theta.cells).values()):
             lost = (table[tuple(codes[self._theta.tables.scope(f)])] == 0) & (share > 0)
             if lost.any():
-                raise rows.places.impossible(int(owner[np.argmax(lost)]))
+                raise rows.impossible(int(owner[np.argmax(lost)]))
         kept = share > NEGLIGIBLE
         self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
         return owner[kept]
@@ -322,7 +182,7 @@ class ExpectedMoments:
                 try:  # what has no estimate does not occur
                     p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
                 except NoProbability as impossible:
-                    raise self.rows.places.impossible(impossible.row) from None
+                    raise self.rows.impossible(impossible.row) from None
                 yield component, batch.rows.row, p
 
     def _complete_numbers(self) -> dict[tuple[int, int], tuple[Ints, Floats]]:
@@ -366,8 +226,8 @@ class ExpectedMoments:
             return self._pairs[names]
         members, keys = self._keys(names)
         if n_configurations(members) > DENSE:
-            cells, values = table_of(keys, self.p)
-            return Counts(members, values, cells)
+            cells = table_of(keys, self.p)
+            return Counts(members, cells.values, cells.keys)
         values = np.bincount(keys, self.p, n_configurations(members)).astype(np.float64)
         table = Counts(members, values.reshape(sizes(members)))
         if len(names) == 2:
@@ -395,7 +255,7 @@ class ExpectedMoments:
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.log_base[some]))
 
 
-def _combined(rows: NumberRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
+def _combined(rows: CodedRows, owner: Ints, first: Ints, every: npt.NDArray[np.bool_]) -> Small:
     """The states of completed rows: combination after combination of the missing ones of each row that has `every` one."""
     codes, turn = rows.codes[:, owner], np.arange(len(owner)) - first[owner]
     for row, v in zip(codes, rows.variables, strict=True):

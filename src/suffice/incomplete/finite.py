@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +128,7 @@ class ComponentTable:
         self.counts, self.states = np.zeros(tables.n_cells), np.zeros(int(tables.sizes.sum()))
         self.weight, self.n_rows, self.n_empty = 0.0, 0, 0
         self.shapes, self.shape_at = np.zeros(2**14 + 4 * self.least, np.int32), np.zeros(2**10 + n + 8, np.int64)
-        self.shape_slots = np.full(2**11 + 4 * n, -1, np.int64)
+        self.shape_key, self.shape_slots = np.zeros(2**10 + n + 8, np.uint64), np.full(2**11 + 4 * n, -1, np.int64)
         self.records, self.record_at = np.zeros(2**16 + f, np.int32), np.zeros(2**13 + n + 8, np.int64)
         self.record_shape, self.multiplicity = np.zeros(2**13 + n + 8, np.int64), np.zeros(2**13 + n + 8)
         self.record_key, self.record_slots = np.zeros(2**13 + n + 8, np.uint64), np.full(2**15 + 4 * n, -1, np.int64)
@@ -146,7 +146,7 @@ class ComponentTable:
     def _arrays(self) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]:
         """The arrays of shapes and those of records, as the kernels take them."""
         records = (self.records, self.record_at, self.record_shape, self.multiplicity, self.record_key, self.record_slots)
-        return (self.shapes, self.shape_at, self.shape_slots), records
+        return (self.shapes, self.shape_at, self.shape_key, self.shape_slots), records
 
     def add(self, block: Block) -> ComponentTable:
         """Take some rows. Columns that the block does not have are hidden."""
@@ -186,22 +186,15 @@ class ComponentTable:
 
     def _grow(self) -> None:
         """Twice the room, for whatever is more than half full."""
-        from suffice.kernels.components import rehash
-
         n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
         self.shapes = _longer(self.shapes, int(self.shape_at[1 + n_shapes]) + self.least)
-        self.shape_at = _longer(self.shape_at, n_shapes + self.least)
         self.records = _longer(self.records, int(self.record_at[1 + n_records]) + self.least)
+        for name in ("shape_at", "shape_key"):
+            setattr(self, name, _longer(getattr(self, name), n_shapes + self.least))
         for name in ("record_at", "record_shape", "multiplicity", "record_key"):
             setattr(self, name, _longer(getattr(self, name), n_records + self.least))
-        if 4 * (n_records + self.least) > len(self.record_slots):
-            self.record_slots = np.full(4 * len(self.record_slots), -1, np.int64)
-            rehash(n_records, self.record_key, self.record_slots)
-        if 4 * (n_shapes + self.least) > len(self.shape_slots):
-            at = self.shape_at[1 : 1 + n_shapes].tolist()
-            keys = np.array([_key(self.shapes[a + 2 : a + 2 + self.shapes[a]]) for a in at], np.uint64)
-            self.shape_slots = np.full(4 * len(self.shape_slots), -1, np.int64)
-            rehash(n_shapes, keys, self.shape_slots)
+        self.shape_slots = _more_slots(self.shape_slots, n_shapes, self.least, self.shape_key)
+        self.record_slots = _more_slots(self.record_slots, n_records, self.least, self.record_key)
 
     def reduction(self) -> Reduction:
         """What was collected."""
@@ -218,11 +211,8 @@ class Reduce(Step[ComponentTable]):
 
     tables: FlatTables
     exact: bool
-
-    @property
-    def runs(self) -> int:
-        """A table that takes in many rows costs less than many tables that are added."""
-        return 2
+    runs: ClassVar[int] = 2
+    """A table that takes in many rows costs less than many tables that are added."""
 
     def of(self, block: Block) -> ComponentTable:
         return ComponentTable(self.tables).add(block)
@@ -267,12 +257,14 @@ def _longer(array: npt.NDArray[Any], used: int) -> npt.NDArray[Any]:
     return longer
 
 
-def _key(variables: Places) -> int:
-    """The hash of a shape, as in the kernel."""
-    key = 1469598103934665603
-    for v in variables.tolist():
-        key = ((key ^ v) * 1099511628211) % 2**64
-    return key
+def _more_slots(slots: Ints, n: int, least: int, keys: npt.NDArray[np.uint64]) -> Ints:
+    from suffice.kernels.components import rehash
+
+    if 4 * (n + least) <= len(slots):
+        return slots
+    more = np.full(4 * len(slots), -1, np.int64)
+    rehash(n, keys, more)
+    return more
 
 
 class Programs(NamedTuple):

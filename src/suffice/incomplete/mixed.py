@@ -74,13 +74,10 @@ class ReduceMixed(Step[ReducedRows]):
                 kept[key] = rows.merged()
             elif self.hold:
                 kept[key] = rows
-        states = {n: _shown(block, n, v.n_states) for n, v in self._finite.items()}
+        finite = {n: v.n_states for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
+        states = {n: _shown(block, n, size) for n, size in finite.items()}
         shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
         return ReducedRows(shown, kept, cases)
-
-    @property
-    def _finite(self) -> dict[str, Finite]:
-        return {n: v for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
 
     def needed(self, block: Block) -> Iterator[Batch]:
         """The rows of a block that are needed in every iteration."""

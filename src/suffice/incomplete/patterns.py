@@ -206,13 +206,10 @@ class PatternFinder:
 
     def component(self, key: Key) -> Component:
         if key not in self._components:
-            self._components[key] = self._component(key)
+            whole = isinstance(key, str)
+            nodes = [n for n in self.nodes.values() if (n.name == key if whole else any(v.name in key for v in n.members))]
+            self._components[key] = Component.of(frozenset() if isinstance(key, str) else key, nodes, self.most)
         return self._components[key]
-
-    def _component(self, key: Key) -> Component:
-        if isinstance(key, str):
-            return Component.of(frozenset(), [self.nodes[key]])
-        return Component.of(key, [n for n in self.nodes.values() if any(v.name in key for v in n.members)], self.most)
 
     def _of(self, missing: npt.NDArray[np.bool_]) -> tuple[Missing, ...]:
         if (pattern := missing.tobytes()) not in self._keys:

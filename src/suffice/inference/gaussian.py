@@ -117,23 +117,11 @@ class Gaussians:
         `joint=False` the targets' variances are found, not their covariances.
         """
         counts = [m for m in members if m in self._counts and m in values] if self._counts else []
-        rest = [m for m in members if m not in counts]
-        self._refuse_hidden(rest, values)
-        answer = self._normal(rest, targets, values, configurations, n_configurations, joint)
-        for m in counts:
-            answer = self._weighed(answer, m, values[m], configurations)
-        return answer
-
-    def _normal(
-        self,
-        members: Sequence[int],
-        targets: Sequence[int],
-        values: Mapping[int, Array],
-        configurations: Configurations,
-        n_configurations: int,
-        joint: bool,
-    ) -> Conditioned:
-        """The same where no count is observed."""
+        members = [m for m in members if m not in counts]
+        for m in members if self._counts else ():
+            for p in self.nodes[m].real_parents:
+                if p not in values and p in self._counts:
+                    raise HiddenCount(p, m)
         rows = max((len(v) for v in values.values()), default=1)
         step = max(1, CELLS // max(1, len(members) * max(len(members), rows)))
         parts = []
@@ -142,17 +130,14 @@ class Gaussians:
             some = {v: c if isinstance(c, int) else c[start:stop] for v, c in configurations.items()}
             spread = self._propagated(members, values, some, stop - start, rows)
             parts.append(_conditioned(spread, members, targets, values, joint))
-        found = parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        answer = parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         if any(t in self._counts for t in targets):  # those of rate 0 have no variance after all
-            counts = np.array([t in self._counts for t in targets], bool)
-            return found._replace(root=np.where(counts & (np.abs(found.root) < 2.0 * np.sqrt(NO_VARIANCE)), 0.0, found.root))
-        return found
-
-    def _refuse_hidden(self, members: Sequence[int], values: Mapping[int, Array]) -> None:
-        for m in members if self._counts else ():
-            for p in self.nodes[m].real_parents:
-                if p not in values and p in self._counts:
-                    raise HiddenCount(p, m)
+            counted = np.array([t in self._counts for t in targets], bool)
+            lost = counted & (np.abs(answer.root) < 2.0 * np.sqrt(NO_VARIANCE))
+            answer = answer._replace(root=np.where(lost, 0.0, answer.root))
+        for m in counts:
+            answer = self._weighed(answer, m, values[m], configurations)
+        return answer
 
     def _weighed(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
         """The same with the probability of observed counts.

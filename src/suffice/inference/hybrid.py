@@ -28,7 +28,7 @@ from suffice.inference.gaussian import FINE, LOG_2PI, Conditioned, Configuration
 from suffice.inference.junction_tree import JunctionTree, Marginals, marginals_of
 from suffice.inference.logs import NEVER, LogFactor, likelihood_factors
 from suffice.inference.network import NONE, Array, GaussianNode, Ints, Network, Soft
-from suffice.inference.questions import best_codes, conditional, log_prob_of, posterior
+from suffice.inference.questions import Explanation, best_codes, posterior
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""
@@ -223,7 +223,7 @@ def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int]
     if not wrong.any():
         return
     if every.scope:
-        wrong &= conditional(network, every.scope, codes, likelihood_factors(soft)).reshape(-1) > 0
+        wrong &= posterior(network, every.scope, codes, likelihood_factors(soft), everywhere=False).probs.reshape(-1) > 0
     if wrong.any():
         first = int(np.argmax(wrong))
         raise Trouble(int(trouble[first]), observed, every.states(first))
@@ -289,7 +289,7 @@ def finite_marginals(hybrid: Hybrid, evidence: Evidence, tree: Callable[[], Junc
     """p(v | evidence) of each finite v; `tree` gives that of the finite network, for when no real evidence adds to it."""
     network, factors = hybrid.network, evidence_factors(hybrid, evidence)
     if not network.n_variables:
-        return Marginals(np.zeros(0), np.zeros(1, np.int64), log_prob_of(network, evidence.codes, factors))
+        return Marginals(np.zeros(0), np.zeros(1, np.int64), posterior(network, (), evidence.codes, factors).log_prob)
     return marginals_of(network, evidence.codes, factors, tree)
 
 
@@ -328,15 +328,6 @@ def _alike(hybrid: Hybrid, evidence: Evidence) -> list[tuple[list[int], Block]]:
     return [([m for m, _ in g], united(nodes, [b for _, b in g], evidence.reals)) for g in groups.values()]
 
 
-class MostProbableValues(NamedTuple):
-    """Codes of the finite targets, values of the real ones, ln p(them, evidence) and ln p(evidence), with reals densities."""
-
-    codes: Ints
-    values: Array
-    log_joint: float
-    log_prob: float
-
-
 class MixtureMode(ModelError):
     """The mode of a real target is that of a mixture over finite variables that are neither targets nor observed."""
 
@@ -345,15 +336,15 @@ class MixtureMode(ModelError):
         super().__init__(f"the mode of a mixture over the finite variables {self.variables}")
 
 
-def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: Evidence) -> MostProbableValues:
+def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: Evidence) -> Explanation:
     """The targets' values together, all other variables summed out."""
-    log_prob = log_prob_of(hybrid.network, evidence.codes, evidence_factors(hybrid, evidence))
+    log_prob = posterior(hybrid.network, (), evidence.codes, evidence_factors(hybrid, evidence)).log_prob
     if log_prob == NEVER:
-        return MostProbableValues(np.zeros(len(finite), np.int64), np.zeros(len(reals)), NEVER, NEVER)
+        return Explanation(np.full(len(finite), NONE, np.int64), NEVER, NEVER)
     everything = len(finite) + len(reals) == int((evidence.codes == NONE).sum()) + len(hybrid.nodes) - len(evidence.reals)
     factors = _all_modes(hybrid, evidence) if everything else _modes(hybrid, finite, reals, evidence)
     codes, log_joint = best_codes(hybrid.network, finite, evidence.codes, [*factors, *likelihood_factors(evidence.soft)])
-    return MostProbableValues(codes, _means(hybrid, finite, codes, reals, evidence), log_joint, log_prob)
+    return Explanation(codes, log_joint, log_prob, _means(hybrid, finite, codes, reals, evidence))
 
 
 def _all_modes(hybrid: Hybrid, evidence: Evidence) -> list[LogFactor]:

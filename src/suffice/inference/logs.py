@@ -9,14 +9,14 @@ hold them all the same, their logs are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.inference.tree import relevant_part
+from suffice.inference.tree import n_cells, relevant_part, steps
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""
@@ -30,9 +30,21 @@ class LogFactor(NamedTuple):
 
     def over(self, scope: Sequence[int]) -> Array:
         """The values with the axes in the order of a larger scope, those of other variables of length 1."""
-        own = [v for v in scope if v in self.scope]
-        ordered = np.transpose(self.values, [0, *(1 + self.scope.index(v) for v in own)])
-        return ordered.reshape([len(ordered), *(ordered.shape[1 + own.index(v)] if v in own else 1 for v in scope)])
+        axis = {v: i for i, v in enumerate(self.scope, 1)}
+        ordered = self.values.transpose(0, *(axis[v] for v in scope if v in axis))
+        return ordered.reshape(len(ordered), *(self.values.shape[axis[v]] if v in axis else 1 for v in scope))
+
+
+def shares(logs: Array, axes: tuple[int, ...]) -> Array:
+    """exp, divided by its sum over some axes; NaN where all are −inf.
+
+    >>> shares(np.log([[0.5, 1.5], [0.1, 0.1]]), (1,)).round(12)
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    with np.errstate(invalid="ignore"):  # −inf less −inf
+        values = np.exp(logs - logs.max(axis=axes, keepdims=True))
+    return np.asarray(values / values.sum(axis=axes, keepdims=True))
 
 
 def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
@@ -47,31 +59,6 @@ def log_sum(logs: Array, axes: tuple[int, ...]) -> Array:
     high = np.where(np.isfinite(high), high, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(logs - high).sum(axis=axes)) + np.squeeze(high, axis=axes))
-
-
-def steps(scopes: Iterable[Iterable[int]], rest: Iterable[int], sizes: Ints | None = None) -> list[tuple[int, ...]]:
-    """The scope of each product that takes a variable out of factors with these scopes, that variable last.
-
-    All of `rest` are taken out, in their order, or, where sizes are given, the cheapest first.
-
-    >>> steps([(0, 1), (1, 2)], [0, 1]), steps([(0, 1), (1, 2)], [1, 0], np.array([2, 2, 2]))
-    ([(1, 0), (2, 1)], [(1, 0), (2, 1)])
-    """
-    around: dict[int, set[int]] = {v: {v} for v in rest}
-    for scope in map(set, scopes):
-        for v in scope & around.keys():
-            around[v] |= scope
-    cost = {v: i if sizes is None else _cells(near, sizes) for i, (v, near) in enumerate(around.items())}
-    result = []
-    while cost:
-        v = min(cost, key=lambda u: (cost[u], u)) if sizes is not None else next(iter(cost))
-        del cost[v]
-        near = around.pop(v) - {v}
-        result.append((*sorted(near), v))
-        for u in around.keys() & near:
-            around[u] = (around[u] | near) - {v}
-            cost[u] = cost[u] if sizes is None else _cells(around[u], sizes)
-    return result
 
 
 class Elimination:
@@ -137,31 +124,28 @@ class Elimination:
     def best(self) -> dict[int, int]:
         """The maximised variables at the maximum."""
         chosen: dict[int, int] = {}
-        for i, logs in self._backwards(chosen, self.n_summed):
-            chosen[self.scopes[i][-1]] = int(np.argmax(logs))
+        for i in range(len(self.scopes) - 1, self.n_summed - 1, -1):
+            v = self.scopes[i][-1]
+            logs = np.zeros(int(self.sizes[v]))
+            for _, (scope, values) in self._joined[i]:
+                logs = logs + values[0][tuple(slice(None) if u == v else chosen[u] for u in scope)]
+            chosen[v] = int(np.argmax(logs))
         return chosen
 
     def draws(self, n: int, rng: np.random.Generator) -> dict[int, Ints]:
         """Draws of all variables from the normalised product, all having been summed out."""
         drawn: dict[int, Ints] = {}
-        for i, logs in self._backwards(drawn, 0):
+        for i in range(len(self.scopes) - 1, -1, -1):
+            *known, v = self.scopes[i]
+            logs = self._product(i)[0][tuple(drawn[u] for u in known)]
             given = np.broadcast_to(logs, (n, logs.shape[-1]))
             weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
             at = (rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1)
-            drawn[self.scopes[i][-1]] = np.minimum(at, logs.shape[-1] - 1)
+            drawn[v] = np.minimum(at, logs.shape[-1] - 1)
         return drawn
 
-    def _backwards(self, known: dict[int, Any], first: int) -> Iterator[tuple[int, Array]]:
-        """From the last step to the first, ln of its product at what is known by then of its other variables."""
-        for i in range(len(self.scopes) - 1, first - 1, -1):
-            v = self.scopes[i][-1]
-            logs = np.zeros(int(self.sizes[v]))
-            for _, (scope, values) in self._joined[i]:
-                logs = logs + np.moveaxis(values[0], scope.index(v), -1)[tuple(known[u] for u in scope if u != v)]
-            yield i, logs
-
     def _check(self, scope: Sequence[int], n_rows: int) -> None:
-        cells, limit = n_rows * _cells(scope, self.sizes), MAX_CELLS if n_rows == 1 else MAX_CELLS // 2
+        cells, limit = n_rows * n_cells(scope, self.sizes), MAX_CELLS if n_rows == 1 else MAX_CELLS // 2
         if cells > limit:
             raise TooLarge(
                 f"a product of {len(scope)} variables needs a table of {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the "
@@ -178,10 +162,6 @@ def _product(factors: Iterable[LogFactor], scope: Sequence[int], sizes: Ints) ->
     return np.broadcast_to(total, (len(total), *(int(sizes[v]) for v in scope)))
 
 
-def _cells(scope: Iterable[int], sizes: Ints) -> int:
-    return math.prod(int(sizes[v]) for v in scope)
-
-
 def log_joint(factors: Iterable[LogFactor], keep: Collection[int], sizes: Ints) -> Array:
     """ln Σ Π φ over all variables but `keep`: [rows, one axis per variable of `keep`].
 
@@ -191,7 +171,7 @@ def log_joint(factors: Iterable[LogFactor], keep: Collection[int], sizes: Ints) 
     """
     pool = list(factors)
     rest = {v for f in pool for v in f.scope}.difference(keep)
-    return Elimination(pool, steps((f.scope for f in pool), rest, sizes), sizes).joint(tuple(keep))
+    return Elimination(pool, steps((f.scope for f in pool), sizes, (), rest), sizes).joint(tuple(keep))
 
 
 def factors_at(network: Network, numbers: Iterable[int], codes: Ints, log_tables: Array) -> list[LogFactor]:

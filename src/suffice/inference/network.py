@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.libraries import sc
+
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -229,6 +231,4 @@ def log_poisson(n: Array, rates: Array) -> Array:
     >>> log_poisson(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
     array([  0., -inf])
     """
-    from scipy.special import gammaln, xlogy
-
-    return np.asarray(xlogy(n, rates) - rates - gammaln(n + 1.0))
+    return np.asarray(sc.xlogy(n, rates) - rates - sc.gammaln(n + 1.0))

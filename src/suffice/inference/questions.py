@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, steps, weighed
+from suffice.inference.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, log_sum, shares, weighed
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.tree import (
     MAX_BYTES,
@@ -32,6 +32,7 @@ from suffice.inference.tree import (
     interruptible,
     part_of,
     relevant_part,
+    steps,
 )
 from suffice.kernels import together
 
@@ -257,11 +258,7 @@ def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, log
     kept = set(targets)
     order = [v for v in tree.unobserved(codes) if v not in kept]
     joint = in_logs(tree.network, tree.factor, order, codes, tables, logs).joint(targets).reshape(-1)
-    high = float(joint.max())
-    if high == NEVER:
-        return np.full(cells, np.nan), high
-    shares = np.exp(joint - high)
-    return shares / shares.sum(), high + float(np.log(shares.sum()))
+    return shares(joint, (0,)), float(log_sum(joint, (0,)))
 
 
 def in_logs(
@@ -270,7 +267,7 @@ def in_logs(
     """Variables of some factors taken out in an order, the last of them by maxima."""
     with np.errstate(divide="ignore"):
         some = factors_at(network, factors, codes[None], np.log(tables) if logs is None else logs)
-    return Elimination(some, steps((f.scope for f in some), order), network.sizes, n_maximised)
+    return Elimination(some, steps((f.scope for f in some), network.sizes, order), network.sizes, n_maximised)
 
 
 class Posterior(NamedTuple):
@@ -283,61 +280,38 @@ class Posterior(NamedTuple):
     log_prob: float
 
 
-def posterior(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> Posterior:
+def posterior(
+    network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = (), *, everywhere: bool = True
+) -> Posterior:
     """Exactly, by elimination within the part of the network that the question depends on.
 
     `codes` has the code of each observed variable, −1 for the others. No target may be observed. `factors` are what is known
-    besides: likelihoods of states, densities of real evidence.
+    besides: likelihoods of states, densities of real evidence. Less of the network is gone through if not `everywhere`: then the
+    logarithm is not that of all evidence.
 
     >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
     >>> posterior(net, [0], np.array([-1, 0])).probs.round(4)
     array([0.6667, 0.3333])
     """
-    shape = _checked_shape(network, targets)
-    probs, log_prob = _answer(network, targets, codes, factors, everywhere=True)
-    return Posterior(probs.reshape(shape), log_prob)
-
-
-def conditional(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> Array:
-    """p(targets | evidence) alone, for which less of the network is gone through; NaN where the evidence is impossible."""
-    shape = _checked_shape(network, targets)
-    return _answer(network, targets, codes, factors, everywhere=False)[0].reshape(shape)
-
-
-def _checked_shape(network: Network, targets: Sequence[int]) -> Ints:
-    shape = network.sizes[np.asarray(targets, np.int64)]
-    cells = math.prod(shape.tolist())
-    if cells > MAX_JOINT:
+    shape = tuple(network.sizes[np.asarray(targets, np.int64)].tolist())
+    if (cells := math.prod(shape)) > MAX_JOINT:
         raise TooLarge(
             f"the joint of {len(shape)} variables has {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the limit is "
             f"{MAX_JOINT:,}: ask for fewer at a time, or for their most probable states (bn.most_probable)"
         )
-    return shape
-
-
-def log_prob_of(network: Network, codes: Ints, factors: Sequence[LogFactor] = ()) -> float:
-    """ln p(evidence)."""
-    return _answer(network, (), codes, factors, everywhere=True)[1]
-
-
-def _answer(
-    network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor], *, everywhere: bool
-) -> tuple[Array, float]:
-    """p(targets | evidence), and ln p(evidence) if all that it depends on is gone through."""
     w = weighed(network, codes, factors)
-    if w.log_scale == NEVER:
-        return np.full(math.prod(network.sizes[np.asarray(targets, np.int64)].tolist()), np.nan), NEVER
-    if not network.n_variables:
-        return np.ones(1), w.log_scale
+    if w.log_scale == NEVER or not network.n_variables:
+        return Posterior(np.full(shape, np.nan if w.log_scale == NEVER else 1.0), w.log_scale)
     changed = [v for f in factors for v in f.scope if len(f.scope) == 1] if factors else []
     doubtful = np.union1d(w.network.with_zeros, network.own[changed]) if changed else w.network.with_zeros
     seeds, seen = w.network.all_factors if everywhere else doubtful, np.ascontiguousarray(w.codes[None], np.int32)
     probs, log_prob = answered(w.network, targets, seeds, seen, w.tables[None], w.logs)
-    return probs[0], float(log_prob[0]) + w.log_scale
+    return Posterior(probs[0].reshape(shape), float(log_prob[0]) + w.log_scale)
 
 
 class Explanation(NamedTuple):
-    """The most probable codes of the targets together, ln p(targets = codes, evidence) and ln p(evidence).
+    """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that
+    are numbers, with which the logs are of densities.
 
     Where the evidence is impossible the codes are −1 and both logs −inf.
     """
@@ -345,6 +319,7 @@ class Explanation(NamedTuple):
     codes: Ints
     log_joint: float
     log_prob: float
+    values: Array = np.zeros(0)
 
 
 def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> Explanation:
@@ -354,7 +329,7 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors
     >>> most_probable(net, [0, 1], net.unobserved()).codes, most_probable(net, [0], net.unobserved()).codes
     (array([0, 0]), array([1]))
     """
-    log_prob = log_prob_of(network, codes, factors)
+    log_prob = posterior(network, (), codes, factors).log_prob
     if log_prob == NEVER:
         return Explanation(np.full(len(targets), -1, np.int64), log_prob, log_prob)
     return Explanation(*best_codes(network, targets, codes, factors), log_prob)
@@ -363,7 +338,7 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors
 def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor]) -> tuple[Ints, float]:
     """The targets' codes at the maximum of Σ Π φ, the sum over all other variables, and its logarithm."""
     if not len(targets):
-        return np.zeros(0, np.int64), log_prob_of(network, codes, factors)
+        return np.zeros(0, np.int64), posterior(network, (), codes, factors).log_prob
     w = weighed(network, codes, factors)
     network, needed = w.network, w.codes.copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren

@@ -1,26 +1,38 @@
-"""Many rows at once, each with other cells observed: posteriors of finite variables, and the probability of what is observed.
+"""Many rows at once, each with other cells observed: posteriors of one variable, and the probability of what is observed.
 
-Row by row the part of the network is found on which the answer depends: no barren variables, nothing that observed ones cut
-off. Each different part is arranged once, and so many rows with the same cells observed cost little more than their tables.
+Where all cells are finite, the part of the network is found row by row on which the answer depends: no barren variables, nothing
+that observed ones cut off. Each different part is arranged once, and so many rows with the same cells observed cost little more
+than their tables. The missing cells of rows may be filled in: each by its most probable state, or all of a row together.
 
-The missing cells of rows may be filled in: each by its most probable state, or all of a row together.
+Where some are numbers (`Densities`), what is observed of the real nodes cuts them into blocks, and rows share most of these: each
+is worked on once for all rows that have it and agree in its finite parents. Rows that observe the same finite variables then
+share an elimination of the others, with an axis for the rows. Whoever knows more of the rows says it `beside`: factors over
+finite variables that some of the rows leave open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.network import HINTED, NONE, Array, Ints, Network
+from suffice.errors import ModelError, TooLarge
+from suffice.inference.hybrid import Block, Hybrid, ManyConfigurations, block_of, conditioned, density
+from suffice.inference.logs import LogFactor, log_factors, log_joint, shares
+from suffice.inference.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
 
 Flags = npt.NDArray[np.bool_]
 
-MAX_NUMBERS = 2**23
-"""Probabilities that are held at once: 64 MiB."""
+CELLS = 2**23
+"""Rows are worked on in parts of at most about this many numbers: 64 MiB."""
+
+PART = 2**12
+"""So many rows at a time where a density is held for each of their open configurations."""
 
 
 class RowEvidence(NamedTuple):
@@ -57,19 +69,15 @@ def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
 
 
-def posteriors(network: Network, targets: Sequence[int], codes: Ints) -> list[Array]:
-    """For each target, p(target | the observed cells of a row other than the target's own): one line per row.
+def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:
+    """p(target | the observed cells of a row other than the target's own): one line per row.
 
     `codes` has one line per row and a column per variable, −1 where a cell is not observed. Where those cells are impossible
     together, the line is NaN.
     """
-    result, seen = [], np.array(codes, np.int32)
-    for t in targets:
-        own = seen[:, t].copy()
-        seen[:, t] = NONE
-        result.append(answered(network, [int(t)], network.with_zeros, seen, network.tables[None])[0])
-        seen[:, t] = own
-    return result
+    seen = np.array(codes, np.int32)
+    seen[:, target] = NONE
+    return answered(network, [target], network.with_zeros, seen, network.tables[None])[0]
 
 
 def log_probs(network: Network, codes: Codes) -> Array:
@@ -116,7 +124,7 @@ def posteriors_over_tables(network: Network, targets: Sequence[int], codes: Ints
 def fill_each(network: Network, codes: Codes, gaps: Flags) -> Flags:
     """Fill every gap by its most probable state, in place; which rows are impossible, whose gaps stay."""
     impossible, starts = np.zeros(len(codes), bool), network.starts
-    for rows in np.array_split(np.arange(len(codes)), -(-len(codes) * int(starts[-1]) // MAX_NUMBERS) or 1):
+    for rows in np.array_split(np.arange(len(codes)), -(-len(codes) * int(starts[-1]) // CELLS) or 1):
         probs = marginals_in_rows(network, np.where(gaps[rows], np.int32(HINTED), codes[rows]))
         for v in np.flatnonzero(gaps[rows].any(axis=0)).tolist():
             own = np.flatnonzero(gaps[rows, v])
@@ -165,3 +173,249 @@ def picked(probs: Array, uniforms: Array) -> Ints:
     codes: Ints = (uniforms[:, None] >= ends[:, :-1]).sum(axis=1)
     codes[np.isnan(probs[:, 0])] = NONE
     return codes
+
+
+class Factor(NamedTuple):
+    """ln φ(scope) in some of the rows: [rows, one axis per finite variable of the scope]."""
+
+    scope: tuple[int, ...]
+    rows: Ints
+    values: Array
+
+
+class NotFinite(ModelError):
+    """A number that has no variance in some row, and this mean."""
+
+    def __init__(self, mean: float) -> None:
+        super().__init__(f"a mean in some row is {mean:g}")
+        self.mean = mean
+
+
+Beside = Callable[[RowEvidence], Iterable[Factor]]
+
+Shared = Iterator[tuple[Block, Ints]]
+"""Blocks, each with the numbers of the rows that have it."""
+
+
+def shared_blocks(nodes: Sequence[GaussianNode], reals: Array, target: int | None = None) -> tuple[Shared, Shared]:
+    """The blocks (see `hybrid`) of the evidence of all rows, and a target: those that it is in, and the others.
+
+    >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
+    >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
+    >>> rows = np.array([[0.5, 1.5], [np.nan, 1.5], [0.5, 2.5]])
+    >>> [(block.members, block.observed, same.tolist()) for block, same in shared_blocks([x, y], rows)[1]]
+    [((0,), (0,), [0, 2]), ((0, 1), (1,), [1]), ((1,), (1,), [0, 2])]
+    """
+    seen = np.ascontiguousarray(~np.isnan(reals).T)
+    needed = seen.copy()
+    needed[[] if target is None else target] = True
+    labels = _labels(nodes, seen, needed)
+    own = np.full(len(reals), NONE) if target is None else labels[target]
+    others = _labelled(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
+    return _labelled(nodes, labels, seen, lambda first: own == first), others
+
+
+def _labelled(nodes: Sequence[GaussianNode], labels: Ints, seen: Flags, having: Callable[[int], Flags]) -> Shared:
+    """The blocks that begin with each node, in those rows that are to have one."""
+    for first in range(len(nodes)):
+        rows = np.flatnonzero(having(first))
+        members = labels[:, rows] == first
+        observed = members & seen[:, rows]
+        for same in alike(np.concatenate([members, observed]).T):
+            inside, known = np.flatnonzero(members[:, same[0]]), np.flatnonzero(observed[:, same[0]])
+            yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
+
+
+def _labels(nodes: Sequence[GaussianNode], seen: Flags, asked: Flags) -> Ints:
+    """For each node and row the first node of its block, −1 if it is barren: what an unobserved parent links is one block."""
+    needed = asked.copy()
+    for m in range(len(nodes) - 1, -1, -1):
+        for p in nodes[m].real_parents:
+            needed[p] |= needed[m]
+    labels = np.where(needed, np.arange(len(nodes))[:, None], -1)
+    links = [(p, m, needed[m] & ~seen[p]) for m, node in enumerate(nodes) for p in node.real_parents]
+    changed = True
+    while changed:
+        changed = False
+        for p, m, linked in links:
+            differing = linked & (labels[p] != labels[m])
+            if differing.any():
+                lower = np.minimum(labels[p], labels[m])[differing]
+                labels[p, differing] = lower
+                labels[m, differing] = lower
+                changed = True
+    return labels
+
+
+class Moments(NamedTuple):
+    """Mean and variance of a target given the configurations of its scope, [rows, configurations], and which rows they are."""
+
+    scope: tuple[int, ...]
+    rows: Ints
+    mean: Array
+    variance: Array
+
+
+class Known(NamedTuple):
+    """What rows show that agree in the finite parents of a block: `Evidence` of many rows."""
+
+    codes: Ints
+    reals: dict[int, Array]
+    soft: Soft = MappingProxyType({})
+
+
+class Densities:
+    """What is known of the finite variables of each row: sums of logarithms, by those of them that are not observed."""
+
+    def __init__(self, hybrid: Hybrid, rows: RowEvidence, beside: Beside) -> None:
+        self.hybrid, self.rows = hybrid, rows
+        self.sums: dict[tuple[int, ...], tuple[Array, Flags]] = {}
+        self.impossible = np.zeros(rows.n_rows, bool)
+        for scope, some, values in beside(rows):
+            self._add(scope, some, values)
+            self.impossible[some] |= (values.reshape(len(some), -1) == -np.inf).all(axis=1)
+
+    def posterior(self, target: int) -> Array:
+        """p(target | row) of a finite target."""
+        self.gather_all()
+        result = np.empty((self.rows.n_rows, int(self.hybrid.network.sizes[target])))
+        for same in alike(self.rows.codes != NONE):
+            result[same] = self.weights((target,), same)
+        return result
+
+    def moments(self, target: int) -> Array:
+        """The mean and variance of a real target."""
+        blocks, others = shared_blocks(self.hybrid.nodes, self.rows.reals, target)
+        own = [found for block, same in blocks for found in self.gather(block, same, target)]
+        open_rows = np.zeros(self.rows.n_rows, bool)
+        for scope, same, _, _ in own:
+            open_rows[same] = bool(scope)
+        for block, same in others if open_rows.any() else ():
+            self.gather(block, same[open_rows[same]])
+        return self.pooled(own)
+
+    def mixture(self, moments: Iterable[Moments]) -> Array:
+        """The mean and variance of a number with these moments, which must be finite."""
+        self.gather_all()
+        return self.pooled(moments, finite=True)
+
+    def log_probs(self) -> Array:
+        """ln p(row)."""
+        self.gather_all(constants=True)
+        result, still_open = np.empty((self.rows.n_rows, 1)), self.open
+        closed = np.flatnonzero(~still_open)
+        result[closed, 0] = log_probs(self.hybrid.network, self.rows.codes[closed]) + sum(f.values for f in self.at(closed))
+        for same in alike(self.rows.codes[still_open] != NONE):
+            some = np.flatnonzero(still_open)[same]
+            result[some, 0] = self.logs((), some)
+        return result
+
+    def gather_all(self, *, constants: bool = False) -> None:
+        """Add what all real evidence says; what depends on no open variable if `constants` matter."""
+        for block, same in shared_blocks(self.hybrid.nodes, self.rows.reals)[1]:
+            self.gather(block, same, constants=constants)
+
+    def gather(self, block: Block, rows: Ints, target: int | None = None, *, constants: bool = False) -> list[Moments]:
+        """Add what the evidence in a block says; with a target in it, its moments."""
+        hybrid, found, finite = self.hybrid, [], list(block.finite)
+        parents = {p for m in block.members for p in hybrid.nodes[m].real_parents}
+        shown = [*block.observed, *(parents - set(block.members))]
+        for same in alike(self.rows.codes[rows][:, finite]):
+            some = rows[same]
+            scope = tuple(v for v in finite if self.rows.codes[some[0], v] == NONE)
+            if target is None and not scope and not constants and hybrid.complete:
+                continue  # a constant, and not one that must be refused
+            size = math.prod(hybrid.network.sizes[list(scope)].tolist())
+            if len(some) > 1 and len(some) * size * len(block.members) > CELLS:
+                raise TooLarge(f"{len(some)} rows of {size} configurations of {len(block.members)} nodes")
+            known = Known(self.rows.codes[some], {m: self.rows.reals[some, m] for m in shown})
+            every, answer = conditioned(hybrid, block, () if target is None else (target,), known)
+            if block.observed:
+                self._add(scope, some, density(every, answer).values)
+            if target is not None:
+                each = (answer.mean[:, :, 0].T, answer.variance.T)
+                found.append(Moments(scope, some, *(np.broadcast_to(x, (len(some), size)) for x in each)))
+        return found
+
+    def at(self, rows: Ints) -> list[LogFactor]:
+        """The factors of some rows."""
+        return [LogFactor(scope, values[rows]) for scope, (values, touched) in self.sums.items() if touched[rows].any()]
+
+    @property
+    def open(self) -> Flags:
+        """The rows of which something is known that depends on variables that are not observed."""
+        touched = [touched for scope, (_, touched) in self.sums.items() if scope]
+        return np.asarray(np.logical_or.reduce(touched)) if touched else np.zeros(self.rows.n_rows, bool)
+
+    def logs(self, keep: tuple[int, ...], some: Ints) -> Array:
+        """ln p(keep, evidence) of rows that observe the same finite variables: [rows, one axis per variable]."""
+        factors = self.at(some)
+        needed = [*keep, *(v for f in factors for v in f.scope)]
+        pool = [*log_factors(self.hybrid.network, self.rows.codes[some], needed), *factors]
+        return log_joint(pool, keep, self.hybrid.network.sizes)
+
+    def weights(self, keep: tuple[int, ...], some: Ints) -> Array:
+        """p(keep | evidence) of rows that observe the same finite variables: [rows, one axis per variable]."""
+        if not keep and self.hybrid.all_possible:
+            return np.ones(len(some))
+        logs = self.logs(keep, some)
+        values = shares(logs, tuple(range(1, logs.ndim)))
+        return np.asarray(np.broadcast_to(values, (len(some), *values.shape[1:])))
+
+    def pooled(self, found: Iterable[Moments], *, finite: bool = False) -> Array:
+        """Means and variances over the configurations that finite variables may have; NaN in rows that are impossible.
+
+        If they must be `finite`, others are refused.
+        """
+        result = np.empty((self.rows.n_rows, 2))
+        for scope, same, mean, variance in _joined(list(found)):
+            weights = np.empty(mean.shape)
+            for part in alike(self.rows.codes[same] != NONE):
+                weights[part] = self.weights(scope, same[part]).reshape(len(part), -1)
+            wrong = (weights > 0) & ~np.isfinite(variance)
+            if finite and wrong.any():
+                raise NotFinite(float(mean[wrong][0]))
+            mean, variance = (np.where(weights == 0, 0.0, x) for x in (mean, variance))
+            center = (weights * mean).sum(axis=1)
+            result[same, 0] = center
+            result[same, 1] = (weights * (variance + (mean - center[:, None]) ** 2)).sum(axis=1)
+        result[self.impossible] = np.nan
+        return result
+
+    def _add(self, scope: tuple[int, ...], rows: Ints, values: Array) -> None:
+        if scope not in self.sums:
+            n = self.rows.n_rows
+            if n > 1 and n * values[0].size > CELLS:
+                raise TooLarge(f"{n} rows of {values[0].size} configurations")
+            self.sums[scope] = np.zeros((n, *values.shape[1:])), np.zeros(n, bool)
+        sums, touched = self.sums[scope]
+        sums[rows] += values
+        touched[rows] = True
+
+
+def _joined(found: Sequence[Moments]) -> Iterator[Moments]:
+    """Rows of the same scope together."""
+    for scope in dict.fromkeys(f.scope for f in found):
+        same = [f for f in found if f.scope == scope]
+        yield Moments(scope, *(np.concatenate([f[i] for f in same]) for i in (1, 2, 3)))
+
+
+def in_parts(
+    hybrid: Hybrid, rows: RowEvidence, beside: Beside, answer: Callable[[Densities], Array], width: int, most: int = CELLS
+) -> Array:
+    """The answers of all rows in their order, in parts that are not too large: half as many at a time where they are."""
+    rows = RowEvidence(rows.codes.astype(np.int64, copy=False), rows.reals)
+    result = np.empty((rows.n_rows, width))
+    step = max(1, min(most, CELLS // max(1, rows.codes.shape[1] + rows.reals.shape[1])))
+    parts = [np.arange(start, min(start + step, len(result))) for start in range(0, len(result), step)][::-1]
+    while parts:
+        some = parts.pop()
+        try:
+            result[some] = answer(Densities(hybrid, rows.take(some), beside))
+        except ManyConfigurations:
+            raise
+        except TooLarge:
+            if len(some) == 1:
+                raise
+            parts += np.array_split(some, 2)[::-1]
+    return result

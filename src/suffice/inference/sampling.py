@@ -76,25 +76,15 @@ class Gibbs:
         return -(-self.n // self.chains)
 
 
-class Shares(NamedTuple):
-    """The probability of each cell, its standard error, and how many independent draws would be worth as much.
+class Average(NamedTuple):
+    """A mean, or the probability of each of some cells; its standard error; how many independent draws would be worth as much.
 
     `agree` is False where chains have not met. `r_hat` compares the spread of all draws with that within chains: it is near 1
     where they have (Gelman & Rubin 1992, Statistical Science 7, p. 457).
     """
 
-    probs: Array
-    error: Array
-    effective_sample_size: float
-    agree: bool = True
-    r_hat: float = 1.0
-
-
-class Average(NamedTuple):
-    """A mean, with the same beside it."""
-
-    mean: float
-    error: float
+    mean: Any
+    error: Any
     effective_sample_size: float
     agree: bool = True
     r_hat: float = 1.0
@@ -109,7 +99,7 @@ class Weighted:
     >>> drawn = Weighted(np.log([1.0, 1.0, 2.0]))
     >>> drawn.weights, round(drawn.effective_sample_size, 6)
     (array([0.25, 0.25, 0.5 ]), 2.666667)
-    >>> drawn.shares(np.array([0, 1, 1]), 2).probs
+    >>> drawn.shares(np.array([0, 1, 1]), 2).mean
     array([0.25, 0.75])
     """
 
@@ -125,7 +115,7 @@ class Weighted:
         mean = float(w @ values)
         return Average(mean, float(np.linalg.norm(w * (values - mean))), float(1.0 / (w @ w)))
 
-    def shares(self, cells: Ints, n_cells: int) -> Shares:
+    def shares(self, cells: Ints, n_cells: int) -> Average:
         """The weight of each of the cells 0 … n_cells − 1 into which the draws fall."""
         p: Array = np.bincount(cells, self.weights, n_cells).astype(np.float64)
         squares = np.bincount(cells, self.weights**2, n_cells)
@@ -171,7 +161,7 @@ class Chained:
         effective = float(spread / error**2) if error > 0 else float(self.n_batches)
         return Average(float(among @ values) / n, float(error), min(effective, n), agree, r_hat)
 
-    def shares(self, cells: Ints, n_cells: int) -> Shares:
+    def shares(self, cells: Ints, n_cells: int) -> Average:
         """The share of each of the cells 0 … n_cells − 1 into which draws fall; the effective size is of all together."""
         p = np.bincount(cells, minlength=n_cells) / self.n
         batches = self._batches(cells)
@@ -180,7 +170,7 @@ class Chained:
         by_chain = _squared_counts(batches.reshape(self.n_chains, -1), n_cells)
         return self._shares(p, by_batch, by_chain, total, p * (1.0 - p))
 
-    def averaged(self, kinds: Ints, probs: Array) -> Shares:
+    def averaged(self, kinds: Ints, probs: Array) -> Average:
         """The means of cells' probabilities: a draw of kind k says probs[k] of them (Rao and Blackwell's way)."""
         n = np.bincount(kinds, minlength=len(probs))
         p: Array = n @ probs / self.n
@@ -191,7 +181,7 @@ class Chained:
         shares = self._shares(p, (sums**2).sum(axis=0), (chains**2).sum(axis=0), sums.sum(axis=0), n @ off**2 / self.n)
         return shares._replace(error=np.maximum(shares.error, 1.0 / shares.effective_sample_size))  # kinds not met, too
 
-    def _shares(self, p: Array, by_batch: Array, by_chain: Array, total: Array, spread: Array) -> Shares:
+    def _shares(self, p: Array, by_batch: Array, by_chain: Array, total: Array, spread: Array) -> Average:
         error, agree, r_hat = self._error(by_batch, by_chain, total, float(spread.sum()))
         effective = float((p * (1.0 - p)).sum() / (error**2).sum()) if error.any() else float(self.n_batches)
         return _shares(p, error, min(effective, float(self.n)), agree, r_hat)
@@ -233,10 +223,10 @@ def _squared_counts(groups: Ints, n_cells: int) -> Array:
     return np.bincount(keys // n_groups, counts.astype(np.float64) ** 2, n_cells).astype(np.float64)
 
 
-def _shares(probs: Array, error: Array, effective: float, agree: bool = True, r_hat: float = 1.0) -> Shares:
+def _shares(probs: Array, error: Array, effective: float, agree: bool = True, r_hat: float = 1.0) -> Average:
     """Where all draws agree no spread is seen, yet 3/n is still within reach (the rule of three): 1/n stands for the error."""
     alike = (probs <= 0.0) | (probs >= 1.0 - 1e-12)
-    return Shares(probs, np.where(alike, 1.0 / effective, error), effective, agree, r_hat)
+    return Average(probs, np.where(alike, 1.0 / effective, error), effective, agree, r_hat)
 
 
 def whole_number(what: str, n: object, least: int, why: str = "") -> int:

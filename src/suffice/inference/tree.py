@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -223,40 +223,48 @@ def completed(network: Network, part: Part, first: Iterable[int]) -> Order:
 
     With sets and a heap, for what is too large for links of all pairs.
     """
-    log_size = np.log(network.sizes[part.variables]).tolist()
-    around: list[set[int]] = [set() for _ in log_size]
-    for scope in part.scopes(network):
-        for v in scope:
-            around[v].update(scope)
-    left, order, cells = set(range(len(around))), [], 0.0
+    sizes, done = network.sizes[part.variables], list(first)
+    rest = [v for v in range(len(sizes)) if v not in set(done)]
+    kept = ([v for v in rest if v >= part.n_kept], [v for v in rest if v < part.n_kept])
+    found = steps(part.scopes(network), sizes, done, *kept)
+    cells = sum(math.exp(min(math.log(n_cells(scope, sizes)), MOST_LOG)) for scope in found)
+    return Order(np.array([scope[-1] for scope in found], np.int64), cells)
 
-    def weight(v: int) -> float:
-        return float(sum(log_size[u] for u in around[v]))
 
-    def cells_of(v: int) -> float:
-        return math.exp(min(weight(v), MOST_LOG))
+def steps(scopes: Iterable[Iterable[int]], sizes: Ints, first: Iterable[int], *then: Collection[int]) -> list[tuple[int, ...]]:
+    """The scope of each product that takes a variable out of factors with these scopes, that variable last.
 
-    def eliminate(v: int) -> set[int]:
-        near = around[v] - {v}
-        for u in near:
-            around[u] |= near
-            around[u].discard(v)
-        left.remove(v)
-        order.append(v)
+    The variables `first` are taken out in their order, those of each set that follows by the smallest product.
+
+    >>> steps([(0, 1), (1, 2)], np.array([2, 2, 2]), [1]), steps([(0, 1), (1, 2)], np.array([2, 2, 2]), [], [1, 0])
+    ([(0, 2, 1)], [(1, 0), (2, 1)])
+    """
+    first, size, result = list(first), sizes.tolist(), []
+    around: dict[int, set[int]] = {v: {v} for group in (first, *then) for v in group}
+    for scope in map(set, scopes):
+        for v in scope & around.keys():
+            around[v] |= scope
+
+    def take_out(v: int) -> set[int]:
+        near = around.pop(v) - {v}
+        result.append((*sorted(near), v))
+        for u in near & around.keys():
+            around[u] = (around[u] | near) - {v}
         return near
 
     for v in first:
-        cells += cells_of(int(v))
-        eliminate(int(v))
-    for kept in (False, True):
-        heap = [(weight(v), v) for v in left if (v < part.n_kept) == kept]
+        take_out(v)
+    for group in map(frozenset, then):
+        heap = [(n_cells(around[v], size), v) for v in group]
         heapify(heap)
         while heap:
-            stale, v = heappop(heap)
-            if v not in left or weight(v) > stale:  # it is there again with the weight that it has now
-                continue
-            cells += cells_of(v)
-            for u in eliminate(v):
-                if (u < part.n_kept) == kept:
-                    heappush(heap, (weight(u), u))
-    return Order(np.array(order, np.int64), cells)
+            cost, v = heappop(heap)
+            if v in around and n_cells(around[v], size) <= cost:  # else it is there again with what it costs now
+                for u in take_out(v) & group:
+                    heappush(heap, (n_cells(around[u], size), u))
+    return result
+
+
+def n_cells(scope: Iterable[int], sizes: Sequence[int] | Ints) -> int:
+    """How many joint states some variables have."""
+    return math.prod(int(sizes[v]) for v in scope)

@@ -2,7 +2,9 @@
 
 `bits[b, first[v] + s]` holds the rows of block b in which variable v has state s, 64 to a word; each counts `times[b]`. A *group*
 is a prefix of variables with several extensions d; the table of each is over (prefix, d), d fastest. The bitmaps of a prefix's
-cells are built once for all its extensions, and again only from the first variable on in which the next prefix differs.
+cells are built once for all its extensions, and again only from the first variable on in which the next prefix differs. `rows`
+are (bits, times, first, sizes), `groups` the prefixes, where the extensions of each begin, the extensions, and where each table
+begins in `out`.
 
 A *core* table leaves the last state of every variable out: ∏(r − 1) cells instead of ∏ r. The other cells follow by
 subtraction from the tables of one variable less (`expand`). A *full* table needs no others; it leaves out only the last state
@@ -22,8 +24,9 @@ from numba.extending import intrinsic
 from suffice.kernels import kernel
 
 _bits = nb.uint64[:, :, ::1]
-_groups = (nb.int32[:, ::1], nb.int64[::1], nb.int32[::1], nb.int64[::1])
 _ints = nb.int64[::1]
+ROWS = nb.types.Tuple((_bits, _ints, _ints, _ints))
+GROUPS = nb.types.Tuple((nb.int32[:, ::1], _ints, nb.int32[::1], _ints))
 
 
 @intrinsic
@@ -58,24 +61,13 @@ def count_states(bits: Any, times: Any, out: Any) -> None:
             out[s] += n * times[b]
 
 
-@kernel(nb.void(_bits, _ints, _ints, _ints, *_groups, nb.int64, nb.int64, nb.int32[::1]))
-def count_groups(
-    bits: Any,
-    times: Any,
-    first: Any,
-    sizes: Any,
-    prefix: Any,
-    ext_first: Any,
-    ext: Any,
-    offsets: Any,
-    full: int,
-    room: int,
-    out: Any,
-) -> None:
+@kernel(nb.void(ROWS, GROUPS, nb.int64, nb.int64, nb.int32[::1]))
+def count_groups(rows: Any, groups: Any, full: int, room: int, out: Any) -> None:
     """Add the rows of all blocks to the tables of the groups: core tables, or full ones if `full` is 1.
 
     `room` is the largest number of cells that a prefix and its own prefixes have together.
     """
+    (bits, times, first, sizes), (prefix, ext_first, ext, offsets) = rows, groups
     n_blocks, _, n_words = bits.shape
     n_groups, depth = prefix.shape
     cell = np.empty((room, n_words), np.uint64)
@@ -134,12 +126,13 @@ def count_groups(
                         out[at + r] += rest * each
 
 
-@kernel(nb.void(nb.uint16[:, ::1], _ints, _ints, *_groups, nb.int32[::1]))
-def scan_groups(codes: Any, weight: Any, sizes: Any, prefix: Any, ext_first: Any, ext: Any, offsets: Any, out: Any) -> None:
+@kernel(nb.void(nb.uint16[:, ::1], _ints, _ints, GROUPS, nb.int32[::1]))
+def scan_groups(codes: Any, weight: Any, sizes: Any, groups: Any, out: Any) -> None:
     """Add a block of rows to the full tables of the groups, row by row: for tables with many cells.
 
     `weight` is what each row counts, or empty where each counts once.
     """
+    prefix, ext_first, ext, offsets = groups
     n_rows = codes.shape[1]
     n_groups, depth = prefix.shape
     index = np.empty(n_rows, np.int64)

@@ -19,7 +19,7 @@ from suffice.kernels import kernel
 
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 _tables = nb.types.UniTuple(_ints, 6)
-_shapes = nb.types.Tuple((_places, _ints, _ints))
+_shapes = nb.types.Tuple((_places, _ints, _keys, _ints))
 _records = nb.types.Tuple((_places, _ints, _ints, _floats, _keys, _ints))
 _theirs = nb.types.Tuple((_places, _ints, _places, _ints, _ints, _floats))
 
@@ -31,7 +31,7 @@ BASIS, PRIME = np.uint64(1469598103934665603), np.uint64(1099511628211)
 @kernel(nb.int64(nb.int64, nb.int64, _shapes, _records))
 def _room(n: int, n_families: int, all_shapes: Any, all_records: Any) -> int:
     """For how many rows there is room, whatever their components are."""
-    shapes, shape_at, shape_slots = all_shapes
+    shapes, shape_at, _, shape_slots = all_shapes
     records, record_at, _, _, _, record_slots = all_records
     left = (len(shapes) - shape_at[1 + shape_at[0]]) // (4 * n + 2 * n_families + 4)
     left = min(left, (len(shape_at) - shape_at[0] - 3) // n, (len(shape_slots) // 2 - shape_at[0]) // n)
@@ -42,7 +42,7 @@ def _room(n: int, n_families: int, all_shapes: Any, all_records: Any) -> int:
 @kernel(nb.int64(nb.int64, nb.int64, _ints, _ints, _shapes))
 def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) -> int:
     """The number of the shape of m variables and k families, which is a new one if it is not there yet."""
-    shapes, shape_at, shape_slots = all_shapes
+    shapes, shape_at, shape_key, shape_slots = all_shapes
     key = BASIS
     for i in range(m):
         key = (key ^ np.uint64(variables[i])) * PRIME
@@ -58,7 +58,7 @@ def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) ->
             return int(shape_slots[slot])
         slot = (slot + 1) % len(shape_slots)
     shape = shape_at[0]
-    shape_slots[slot] = shape
+    shape_slots[slot], shape_key[shape] = shape, key
     at = shape_at[1 + shape]
     shapes[at], shapes[at + 1] = m, k
     for i in range(m):
@@ -70,12 +70,15 @@ def _shape_of(m: int, k: int, variables: Any, families: Any, all_shapes: Any) ->
     return int(shape)
 
 
-@kernel(nb.int64(nb.int64, nb.int64, nb.uint64, nb.float64, _records))
-def _weigh(shape: int, k: int, key: Any, w: float, all_records: Any) -> int:
-    """Give weight to the record whose k places, with this hash, were written behind the last one: it stays if it is new. The
-    number of the record."""
+@kernel(nb.int64(nb.int64, nb.int64, nb.float64, _records))
+def _weigh(shape: int, k: int, w: float, all_records: Any) -> int:
+    """Give weight to the record whose k places were written behind the last one: it stays if it is new. The number of the
+    record."""
     records, record_at, record_shape, multiplicity, record_key, record_slots = all_records
     at = record_at[1 + record_at[0]]
+    key = BASIS ^ np.uint64(shape)
+    for i in range(k):
+        key = (key ^ np.uint64(records[at + i])) * PRIME
     slot = np.int64((key >> np.uint64(17)) % np.uint64(len(record_slots)))
     while record_slots[slot] >= 0:
         other = record_slots[slot]
@@ -174,11 +177,9 @@ def reduce_rows(
             missing -= m
             shape = _shape_of(m, k, queue, families, all_shapes)
             at = record_at[1 + record_at[0]]
-            key = BASIS ^ np.uint64(shape)
             for i in range(k):
                 records[at + i] = place[families[i]]
-                key = (key ^ np.uint64(place[families[i]])) * PRIME
-            record = _weigh(shape, k, key, w, all_records)
+            record = _weigh(shape, k, w, all_records)
             for i in range(m):
                 codes[r, queue[i]] = ~record
     return len(codes)
@@ -207,17 +208,15 @@ def take_records(
                 families[i] = their_shapes[at + 2 + m + i]
             moved[shape] = _shape_of(m, k, variables, families, all_shapes)
         at = record_at[1 + record_at[0]]
-        key = BASIS ^ np.uint64(moved[shape])
         for i in range(k):
             records[at + i] = their_records[their_record_at[1 + r] + i]
-            key = (key ^ np.uint64(records[at + i])) * PRIME
-        _weigh(moved[shape], k, key, their_multiplicity[r], all_records)
+        _weigh(moved[shape], k, their_multiplicity[r], all_records)
     return int(their_record_at[0])
 
 
 @kernel(nb.void(nb.int64, _keys, _ints))
 def rehash(n: int, keys: Any, slots: Any) -> None:
-    """Put records 0 … n−1 into new slots, all of them empty."""
+    """Put shapes or records 0 … n−1 into new slots, all of them empty."""
     for i in range(n):
         slot = np.int64((keys[i] >> np.uint64(17)) % np.uint64(len(slots)))
         while slots[slot] >= 0:

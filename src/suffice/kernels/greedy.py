@@ -13,8 +13,6 @@ import numpy as np
 
 from suffice.kernels import kernel
 
-ADD, DELETE, REVERSE = 0, 1, 2
-
 _bits = nb.uint8[:, ::1]
 _gain, _top = nb.float64[:, ::1], nb.float64[::1]
 _key, _known = nb.uint64[:, ::1], nb.uint64[::1]

@@ -15,6 +15,7 @@ import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels.bitmaps import ROWS as BIT_ROWS
 from suffice.kernels.bitmaps import popcount
 
 ROWS = 4096
@@ -204,30 +205,13 @@ def tabulate(codes: Any, weight: Any, sizes: Any, given: Any, k: int, block: int
                 table[index[i] * np.uint32(block) + np.uint32(pair[start + i])] += 1
 
 
-@kernel(
-    nb.void(
-        *(_blocks, _ints, _ints, _ints, _members, nb.int64, nb.int64),
-        *(_blocks, _ints, nb.int32[::1], nb.uint64[:, ::1], _ints),
-    ),
-)
-def tabulate_bits(
-    bits: Any,
-    times: Any,
-    at: Any,
-    sizes: Any,
-    given: Any,
-    k: int,
-    block: int,
-    pair: Any,
-    n_rows: Any,
-    table: Any,
-    cell: Any,
-    total: Any,
-) -> None:
+@kernel(nb.void(BIT_ROWS, _members, nb.int64, nb.int64, _blocks, _ints, nb.int32[::1], nb.uint64[:, ::1], _ints))
+def tabulate_bits(rows: Any, given: Any, k: int, block: int, pair: Any, n_rows: Any, table: Any, cell: Any, total: Any) -> None:
     """The same by bitmaps; pair[b, j] are the rows of block b, n_rows[b] in all, in cell j of the pair's table.
 
     The configurations of the first j of `given` are rows of `cell`, those of the first j + 1 come after them.
     """
+    bits, times, at, sizes = rows
     n_words = bits.shape[2]
     for b in range(len(bits)):
         start, n = 0, 1
@@ -434,7 +418,7 @@ def table_tests(
             at_once, n_parts = 1, strata(codes, sizes, sets[i], k, labels)
             by_stratum(labels, n_parts, pair, weight, ends, cells, counts)
         elif mapped:
-            tabulate_bits(bits, times, at, sizes, sets[i], k, block, pair_bits, in_block, table, cell, total)
+            tabulate_bits((bits, times, at, sizes), sets[i], k, block, pair_bits, in_block, table, cell, total)
         else:
             tabulate(codes, weight, sizes, sets[i], k, block, pair, at_once * block, table)
         statistic, df, start = 0.0, 0.0, 0

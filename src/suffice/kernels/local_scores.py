@@ -17,7 +17,7 @@ import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
-from suffice.kernels.bitmaps import count_groups
+from suffice.kernels.bitmaps import ROWS, count_groups
 
 _ints = nb.int64[::1]
 _form = nb.types.Tuple((nb.int64, nb.float64, nb.float64, _ints, nb.float64))
@@ -63,14 +63,6 @@ def term(c: int, a: float, known: Any, scale: float) -> Any:
     return np.int64(round(rising(a, float(c)) * scale))
 
 
-@kernel(nb.void(nb.float64[::1], nb.float64, nb.int64[:, ::1]))
-def known_terms(alpha: Any, scale: float, out: Any) -> None:
-    """out[k, c]: what a cell of c rows adds with alpha[k] imagined rows in it."""
-    for k in range(len(alpha)):
-        for c in range(1, out.shape[1]):
-            out[k, c] = np.int64(round(rising(alpha[k], float(c)) * scale))
-
-
 @kernel(nb.void(_counts, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints))
 def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: float, out: Any) -> None:
     """The term of each set: the sum over its cells, with alpha[kind[g]] imagined rows in each; of small c known[kind[g], c]."""
@@ -78,13 +70,8 @@ def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: fl
         a, row = alpha[kind[g]], known[kind[g]]
         total = np.int64(0)
         for i in range(at[g], at[g + 1]):
-            c = tables[i]
-            if c < len(row):
-                total += row[c]
-            elif a == 0.0:
-                total += np.int64(round(c * math.log(c) * scale))
-            else:
-                total += np.int64(round(rising(a, float(c)) * scale))
+            c = np.int64(tables[i])
+            total += row[c] if c < len(row) else term(c, a, row, scale)
         out[g] = total
 
 
@@ -157,17 +144,10 @@ def score_toggles(tables: Any, at: Any, sizes: Any, prefix: Any, ext: Any, form:
         low *= e
 
 
-@kernel(
-    nb.void(
-        *(nb.uint64[:, :, ::1], _ints, _ints, _ints, nb.int32[:, ::1], nb.int32[::1], _form),
-        *(nb.float64[::1], nb.float64[::1]),
-    )
-)
-def toggle_scores(
-    bits: Any, times: Any, first: Any, sizes: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any
-) -> None:
+@kernel(nb.void(ROWS, nb.int32[:, ::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]))
+def toggle_scores(rows: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any) -> None:
     """The same from bitmaps, counted and scored in one call: of few rows, calls are what costs. prefix[0] is the prefix."""
-    room, q = np.int64(0), np.int64(1)
+    sizes, room, q = rows[3], np.int64(0), np.int64(1)
     for v in prefix[0]:
         q *= sizes[v]
         room += q
@@ -177,7 +157,7 @@ def toggle_scores(
     for x in range(n):
         at[x + 1] = at[x] + q * sizes[ext[x]]
     tables = np.zeros(at[n], np.int32)
-    count_groups(bits, times, first, sizes, prefix, ends, ext, at, np.int64(1), room, tables)
+    count_groups(rows, (prefix, ends, ext, at), np.int64(1), room, tables)
     score_toggles(tables, at, sizes, prefix[0], ext, form, added, taken)
 
 

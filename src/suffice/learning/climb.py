@@ -78,6 +78,12 @@ class Way:
         """The point as one more iteration."""
         self.trace.append(Iteration(self.point.objective, self.point.log_likelihood, time.perf_counter() - self.begun))
 
+    def in_words(self, n: int) -> str:
+        """How the best of n ways ended."""
+        end = "converged" if self.converged else "did not converge"
+        several = f", best of {n} starts" if n > 1 else ""
+        return f"{end} in {len(self.trace):,} iterations{several}, log-likelihood {self.point.log_likelihood:,.3f}"
+
 
 W = TypeVar("W", bound=Way)
 

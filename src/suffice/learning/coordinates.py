@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +33,6 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Natural = Array | dict[str, Array]
 """One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
-
-
-class Weighed(NamedTuple):
-    """Moments of a Gaussian node at every configuration, and the rows behind its variances: seen and imagined ones."""
-
-    moments: Moments
-    rows: Array
 
 
 ROWS = 1e4
@@ -184,23 +177,24 @@ class GaussianChart:
         own[self.known] = np.hstack([centred, new[:, 1:-1], np.exp(new[:, -1:])])
         return replace(self.cpd, seen=None, imagined=None, **self.shaped(own))  # type: ignore[arg-type]
 
-    def weighed(self, seen: Moments) -> Weighed:
+    def weighed(self, seen: Moments) -> Moments:
+        """Moments at every configuration; the rows behind its variances are seen and imagined ones."""
         moments = (seen if self.imagined is None else seen + self.imagined).at(np.flatnonzero(self.known))
-        return Weighed(moments, moments.df + self.extra)
+        return replace(moments, df=moments.df + self.extra)
 
-    def score(self, cpd: ConditionalGaussian, s: Weighed) -> Array:
+    def score(self, cpd: ConditionalGaussian, s: Moments) -> Array:
         """Σ r z / v for the coefficients, −N/2 + Σ r² / 2v for ln v: r the residuals, z = (1, x − c)."""
         _, _, v = self._parts(cpd)
-        rz, rr, _ = self._sums(cpd, s.moments)
-        return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.rows)]).reshape(-1)
+        rz, rr, _ = self._sums(cpd, s)
+        return np.column_stack([rz / v[:, None], 0.5 * (rr / v - s.df)]).reshape(-1)
 
-    def curvature(self, cpd: ConditionalGaussian, s: Weighed) -> Array:
+    def curvature(self, cpd: ConditionalGaussian, s: Moments) -> Array:
         """The diagonal of `information`."""
         return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
 
-    def information(self, cpd: ConditionalGaussian, s: Weighed) -> Iterator[Array]:
+    def information(self, cpd: ConditionalGaussian, s: Moments) -> Iterator[Array]:
         """For each configuration that has coordinates: [[Σ z zᵀ, Σ r z], [Σ r zᵀ, Σ r² / 2]] / v."""
-        rz, rr, zz = self._sums(cpd, s.moments)
+        rz, rr, zz = self._sums(cpd, s)
         for g, v in enumerate(self._parts(cpd)[2]):
             yield np.block([[zz[g], rz[g][:, None]], [rz[g][None], np.array([[0.5 * rr[g]]])]]) / v
 
@@ -258,8 +252,7 @@ class Atlas:
     >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
     >>> begin = problem.first()
     >>> atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
-    >>> theta = atlas.parameters(np.log([3.0]))
-    >>> sorted(problem.cpds(theta)["x"].probs.round(6).tolist())
+    >>> sorted(atlas.cpds(np.log([3.0]))["x"].probs.round(6).tolist())
     [0.25, 0.75]
     """
 
@@ -301,23 +294,18 @@ class Atlas:
     def cpds(self, vector: Array) -> dict[str, Cpd]:
         return {name: chart.at(vector[self.places[name]]) for name, chart in self.charts.items()}
 
-    def parameters(self, vector: Array) -> Any:
-        return self.problem.parameters(self.cpds(vector))
-
-    def gradient(self, parameters: Any, statistic: Any) -> Array:
-        """The gradient of the objective, ln L and what the prior adds, from the statistic expected under these parameters.
+    def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
+        """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
+        statistic that is expected under them it is that of ln L and of what the prior adds.
 
         >>> from suffice.learning.problem import problem_of
         >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
-        >>> half = problem.parameters({"x": Table(problem.variables["x"], (), [0.5, 0.5])})
+        >>> cpds = {"x": Table(problem.variables["x"], (), [0.5, 0.5])}
+        >>> half = problem.parameters(cpds)
         >>> statistic = problem.expected(half).statistic  # 1.5 and 3.5 rows; the reference state is the first
-        >>> Atlas.around(problem, half, statistic).gradient(half, statistic)
+        >>> Atlas.around(problem, half, statistic).scores(cpds, statistic)
         array([1.])
         """
-        return self.scores(self.problem.cpds(parameters), statistic)
-
-    def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
-        """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`."""
         parts = self.weighed(statistic, names)
         return self._joined({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
 

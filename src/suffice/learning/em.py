@@ -9,7 +9,7 @@ What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,10 +171,9 @@ def em(
         raise FitError(f'm_step is "gradient" or left out, not {m_step!r}')
     if accelerate is not None and not isinstance(accelerate, Squarem):
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
-    hidden = hidden_in(dag, data, hidden, start)
     threads = None if threads is None else whole(threads, "threads", 1)
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "shared": shared}
-    problem = problem_of(dag, data, hidden=hidden, threads=threads, **how)
+    problem = problem_of(dag, data, hidden=hidden, start=start, threads=threads, **how)
     problem = _holding(problem, [fixed] if isinstance(fixed, str) else list(fixed), start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
@@ -200,7 +199,9 @@ def _holding(problem: ParameterProblem, fixed: list[str], start: BayesNet | None
     for name in fixed:
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
-    return problem.holding(start, fixed) if fixed and start is not None else problem
+    if not fixed or start is None:
+        return problem
+    return replace(problem, start=problem.parameters({name: start[name] for name in start}), fixed=tuple(fixed))
 
 
 def checked_numbers(
@@ -219,20 +220,6 @@ def checked_numbers(
         None if starts is None else whole(starts, "starts", 1),
         None if batches is None else whole(batches, "batches", 1),
     )
-
-
-def hidden_in(dag: Any, data: Any, hidden: Any, start: BayesNet | None) -> Any:
-    """What is declared hidden, or else the variables of a start that are nodes of the graph but not columns of the data."""
-    if start is not None and not isinstance(start, BayesNet):
-        raise ModelError(f"a start is a network, not {type(start).__name__}")
-    if start is None or hidden != ():
-        return hidden
-    from suffice.engines.scan import scan
-    from suffice.graphs import Dag
-
-    columns = scan(data).columns if not isinstance(data, Statistics) else ()
-    graph = dag.dag if isinstance(dag, BayesNet) else Dag(dag)
-    return [v for n, v in start.variables.items() if n in graph and n not in columns and isinstance(v, Finite)]
 
 
 def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: int, climb: Climb) -> None:
@@ -291,23 +278,14 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
 
 
 def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
+    """How many rows there are, the share of their cells that is missing, what is hidden, and how it went."""
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
-    rows = _rows_in_words(problem, problem.rows)
-    end = "converged" if climb.converged else "did not converge"
-    several = f", best of {len(optima)} starts" if len(optima) > 1 else ""
-    return (
-        f"fitted from {rows}, {by}, by EM: {end} in {len(climb.trace):,} iterations{several}, "
-        f"log-likelihood {climb.point.log_likelihood:,.3f}{shared_in_words(problem.ties)}"
-    )
-
-
-def _rows_in_words(problem: ParameterProblem, rows: Any) -> str:
-    """How many rows there are, the share of their cells that is missing, and what is hidden."""
-    share = sum(rows.missing.values()) / max(1, rows.n_rows * len(rows.columns))
+    share = sum(problem.rows.missing.values()) / max(1, problem.rows.n_rows * len(problem.rows.columns))
     parts = [f"{problem.weight:,.10g} rows"]
     parts += [f"{share:.3g} of the cells missing"] if share else []
     parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
-    return ", ".join(parts)
+    how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
+    return f"fitted from {', '.join([*parts, by, how])}"
 
 
 def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:

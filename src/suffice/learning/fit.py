@@ -12,9 +12,9 @@ from suffice.families import family_of
 from suffice.families.empirical_bayes import EmpiricalBayes
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.gathering import gather
-from suffice.families.glm import needs_rows
 from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
+from suffice.families.regression_cpd import needs_rows
 from suffice.graphs import Dag
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised

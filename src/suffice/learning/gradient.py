@@ -21,7 +21,7 @@ from suffice.families.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
 from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
 from suffice.learning.coordinates import Atlas
-from suffice.learning.em import checked_numbers, hidden_in
+from suffice.learning.em import checked_numbers
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import problem_of
 from suffice.learning.starts import beginnings
@@ -221,8 +221,7 @@ def gradient(
     """
     chosen = _checked_method(method)
     tol, max_iter, seed, starts, _ = checked_numbers(tol, max_iter, seed, starts, None)
-    hidden = hidden_in(dag, data, hidden, start)
-    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, threads=threads)
+    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, start=start, threads=threads)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
 
@@ -241,12 +240,8 @@ def gradient(
     best = best_first(ascents, n)[0]
     if not best.converged and not stopped:
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
-    end = "converged" if best.converged else "did not converge"
-    several = f", best of {len(ascents)} starts" if len(ascents) > 1 else ""
-    info = (
-        f"fitted from {problem.weight:,.10g} rows by gradient ascent ({type(chosen).__name__}): {end} in {len(best.trace):,} "
-        f"iterations{several}, log-likelihood {best.point.log_likelihood:,.3f}"
-    )
+    by = f"gradient ascent ({type(chosen).__name__})"
+    info = f"fitted from {problem.weight:,.10g} rows by {by}: {best.in_words(len(ascents))}"
     bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 

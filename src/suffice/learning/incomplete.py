@@ -8,7 +8,7 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.errors import DataError, FitError, ModelError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.family import Estimate, checked_estimate
 from suffice.families.priors import Prior, as_prior
@@ -47,18 +47,25 @@ def task_of(
     families: Mapping[str, Any] | None = None,
     threads: int | None = None,
     shared: Any = (),
+    start: BayesNet | None = None,
 ) -> Task:
-    """Graph, rows, hidden variables and prior, checked."""
+    """Graph, rows, hidden variables and prior, checked. Where nothing is declared hidden, the variables of a start are that are
+    nodes of the graph but not columns of the data."""
     how = checked_estimate(estimate)
     if isinstance(data, Statistics):
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
     graph, ties = shared_in(graph, shared_of(dag, shared))
+    rows = scan(data)
+    if start is not None and not isinstance(start, BayesNet):
+        raise ModelError(f"a start is a network, not {type(start).__name__}")
+    if start is not None and hidden == ():
+        others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
+        hidden = [v for v in others if isinstance(v, Finite)]
     unseen = _hidden(hidden)
     for name in unseen:
         if name not in graph:
             raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
-    rows = scan(data)
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
     lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]

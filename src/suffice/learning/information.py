@@ -29,6 +29,7 @@ from suffice.families.family import Cpd, Interval, checked_level, frame
 from suffice.iteration import Progress
 from suffice.learning.coordinates import Array, Atlas, Chart, Natural
 from suffice.learning.problem import ParameterProblem
+from suffice.libraries import sc
 from suffice.statistics.configurations import described, sizes
 
 MOST = 5_000
@@ -122,14 +123,12 @@ class Information:
 
     def _ends(self, name: str, level: float) -> tuple[Array, Array]:
         """The ends of these intervals, for each configuration and parameter of a node."""
-        from scipy.special import expit, ndtri
-
-        z = float(ndtri(0.5 + checked_level(level) / 2.0))
+        z = float(sc.ndtri(0.5 + checked_level(level) / 2.0))
         point, error = self.atlas.charts[name].lines(self.points[name]), np.sqrt(self._variances[name][0])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if isinstance(self.points[name], Table):
                 middle, half = np.log(point) - np.log1p(-point), z * error / (point * (1.0 - point))
-                return expit(middle - half), expit(middle + half)
+                return sc.expit(middle - half), sc.expit(middle + half)
             factor = np.exp(z * error[:, -1:] / point[:, -1:])
             lower, upper = point - z * error, point + z * error
             return np.hstack([lower[:, :-1], point[:, -1:] / factor]), np.hstack([upper[:, :-1], point[:, -1:] * factor])

@@ -96,14 +96,6 @@ class Nowhere(FitError):
     """The log-likelihood is not finite at a start."""
 
 
-class OffCentre(Exception):
-    """The rows that matter at θ are far from the centre of some columns."""
-
-    def __init__(self, theta: Array, off: Array) -> None:
-        super().__init__("the columns need another centre")
-        self.theta, self.off = theta, off
-
-
 @dataclass(frozen=True)
 class Ascent:
     """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
@@ -143,8 +135,9 @@ class Ascent:
         covariance = solved(s.hessian + self.family.penalty(self.at), s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
-    def climbed(self, theta: Array, tol: float) -> Maximum:
-        """The θ of largest objective, from a start."""
+    def climbed(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
+        """The θ of largest objective, from a start, and how far its columns are off their centre: where they are, the way to it
+        may have stopped for that."""
         penalty = self.family.penalty(self.at)
         s = self.measure(theta)
         if not np.isfinite(s.log_likelihood):
@@ -157,7 +150,8 @@ class Ascent:
             slope = s.gradient - penalty @ theta
             step, covariance = solved(s.hessian + penalty, slope)
             moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
-            unit, error = self._units(s)
+            spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
+            unit, error = self.family.unit(s) * spread, self.count * spread  # a change of η to compare with, an error of one row
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
             # (and a pass over many rows is worth saving)
@@ -175,12 +169,13 @@ class Ascent:
             if done or idle:
                 self._refuse_flat(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
-                return Maximum(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
+                s = s._replace(log_likelihood=s.log_likelihood + gained)
+                return Maximum(theta + step, s, covariance, iteration), self._off_centre(s)
             here = _objective(theta, s, penalty)
             theta, s = self._uphill(theta, s, step, penalty)
             gains = [*gains[-2:], abs(_objective(theta, s, penalty) - here) / (1.0 + abs(here))]
-            if self.movable and iteration % LOOK == 0:
-                self.look(theta, s)
+            if iteration % LOOK == 0 and (off := self._off_centre(s)).any():
+                return Maximum(theta, s, covariance, iteration), off
         raise FitError(
             f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
             f"give a ridge: {self._ridged()}"
@@ -198,19 +193,13 @@ class Ascent:
             flat = np.linalg.eigh(s.hessian / scale[:, None] / scale)[1][:, 0]
             raise self._separated(np.abs(flat / scale * self._sizes(s)))
 
-    def look(self, theta: Array, s: Sums) -> None:
+    def _off_centre(self, s: Sums) -> Array:
         """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
-        off = self.layout.off_centre(s.hessian, are_numbers(self.at.parents))
-        if off.any():
-            raise OffCentre(theta, off)
+        numbers = are_numbers(self.at.parents)
+        return self.layout.off_centre(s.hessian, numbers) if self.movable else np.zeros(len(numbers))
 
     def _sizes(self, s: Sums) -> Array:
         return self.layout.sizes(s.hessian, are_numbers(self.at.parents))
-
-    def _units(self, s: Sums) -> tuple[float, float]:
-        """A change of the predictor to compare with, and a standard error of one row."""
-        spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
-        return self.family.unit(s) * spread, self.count * spread
 
     def _uphill(self, theta: Array, s: Sums, step: Array, penalty: Array) -> tuple[Array, Sums]:
         """θ after a step that does not lower the objective, half of it, and so on; and the sums there."""
@@ -304,24 +293,25 @@ def _centred(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximu
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
-            climb = ascent.climbed(theta, CONVERGED)
-            ascent.look(climb.theta, climb.sums)
-            return ascent, climb
+            found, off = ascent.climbed(theta, CONVERGED)
         except Nowhere:
             if theta is first:
                 raise
             theta = first
-        except OffCentre as there:
-            at = ascent.at._replace(centre=ascent.at.centre + there.off)
-            ascent, theta = replace(ascent, at=at), ascent.layout.shifted(there.theta, there.off)
-    return ascent, ascent.climbed(theta, CONVERGED)
+            continue
+        if not off.any():
+            return ascent, found
+        at = ascent.at._replace(centre=ascent.at.centre + off)
+        ascent, theta = replace(ascent, at=at), ascent.layout.shifted(found.theta, off)
+    ascent = replace(ascent, movable=False)
+    return ascent, ascent.climbed(theta, CONVERGED)[0]
 
 
 def _profiled(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
     """Coefficients and a shape in turn, each the best given the other, until neither moves."""
     family, shape, iterations = ascent.family, 1.0, 0
     for _ in range(200):
-        climb = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climbed(theta, CONVERGED)
+        climb, _ = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climbed(theta, CONVERGED)
         theta, before = climb.theta, shape
         shape = _better_shape(ascent, theta, shape)
         iterations += climb.iterations + 1
@@ -354,8 +344,8 @@ def _sampled(ascent: Ascent, theta: Array) -> Array:
     if not some.weights.sum() > 0:
         return theta
     try:
-        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climbed(theta, 1e-3).theta
-    except (FitError, OffCentre):
+        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climbed(theta, 1e-3)[0].theta
+    except FitError:
         return theta
 
 

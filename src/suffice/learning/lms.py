@@ -146,18 +146,14 @@ def _started(start: Any, family: Any, child: Variable, parents: list[Variable], 
     if start is None:
         return None, None
     cpd = start.model if isinstance(start, LmsRun) else start
-    _check_start(cpd, family, child, parents)
-    if not isinstance(start, LmsRun):
-        return None, cpd.arranged([p.name for p in parents])
-    return start.state if rate is None else replace(start.state, rate=float(rate)), None
-
-
-def _check_start(cpd: Any, family: Any, child: Variable, parents: list[Variable]) -> None:
     if not isinstance(cpd, GlmCpd):
         raise FitError(f"start is a run of lms or a regression, not {cpd!r}")
     if cpd.child != child or set(cpd.parent_variables) != set(parents) or type(cpd.family) is not type(family):
         what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listed(cpd.parents)}"
         raise FitError(f"start is a {what}, which is not what is to be learned")
+    if not isinstance(start, LmsRun):
+        return None, cpd.arranged([p.name for p in parents])
+    return start.state if rate is None else replace(start.state, rate=float(rate)), None
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,8 +101,8 @@ class Starts:
     def __init__(self, mixture: Mixture, seed: int) -> None:
         sample = mixture.data.sample(SAMPLE, seed)
         self.mixture, self.rows = mixture, mixture.data.of_rows(sample)
-        self.scale = Points.of(sample.block, mixture.variables)
-        self.points = self.scale(sample.block)
+        self.scale = Points.of(sample, mixture.variables)
+        self.points = self.scale(sample)
         self.weight = sample.weights if sample.weights.sum() > 0.0 else np.ones(sample.n_rows)
 
     def draw(self, rng: np.random.Generator, moving: bool) -> ClassParameters:

@@ -70,12 +70,7 @@ def normal_of(
         groups = no_groups(k)
     if imagined is not None:
         return LinearGaussian().estimate(node.child, node.parents, scaled_moments(node, groups), imagined, how)
-    q = old.variance.size
-    intercept, coefficients, v = (
-        np.array(old.intercept).reshape(q),
-        np.array(old.coefficients).reshape(q, k - 1),
-        np.array(old.variance).reshape(q),
-    )
+    intercept, coefficients, v = (part.copy() for part in Line.of(old))
     least = VANISHED * min(1.0, float(groups.spread.weight.sum()))
     for key, N, mean, scatter in zip(groups.keys, groups.spread.weight, groups.spread.mean, groups.spread.scatter, strict=True):
         if least > N:

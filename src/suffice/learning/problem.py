@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,14 +42,12 @@ from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.incomplete import Task, task_of
 from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
+from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, linked
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.learning.starts import Starts
 
 
 class Statistic(NamedTuple):
@@ -129,10 +127,6 @@ class ParameterProblem(Task):
         """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
         return replace(self, shown=self.units.plain)
 
-    def holding(self, start: BayesNet, fixed: Sequence[str]) -> ParameterProblem:
-        """The same problem, but that some nodes keep the distributions that they have in a network."""
-        return replace(self, start=self.parameters({name: start[name] for name in start}), fixed=tuple(fixed))
-
     def expected(self, theta: Theta) -> EStep:
         """One E-step."""
         e = self.components.expected(theta)
@@ -148,7 +142,7 @@ class ParameterProblem(Task):
                 f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
                 "below 1; use estimate=Mean() or a stronger prior"
             )
-        others = {node.name: self._estimate(node, s) for node in self._others}
+        others = {node.name: self._estimate(node, s) for node in self.others}
         return self._held(Theta(self.tables, self.tables.normalised(weights), others))
 
     def log_prior(self, theta: Theta) -> float:
@@ -158,7 +152,7 @@ class ParameterProblem(Task):
         with np.errstate(divide="ignore"):
             total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
-        return total + sum(self._log_prior(node, theta.others[node.name]) for node in self._others if node.name not in again)
+        return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
         """Where to start without hidden variables: what the cells that are there say, smoothed."""
@@ -170,15 +164,13 @@ class ParameterProblem(Task):
 
     @cached_property
     def _starts(self) -> Starts:
-        from suffice.learning.starts import Starts
-
         return Starts(self)
 
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same rows in n parts, for incremental EM."""
         if self.fixed:
             raise FitError("batches= cannot be used with fixed=: leave one of them out")
-        if any(node.iterative for node in self._others):
+        if any(node.iterative for node in self.others):
             raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]
 
@@ -190,7 +182,7 @@ class ParameterProblem(Task):
     def free_energy(self, statistic: Statistic, theta: Theta) -> float:
         """What ln p of the completed rows is expected to be, up to what does not change."""
         total = log_likelihood(statistic.cells, theta.cells)
-        for node in self._others:
+        for node in self.others:
             if groups := statistic.moments.get(node.name):
                 seen = scaled_moments(node, groups) if node.normal else self._named(node, statistic)
                 total += theta.others[node.name].log_likelihood(seen)
@@ -221,13 +213,14 @@ class ParameterProblem(Task):
 
     @cached_property
     def _shapes(self) -> Mapping[str, Cpd]:
-        return self._starts.first().others if self._others else {}
+        return self._starts.first().others if self.others else {}
 
     def cpds(self, theta: Theta) -> dict[str, Cpd]:
         """The parameters as distributions by node."""
         tables = self.tables.cut(theta.cells)
         return {
-            n: self._table(node, tables[n]) if node.by_table else self._outward(theta.others[n]) for n, node in self.nodes.items()
+            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(theta.others[n])  # type: ignore[arg-type]
+            for n, node in self.nodes.items()
         }
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
@@ -301,17 +294,12 @@ class ParameterProblem(Task):
         return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
 
     @cached_property
-    def _others(self) -> list[NodeFamily]:
+    def others(self) -> list[NodeFamily]:
         """The nodes that are no tables."""
         return [node for node in self.nodes.values() if not node.by_table]
 
     def _outward(self, cpd: Cpd) -> Cpd:
         return self.shown.outward_cpd(cpd) if isinstance(cpd, ConditionalGaussian) else cpd
-
-    @staticmethod
-    def _table(node: NodeFamily, probs: Array) -> Table:
-        *parents, child = node.finite
-        return Table(child, tuple(parents), probs)
 
     def _named(self, node: NodeFamily, statistic: Statistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
@@ -322,22 +310,19 @@ class ParameterProblem(Task):
     @cached_property
     def alpha(self) -> Array:
         """What the prior imagines of the cells of all tables."""
-        result = np.zeros(self.tables.n_cells)
-        for name, imagined in self._said_of_tables.items():
-            result[self.tables.cells(name)] = imagined.dense().reshape(-1)
-        return result
-
-    @property
-    def _said_of_tables(self) -> dict[str, Counts]:
-        return {n: s for n, s in self.said.items() if s is not None and self.nodes[n].by_table}
+        return self._imagined_cells(0.0)
 
     @cached_property
     def _more(self) -> Array:
         """What is added to counts: imagined ones, less 1 for modes."""
-        more = self.alpha.copy()
-        for name in self._said_of_tables if isinstance(self.estimate, Mode) else ():
-            more[self.tables.cells(name)] -= 1.0
-        return more
+        return self._imagined_cells(1.0 if isinstance(self.estimate, Mode) else 0.0)
+
+    def _imagined_cells(self, less: float) -> Array:
+        result = np.zeros(self.tables.n_cells)
+        for name, imagined in self.said.items():
+            if imagined is not None and self.nodes[name].by_table:
+                result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
+        return result
 
     @cached_property
     def _more_once(self) -> tuple[Array, Any]:

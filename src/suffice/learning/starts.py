@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +29,14 @@ from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.units import Units
 from suffice.learning.objective import normal_of
-from suffice.learning.problem import ParameterProblem
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
 from suffice.statistics.chan import Spread
 from suffice.statistics.configurations import n_configurations, projected, sizes
 from suffice.variables import Finite, Variable
+
+if TYPE_CHECKING:
+    from suffice.learning.problem import ParameterProblem
 
 SAMPLE = 2048
 """Rows among which a random start draws."""
@@ -83,7 +85,8 @@ class Starts:
 
     def first(self) -> Theta:
         """Counts + 1, and regressions on complete rows and one row in the middle."""
-        return self._theta(self._weights, {node.name: self._cpd(node, self._middle(node)) for node in self._others})
+        middle = {node: np.array([[self.units.mean[r] for r in node.reals]]) for node in self.problem.others}
+        return self._theta(self._weights, {node.name: self._cpd(node, centre) for node, centre in middle.items()})
 
     def random(self, rng: np.random.Generator) -> Theta:
         """Tables drawn around what is known of them, regressions on complete rows and one drawn row."""
@@ -99,7 +102,7 @@ class Starts:
         cells = np.maximum(rng.standard_gamma(weights), 1e-12)
         chosen: dict[tuple[str, ...], Any] = {}
         others: dict[str, Cpd] = {}
-        for node in self._others:
+        for node in self.problem.others:
             if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
                 others[node.name] = node.family.random(node.child, node.parents, rng)
                 continue
@@ -116,10 +119,6 @@ class Starts:
     @property
     def _weights(self) -> Array:
         return self.problem.components.shown.counts + self.problem.alpha + 1.0
-
-    @property
-    def _others(self) -> list[NodeFamily]:
-        return [node for node in self.problem.nodes.values() if not node.by_table]
 
     @property
     def units(self) -> Units:
@@ -164,9 +163,6 @@ class Starts:
 
     def _variances(self, node: NodeFamily) -> list[float]:
         return [self.units.variance[r] or 1.0 for r in node.reals]
-
-    def _middle(self, node: NodeFamily) -> Array:
-        return np.array([[self.units.mean[r] for r in node.reals]])
 
     def _at_rows(self, node: NodeFamily, hidden: tuple[str, ...], chosen: Any, rng: np.random.Generator) -> Array:
         """The numbers of a node in the row chosen for each of its configurations; a missing one is drawn."""
@@ -255,9 +251,7 @@ def _numbers(cpd: Any, parent: str) -> list[tuple[Array, int]]:
         return [(np.nan_to_num(a), i) for a, i in scaled]
     if isinstance(cpd, LogisticCpd):
         return [(cpd.effects(parent), 0)]
-    numbers = getattr(cpd, "probs", None)
-    numbers = getattr(cpd, "rates", None) if numbers is None else numbers
-    return [] if numbers is None else [(np.asarray(numbers), cpd.parents.index(parent))]
+    return [(np.asarray(getattr(cpd, a)), cpd.parents.index(parent)) for a in cpd.arrays]
 
 
 def broken(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.blas import one_blas_thread
-from suffice.errors import ModelError
+from suffice.errors import ModelError, listed
 from suffice.models import hybrid, question
 from suffice.models.evidence import observed
-from suffice.models.no_formula import NoFormula, advising
+from suffice.models.regressions import NoFormula, advising
 
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree
@@ -55,7 +55,6 @@ class Answering:
         question.check_not_observed(bn, names, evidence)
         if interval is not None and method is not None:
             raise ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
-        question.check_families(bn, names, evidence, method, interval)
         if method is not None:
             from suffice.models import approximate
 
@@ -80,7 +79,8 @@ class Answering:
         0.092411
         """
         bn = _network(self)
-        with advising(question.one_at_a_time):
+        drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
+        with advising(lambda refused: f"observe {listed(refused.lacking)}, too, or {drawn}"):
             return question.marginals(bn, observed(bn, given))
 
     def log_prob_of(self, given: Given) -> float:
@@ -109,7 +109,8 @@ class Answering:
         else:
             names = question.checked_targets(bn, targets)
             question.check_not_observed(bn, names, evidence)
-        with advising(question.no_mode_of_draws):
+        drawn = "take a few finite targets and draw them, query(targets, ..., method=LikelihoodWeighting()).mode"
+        with advising(lambda refused: f"observe {listed(refused.lacking)}, or {drawn}"):
             small, known = question.without_regressions(bn, names, evidence)
             return hybrid.most_probable(small, names, known)
 
@@ -191,7 +192,8 @@ class Answering:
         >>> sf.load("asia").junction_tree
         JunctionTree of 8 variables: treewidth 2, the largest product has 8 cells, all together 48; tables of 1008 B
         """
-        with advising(lambda refused: f"{_set_to_numbers(refused.lacking)}.junction_tree is that of questions that give it"):
+        way_out = "bn.do({{{}}}).junction_tree is that of questions that give it"
+        with advising(lambda refused: way_out.format(", ".join(f"{n!r}: 0.0" for n in refused.lacking))):
             return _network(self).compiled.tree
 
     @property
@@ -203,11 +205,6 @@ class Answering:
         2
         """
         return self.junction_tree.treewidth
-
-
-def _set_to_numbers(names: Iterable[str]) -> str:
-    """How numbers are put in the place of nodes."""
-    return f"bn.do({{{', '.join(f'{n!r}: 0.0' for n in names)}}})"
 
 
 def _network(asked: Any) -> BayesNet:

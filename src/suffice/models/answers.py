@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import islice
+from itertools import islice, product
 from math import exp
 from typing import Any
 
@@ -158,10 +158,9 @@ class Distribution(Answer):
         return numbers if self.error is None else {**numbers, "error": self.error}
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        numbers, rows = [a.reshape(-1) for a in self._numbers().values()], []
-        for i in range(min(limit, self.probs.size)):
-            key = self._key(i)
-            rows.append([*(key if isinstance(key, tuple) else (key,)), *(float(a[i]) for a in numbers)])
+        numbers = [a.reshape(-1) for a in self._numbers().values()]
+        states = islice(product(*(v.states for v in self.variables)), limit)
+        rows = [[*own, *(float(a[i]) for a in numbers)] for i, own in enumerate(states)]
         return [(self.heading(), rows)], and_more(self.probs.size - limit, "row")
 
     def _headline(self) -> str:
@@ -264,17 +263,13 @@ class Marginals(ByNode):
         >>> Marginals({"x": Finite("x", ["a"])}, np.ones(1), np.array([0, 1]), 0.0).to_frame().values.tolist()
         [['x', 'a', 1.0]]
         """
-        nodes: list[str] = []
-        states: list[str | None] = []
-        numbers: list[tuple[float, float, float]] = []
         nan = float("nan")
+        rows: list[tuple[Any, ...]] = []
         for name, answer in self.items():
             finite = isinstance(answer, Distribution)
-            states += answer.variables[0].states if finite else [None]
-            numbers += [(p, nan, nan) for p in answer.probs.tolist()] if finite else [(nan, answer.mean, answer.sd)]
-            nodes += [name] * (len(numbers) - len(nodes))
-        kinds = ("probability", "mean", "sd") if self._reals else ("probability",)
-        return frame({"node": nodes, "state": states, **{k: [n[i] for n in numbers] for i, k in enumerate(kinds)}})
+            rows += [(name, s, p, nan, nan) for s, p in answer.items()] if finite else [(name, None, nan, answer.mean, answer.sd)]
+        header = ("node", "state", "probability", "mean", "sd")[: 5 if self._reals else 3]
+        return frame({h: [row[i] for row in rows] for i, h in enumerate(header)})
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         rows = [(n, in_a_line(self[n], 6)) for n in islice(self, limit)]
@@ -348,13 +343,10 @@ class MostProbable(ByNode):
 
     def _headline(self) -> str:
         given = f" given {in_words(self._given)}" if self._given else ""
-        return f"Most probable states of {counted(len(self), 'node')}{given}; {self._how_probable()}"
-
-    def _how_probable(self) -> str:
         word, p = "density" if self.is_density else "probability", self.probability
-        if 0.0 < p < float("inf"):
-            return f"{word} {number(p)}"
-        return f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
+        log = f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
+        how_probable = f"{word} {number(p)}" if 0.0 < p < float("inf") else log
+        return f"Most probable states of {counted(len(self), 'node')}{given}; {how_probable}"
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         return [(["node", "state"], list(self._nodes.items())[:limit])], and_more(len(self) - limit, "node")

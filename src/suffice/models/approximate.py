@@ -15,11 +15,10 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, note
-from suffice.families.family import Cpd
-from suffice.inference.collapse import Collapsed, Rest, collapse
-from suffice.inference.gibbs import State, Trace, Walker
+from suffice.families.family import Cpd, flat_index
+from suffice.inference.gibbs import Collapsed, Rest, State, Trace, Walker, collapse
 from suffice.inference.network import NONE, Array, Network
-from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Shares, Weighted, checked_seed
+from suffice.inference.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import Distribution
 from suffice.models.evidence import Observed, impossible, in_words, observed
 from suffice.models.question import Question
@@ -60,6 +59,13 @@ def query(
     if isinstance(method, LikelihoodWeighting):
         return _answer(question, *_weighted(question, method, seeds))
     if isinstance(method, Gibbs):
+        for name in question.nodes:
+            if name in bn.compiled.counts or bn[name].is_regression:
+                what = "regression" if bn[name].is_regression else "count"
+                raise ModelError(
+                    f"the answer depends on the {what} {name!r}, which Gibbs sampling does not know; ask exactly, without a "
+                    "method, or by LikelihoodWeighting()"
+                )
         if bn.compiled.open:  # the answer does not depend on them, and the walk goes through tables
             numbers = {n: x for n, x in question.observed.items() if n in bn.compiled.real_index}
             small = reduced(bn, targets, numbers, needed=question.nodes)
@@ -94,14 +100,6 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
     return columns, log_weights
 
 
-def _recorded(question: Question, columns: Mapping[str, Any], n: int) -> Trace:
-    """What an answer keeps of draws."""
-    cells = np.zeros(n, np.int64)
-    for v in question.finite:
-        cells = cells * v.n_states + columns[v.name]
-    return Trace(cells, np.column_stack([columns[r] for r in question.reals]) if question.reals else np.zeros((n, 0)))
-
-
 def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.SeedSequence) -> tuple[Trace, Weighted, str]:
     n, kept = method.n, _room(question, method.n)
     log_weights = np.empty(n)
@@ -110,7 +108,9 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     def fill(start: int, own: np.random.SeedSequence) -> None:
         part = slice(start, min(start + BLOCK, n))
         columns, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
-        kept.cells[part], kept.reals[part] = _recorded(question, columns, part.stop - start)
+        kept.cells[part] = flat_index(columns, question.finite, part.stop - start)
+        for column, name in zip(kept.reals.T, question.reals, strict=True):
+            column[part] = columns[name]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, starts, seeds.spawn(len(starts))))
@@ -123,10 +123,20 @@ def _weighted(question: Question, method: LikelihoodWeighting, seeds: np.random.
     return kept, drawn, f"likelihood weighting, {n:,} draws"
 
 
-def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Shares | None]:
+def _walked(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
     collapsed, nodes = _collapsed(question)
-    rest = Rest.of(collapsed, [question.bn.compiled.index[v.name] for v in question.finite])
-    walker = _walker(question, collapsed, nodes, rest.recorded)
+    compiled = question.bn.compiled
+    index, real_index = compiled.index, compiled.real_index
+    rest = Rest.of(collapsed, [index[v.name] for v in question.finite])
+    walker = Walker(
+        collapsed.network,
+        free=[index[n] for n in question.free if n in index and index[n] not in collapsed.summed],
+        targets=rest.recorded,
+        gaussians=compiled.gaussians,
+        nodes=nodes,
+        free_reals=[real_index[n] for n in question.free if n in real_index],
+        real_targets=[real_index[n] for n in question.reals],
+    )
     kept = _room(question, method.chains * method.length)
     first, last, *own = seeds.spawn(2 + method.chains)
     starts = _starts(question, method.chains, np.random.default_rng(first))
@@ -198,20 +208,6 @@ def _weights(cpd: Cpd, known: Mapping[str, Any]) -> Array:
     return np.asarray(np.exp(logs - logs.max()))
 
 
-def _walker(question: Question, collapsed: Collapsed, nodes: Sequence[int], recorded: Sequence[int]) -> Walker:
-    compiled = question.bn.compiled
-    index, real_index = compiled.index, compiled.real_index
-    return Walker(
-        collapsed.network,
-        free=[index[n] for n in question.free if n in index and index[n] not in collapsed.summed],
-        targets=recorded,
-        gaussians=compiled.gaussians,
-        nodes=nodes,
-        free_reals=[real_index[n] for n in question.free if n in real_index],
-        real_targets=[real_index[n] for n in question.reals],
-    )
-
-
 def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]:
     """n possible states: every other one as likely as the evidence makes it, so that some chains begin where the answer is, the
     rest whatever the evidence, so that chains that cannot move begin apart and give themselves away.
@@ -240,7 +236,7 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[State]
 
 
 def _answer(
-    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Shares | None = None
+    question: Question, trace: Trace, drawn: Weighted | Chained, how: str, shares: Average | None = None
 ) -> Distribution | Samples:
     """`shares` are those of the finite targets if they are known better than from the trace."""
     finite = None
@@ -255,11 +251,11 @@ def _answer(
     return Samples(question.reals, trace.reals, drawn, finite, cells, how=how, given=question.evidence.given, asked=asked)
 
 
-def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
+def _distribution(question: Question, shares: Average, how: str) -> Distribution:
     shape = sizes(question.finite)
     return Distribution(
         question.finite,
-        shares.probs.reshape(shape),
+        shares.mean.reshape(shape),
         error=shares.error.reshape(shape),
         effective_sample_size=shares.effective_sample_size,
         how=f"{how}, worth {shares.effective_sample_size:,.0f}",
@@ -267,7 +263,7 @@ def _distribution(question: Question, shares: Shares, how: str) -> Distribution:
     )
 
 
-def _note_quality(*found: Shares | Average) -> None:
+def _note_quality(*found: Average) -> None:
     effective = min(f.effective_sample_size for f in found)
     if not all(f.agree for f in found):
         note(

@@ -16,7 +16,6 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.family import Cpd, Estimate, Mean
 from suffice.families.gathering import gather
-from suffice.families.glm import needs_rows
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
@@ -184,7 +183,7 @@ class BayesNet(Tabular, Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        from suffice.models.rows.log_prob import log_prob_in_rows, observed_log_prob
+        from suffice.models.rows.posteriors import log_prob_in_rows, observed_log_prob
 
         return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
 
@@ -194,41 +193,27 @@ class BayesNet(Tabular, Answering):
 
         Where cells are missing: Σ ln p(the cells of a row that are there), each row by inference.
         """
-        from suffice.models.rows.log_prob import observed_log_likelihood
+        from suffice.models.rows.posteriors import LogLikelihood, observed_log_likelihood
 
-        if data is not None and self._hides_columns(data):
+        if data is None:
+            statistics = self.summary()
+            return float(sum(cpd.log_likelihood_of_fit(statistics) for cpd in self._cpds.values()))
+        if self._hides_columns(data):
             return observed_log_likelihood(self, data)
         if self._regressions and not isinstance(data, Statistics):
-            return self._log_likelihood_of_fit() if data is None else self._log_likelihood_of_rows(self.rows(data))
+            rows = self.rows(data)
+            threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
+            return float(rows.fold(LogLikelihood(self), threads=threads))
         try:
             statistics = self.summary(data)
         except MissingCells:
             return observed_log_likelihood(self, data)
-        return float(sum(cpd.log_likelihood(statistics.answer(self._needs(n))) for n, cpd in self._cpds.items()))
+        return float(sum(cpd.log_likelihood(statistics.answer(cpd.needs)) for cpd in self._cpds.values()))
 
     @property
     def _regressions(self) -> list[str]:
         """The nodes whose likelihood is not a function of counts and moments."""
         return [n for n, cpd in self._cpds.items() if cpd.is_regression]
-
-    def _log_likelihood_of_rows(self, rows: Any) -> float:
-        """Σ ln p(row), row by row."""
-        from suffice.models.rows.log_prob import LogLikelihood
-
-        threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
-        return float(rows.fold(LogLikelihood(self), threads=threads))
-
-    def _log_likelihood_of_fit(self) -> float:
-        """Σ ln p(row) over the rows that the network was fitted from, which regressions remember."""
-        statistics, total = self.summary(), 0.0
-        for name, cpd in self._cpds.items():
-            if cpd.is_regression:
-                if cpd.fitted is None:  # type: ignore[attr-defined]
-                    raise needs_rows(cpd.child)
-                total += cpd.fitted.log_likelihood  # type: ignore[attr-defined]
-            else:
-                total += cpd.log_likelihood(statistics.answer(self._needs(name)))
-        return total
 
     def bic(self, data: Any = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
@@ -323,17 +308,13 @@ class BayesNet(Tabular, Answering):
                 raise ModelError("this network was not fitted from data: give the data")
             return self._statistics
         if not isinstance(data, Statistics):
-            gathered: Statistics = self.rows(data).gather([self._needs(n) for n in self._dag.nodes])
+            gathered: Statistics = self.rows(data).gather([self._cpds[n].needs for n in self._dag.nodes])
             return gathered
         finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
             if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
                 raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
         return Statistics([entry.recoded(finite) for entry in data], data.weight)
-
-    def _needs(self, name: str) -> Any:
-        cpd = self._cpds[name]
-        return cpd.family.needs(cpd.child, cpd.parent_variables)
 
     def _open_variables(self) -> dict[str, Any]:
         """The variables as declarations for further data: inferred states may still widen."""

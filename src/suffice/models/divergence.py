@@ -117,7 +117,7 @@ def _same_variables(p: BayesNet, q: BayesNet) -> None:
 def _expected_log(expected: Expected, q: BayesNet, name: str) -> float:
     """E_p[ln q(x | parents)], the states in q's order."""
     cpd: Cpd = closed_form(q[name])
-    statistic = expected.answer(cpd.family.needs(cpd.child, cpd.parent_variables))
+    statistic = expected.answer(cpd.needs)
     return cpd.log_likelihood(statistic.recoded({v.name: v for v in (*cpd.parent_variables, cpd.child) if isinstance(v, Finite)}))
 
 

@@ -23,10 +23,9 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd
 from suffice.families.poisson import PoissonRates
-from suffice.inference.questions import conditional
+from suffice.inference.questions import posterior
 from suffice.models.bayes_net import BayesNet
-from suffice.models.no_formula import advising, words
-from suffice.models.regressions import closed, reduced
+from suffice.models.regressions import advising, closed, reduced, words
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.chan import Spread, pooled
 from suffice.statistics.configurations import described, n_configurations, sizes
@@ -56,7 +55,8 @@ def marginal(bn: BayesNet, names: Sequence[str]) -> Array:
             raise ModelError(f"{name!r} is real: only finite variables have a joint table")
     with advising("draw rows instead, bn.sample(100_000), and take them in the place of the network"):
         compiled = reduced(bn, names).compiled
-    return conditional(compiled.network, [compiled.index[n] for n in names], compiled.network.unobserved())
+    network, targets = compiled.network, [compiled.index[n] for n in names]
+    return posterior(network, targets, network.unobserved(), everywhere=False).probs
 
 
 class Normals(NamedTuple):

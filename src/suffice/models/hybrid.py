@@ -18,12 +18,11 @@ from suffice.inference import hybrid
 from suffice.inference.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
 from suffice.inference.logs import NEVER
-from suffice.inference.questions import conditional
-from suffice.inference.questions import log_prob_of as finite_log_prob
+from suffice.inference.questions import posterior
 from suffice.models.answers import Distribution, Marginals, MostProbable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.mixture import Mixture, PoissonMixture
-from suffice.models.no_formula import NoFormula, no_formula
+from suffice.models.regressions import NoFormula, no_formula
 from suffice.statistics.configurations import checked_cells
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribut
         raise ModelError(f"{count!r} is a count, which is asked for alone: {targets[targets[0] == count]!r} is another question")
     with _part(bn, reals, evidence) as part:
         if not reals:
-            probs = conditional(part.network, finite, evidence.codes, evidence_factors(part, evidence))
+            probs = posterior(part.network, finite, evidence.codes, evidence_factors(part, evidence), everywhere=False).probs
             if np.isnan(probs).any():
                 raise impossible(evidence)
             return Distribution(variables, probs, given=evidence.given)
@@ -95,7 +94,7 @@ def _numbers(bn: BayesNet, found: dict[int, Mixed], evidence: Observed, log_prob
 def log_prob_of(bn: BayesNet, evidence: Observed) -> float:
     """ln p(evidence), a density where it gives reals."""
     with _part(bn, (), evidence) as part:
-        return finite_log_prob(part.network, evidence.codes, evidence_factors(part, evidence))
+        return posterior(part.network, (), evidence.codes, evidence_factors(part, evidence)).log_prob
 
 
 def most_probable(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> MostProbable:

@@ -10,14 +10,14 @@ and the variance of a linear regression held at their estimates (`draws`); the p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, listed
+from suffice.errors import FitError, ModelError, TooLarge, listed
 from suffice.families.categorical import Table
 from suffice.families.family import Interval, Mean, checked_level
 from suffice.inference.gaussian import Gaussians
@@ -27,8 +27,9 @@ from suffice.inference.sampling import checked_seed
 from suffice.models.draws import DRAW, DrawnGaussian, DrawnLinear, DrawnRegression, DrawnTable
 from suffice.models.evidence import Observed, impossible
 from suffice.models.question import Question
-from suffice.statistics.configurations import n_configurations
-from suffice.variables import Finite
+from suffice.models.regressions import NoFormula, words
+from suffice.statistics.configurations import n_configurations, sizes
+from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -52,6 +53,8 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     """
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
+    for name in question.nodes:
+        _check_drawable(bn[name], question.observed)
     size = len(question.reals) or n_configurations(question.finite)
     _check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
@@ -114,6 +117,35 @@ def _check_draws(draws: object, size: int) -> None:
         raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
     if draws * size > MAX_NUMBERS:
         raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
+
+
+def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
+    name, without = cpd.child.name, "ask without interval="
+    if isinstance(cpd.child, Count) and not cpd.is_regression:
+        raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
+    if not cpd.is_regression:
+        return
+    about = f"the answer depends on {name!r}, a {words(cpd)}"
+    if cpd.fitted is None:
+        raise FitError(
+            f"{about} that was not fitted to complete rows by itself (it was written down, learned by EM, or has a number that "
+            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
+        )
+    if not np.isfinite(cpd.fitted.covariance).all():
+        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
+    if cpd.family.linear:
+        return
+    if lacking := [p for p in cpd.real_parents if p not in known]:
+        raise NoFormula(
+            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
+            lacking,
+            f"observe {listed(lacking)}: an interval needs exact answers",
+        )
+    if not isinstance(cpd.child, Finite) and name not in known:
+        raise ModelError(
+            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
+        )
 
 
 NUMBERS = 2**22
@@ -201,13 +233,9 @@ class Redrawn:
     def _group(self, members: Sequence[str]) -> Group:
         bn, known = self._question.bn, self._question.observed
         parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
-        targets = [self._real_number[n] for n in members if n in self._question.reals]
-        group = Group(
-            tuple(self._real_number[n] for n in members),
-            tuple(targets),
-            tuple(self._number[n] for n in parents),
-            tuple(v.n_states for v in parents.values()),
-        )
+        numbers = {n: self._real_number[n] for n in members}
+        targets = tuple(i for n, i in numbers.items() if n in self._question.reals)
+        group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
         if group.n_configurations > MAX_CONFIGURATIONS:
             raise TooLarge(
                 f"an interval of this answer runs over {group.n_configurations:,} configurations of {listed(parents)} in each "

@@ -31,7 +31,7 @@ from suffice.models.evidence import (
     numbers_by_state,
     unknown_node,
 )
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -67,23 +67,15 @@ def _split(bn: BayesNet, interventions: Mapping[str, Any]) -> tuple[dict[str, Ta
             raise unknown_node(bn, name)
         variable = bn.variables[name]
         if is_missing(value):
-            raise _nothing(variable, value)
-        if isinstance(variable, Finite):
-            tables[name] = Table(variable, (), _distribution(variable, value))
-        else:
+            states = f"a state, {listed(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else ""
+            raise ModelError(f"{name!r} cannot be set to {value}: set it to {states or 'a finite number'}, or leave it out")
+        if not isinstance(variable, Finite):
             values[name] = finite_number(value, name)
+        elif is_by_state(value):
+            tables[name] = Table(variable, (), numbers_by_state(variable, value, "probabilities"))
+        else:
+            tables[name] = Table(variable, (), np.eye(variable.n_states)[code_of(variable, value)])
     return tables, values
-
-
-def _nothing(variable: Variable, value: Any) -> ModelError:
-    to = f"a state, {listed(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else "a finite number"
-    return ModelError(f"{variable.name!r} cannot be set to {value}: set it to {to}, or leave it out")
-
-
-def _distribution(variable: Finite, value: Any) -> Any:
-    if is_by_state(value):
-        return numbers_by_state(variable, value, "probabilities")
-    return np.eye(variable.n_states)[code_of(variable, value)]
 
 
 def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:

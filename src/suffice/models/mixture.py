@@ -380,12 +380,11 @@ class PoissonMixture(ComponentMixture):
     is_count = True
 
     def __post_init__(self) -> None:
+        shape = np.shape(self.weights)
+        if len(shape) != 1 or not shape[0] or np.shape(self.rates) != shape:
+            raise ModelError("a mixture of Poisson distributions has a weight and a rate for each component")
         for name in ("weights", "rates"):
-            values = np.array(getattr(self, name), np.float64)
-            if values.ndim != 1 or not len(values) or len(values) != len(self.weights):
-                raise ModelError("a mixture of Poisson distributions has a weight and a rate for each component")
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, _shaped(getattr(self, name), shape, name))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, listed, note
+from suffice.errors import ModelError, listed, note
 from suffice.families.design import configurations
 from suffice.graphs import Dag
 from suffice.inference.network import Array
 from suffice.models import hybrid
 from suffice.models.answers import Distribution, Marginals
 from suffice.models.evidence import Observed, impossible, observed, unknown_node
-from suffice.models.no_formula import NoFormula, no_formula, words
 from suffice.models.regression_mixture import RegressionMixture
-from suffice.models.regressions import answerable, reduced
+from suffice.models.regressions import NoFormula, answerable, no_formula, reduced, words
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -86,14 +85,8 @@ class Question:
         soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
         nodes = requisite(bn.dag, targets, observed, soft)
         near = {*nodes, *(p for n in nodes for p in bn.dag.parents(n))}
-        return cls(
-            bn,
-            tuple(bn.variables[t] for t in targets),
-            evidence,
-            nodes,
-            {n: v for n, v in observed.items() if n in near},
-            {n: v for n, v in soft.items() if n in near},
-        )
+        values, likelihoods = ({n: v for n, v in known.items() if n in near} for known in (observed, soft))
+        return cls(bn, tuple(bn.variables[t] for t in targets), evidence, nodes, values, likelihoods)
 
     @property
     def finite(self) -> tuple[Finite, ...]:
@@ -130,20 +123,17 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
     cpd, numbers = bn[name], _observed_in(bn, evidence)[0]
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
-    if below or any(p not in numbers for p in cpd.real_parents):
-        raise _below(cpd, below) if below else no_formula(cpd, numbers)
+    if below:
+        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
+        raise NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with query(..., method=LikelihoodWeighting())")
+    if any(p not in numbers for p in cpd.real_parents):
+        raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
     probs = bn.query([v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
     some = {n: column[probs > 0] for n, column in columns.items()}
     return RegressionMixture(cpd, probs[probs > 0], some, _known_log_prob(bn, evidence), given=evidence.given)
-
-
-def _below(cpd: Any, below: Sequence[str]) -> NoFormula:
-    """The refusal of a number below which something is observed."""
-    fact = f"{cpd.child.name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
-    return NoFormula(fact, [], f"leave {listed(below)} out, or draw the answer with query(..., method=LikelihoodWeighting())")
 
 
 def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
@@ -155,53 +145,6 @@ def _known_log_prob(bn: BayesNet, evidence: Observed) -> float:
     if found == NEVER:
         raise impossible(evidence)
     return found
-
-
-def check_families(bn: BayesNet, names: tuple[str, ...], evidence: Observed, method: Any, interval: float | None) -> None:
-    """Refuse ways of answering that know no counts or no regressions, where the answer depends on one."""
-    from suffice.inference.sampling import Gibbs
-
-    known = bn.compiled.counts.union(n for n in bn if bn[n].is_regression)
-    if not known or (interval is None and not isinstance(method, Gibbs)):
-        return
-    question = Question.of(bn, names, evidence)
-    wrong = [n for n in question.nodes if n in known]
-    if interval is not None:
-        for name in wrong:
-            _check_drawable(bn[name], question.observed)
-    elif wrong:
-        what = "regression" if bn[wrong[0]].is_regression else "count"
-        raise ModelError(
-            f"the answer depends on the {what} {wrong[0]!r}, which Gibbs sampling does not know; ask exactly, without a method, "
-            "or by LikelihoodWeighting()"
-        )
-
-
-def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
-    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula."""
-    name, without = cpd.child.name, "ask without interval="
-    if not cpd.is_regression:
-        raise ModelError(f"an interval cannot be found for answers that depend on the count {name!r}; {without}")
-    about = f"the answer depends on {name!r}, a {words(cpd)}"
-    if cpd.fitted is None:
-        raise FitError(
-            f"{about} that was not fitted to complete rows by itself (it was written down, learned by EM, or has a number that "
-            f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
-        )
-    if not np.isfinite(cpd.fitted.covariance).all():
-        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
-    if cpd.family.linear:
-        return
-    if lacking := [p for p in cpd.real_parents if p not in known]:
-        raise NoFormula(
-            f"{about} on numbers of which {listed(lacking)} is not observed: there is no formula for the integral",
-            lacking,
-            f"observe {listed(lacking)}: an interval needs exact answers",
-        )
-    if not isinstance(cpd.child, Finite) and name not in known:
-        raise ModelError(
-            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
-        )
 
 
 def without_regressions(bn: BayesNet, names: Iterable[str], evidence: Observed) -> tuple[BayesNet, Observed]:
@@ -250,18 +193,6 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
     names, states = list(evidence.given), tuple(evidence.given.values())
     asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
     return f"{observe}, or draw p(given) as query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]"
-
-
-def one_at_a_time(refused: NoFormula) -> str:
-    drawn = "draw one node at a time with query(node, ..., method=LikelihoodWeighting())"
-    return f"observe {listed(refused.lacking)}, too, or {drawn}"
-
-
-def no_mode_of_draws(refused: NoFormula) -> str:
-    return (
-        f"observe {listed(refused.lacking)}, or take a few finite targets and draw them, "
-        "query(targets, ..., method=LikelihoodWeighting()).mode"
-    )
 
 
 def checked_targets(bn: BayesNet, targets: str | Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from suffice.families.family import frame
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.inference.network import Array
 from suffice.models.mixture import ComponentMixture
-from suffice.models.no_formula import words
+from suffice.models.regressions import words
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ModelError, TooLarge, bytes_in_words
-from suffice.inference.sampling import checked_seed
+from suffice.errors import TooLarge, bytes_in_words
+from suffice.inference.sampling import checked_seed, whole_number
 from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ MAX_BYTES = 2**35
 
 def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
     """Block b has a generator of its own, seeded by (seed, b): the rows are the same whatever the number of threads."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise ModelError(f"the number of rows to draw must be a whole number from 0 up, not {n!r}")
+    whole_number("the number of rows to draw must be", n, 0)
     seed = None if seed is None else checked_seed(seed)
     sizes = {name: v.n_states if isinstance(v, Finite) else 0 for name, v in bn.variables.items()}
     kinds = {name: np.dtype(np.int8 if 0 < k <= 127 else np.int32 if k else np.float64) for name, k in sizes.items()}

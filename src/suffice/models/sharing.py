@@ -309,26 +309,21 @@ class TiedPrior(Prior):
         return replace(self, prior=self.prior.choose(variables, nodes, statistics))
 
     def imagine(self, child: Variable, parents: Sequence[Variable]) -> Statistic | None:
-        return self._said(child, parents, lambda prior, first, tie: prior.imagine(*first))
+        return self._said("imagine", child, parents)
 
     def believe(self, child: Variable, parents: Sequence[Variable], seen: Statistic | None = None) -> Any:
         """The same of a prior that is not conjugate, or looks where there is data: at the pooled statistics `seen` of a tie."""
+        return self._said("believe", child, parents, seen)
 
-        def said(prior: Any, first: tuple[Variable, Sequence[Variable]], tie: Tie | None) -> Any:
-            there = seen if tie is None or seen is None else tie.renamed(seen, child.name, tie.nodes[0])
-            return prior.believe(*first, there)
-
-        return self._said(child, parents, said)
-
-    def _said(self, child: Variable, parents: Sequence[Variable], ask: Any) -> Statistic | None:
+    def _said(self, ask: str, child: Variable, parents: Sequence[Variable], *seen: Statistic | None) -> Statistic | None:
         """What the prior says of the first node of a tie, under the names of this one."""
         places = [i for i, tie in enumerate(self.ties) if child.name in tie.nodes]
         if not places or not self.own:
-            answer: Statistic | None = ask(self.prior, (child, parents), None)
+            answer: Statistic | None = getattr(self.prior, ask)(child, parents, *seen)
             return answer
         tie, own = self.ties[places[0]], self.own[places[0]]
         first, *others = (_named(v, name) for v, name in zip((child, *parents), tie.families[0], strict=True))
-        said = ask(own, (first, others), tie)
+        said = getattr(own, ask)(first, others, *(s and tie.renamed(s, child.name, tie.nodes[0]) for s in seen))
         return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
 
 

@@ -14,6 +14,7 @@ from suffice.families.conditional_gaussian import Gaussian
 from suffice.families.family import Cpd
 from suffice.families.poisson import Rates
 from suffice.families.regression_cpd import Regression
+from suffice.libraries import nw
 from suffice.statistics.configurations import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -86,8 +87,6 @@ def _columns(given: Any) -> dict[str, list[Any]] | None:
         if not all(isinstance(v, (list, tuple, np.ndarray)) for v in given.values()):
             raise ModelError("a table is an array, or a frame with one row per cell; a dict of single numbers is neither")
         return {str(k): list(v) for k, v in given.items()}
-    import narwhals as nw
-
     table = nw.from_native(given, eager_only=True, pass_through=True)
     return {c: table[c].to_list() for c in table.columns} if isinstance(table, nw.DataFrame) else None
 

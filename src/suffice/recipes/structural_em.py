@@ -9,26 +9,32 @@ Friedman 1997 (ICML, pp. 125–133) for penalised likelihoods, and 1998 (UAI, pp
 
 from __future__ import annotations
 
+import html
 import re
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from suffice.blas import one_blas_thread
+from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
-from suffice.graphs import Dag
+from suffice.graphs import Cpdag, Dag
 from suffice.incomplete.expectations import IncompleteRows
+from suffice.iteration import Iteration, Run
 from suffice.kernels import together
 from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.structural_run import StructuralRun
-from suffice.recipes.structural_search import Options, StructuralSearch
-from suffice.statistics import Counts, Moments, Statistics
+from suffice.recipes.structural_search import Options, Round, StructuralSearch
+from suffice.statistics import Counts, Statistics
+from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
@@ -36,8 +42,93 @@ from suffice.structure.problem import Method
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite
 
+WIDTH = 120
+"""Characters of a line of edges."""
+
+UNBROKEN = "\0"
+"""Stands for a space at which no line ends."""
+
+HEADER = ["round", "edges", "score", "log-likelihood", "seconds"]
+
 STARTS = 5
 """Starts where there are hidden variables: one with all links from the hidden to the observed ones, others with some of them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StructuralRun(Run[BayesNet]):
+    """The result of `structural_em`: a `Run` with one record for each round that gained, and the graphs on the way.
+
+    It prints as its edges, those that may lead either way as a - b, and a table of rounds. As `start=` of another run it is where
+    that run goes on.
+
+    >>> run = structural_em({"x": ["a", "b", None, "b"] * 9, "y": ["u", "v", "u", "v"] * 9})
+    >>> run.dag, run.graphs[-1].dag == run.dag, run.score == run.objective
+    (Dag('x -> y'), True, True)
+    """
+
+    graphs: tuple[Round, ...] = ()
+    """The graphs of the best start, from the first to the last, with their observed scores."""
+    score: float = float("nan")
+    """The observed score of the network: its log-likelihood less the penalty, or Cheeseman & Stutz's approximation."""
+    optima: tuple[float, ...] = ()
+    """What each start came to, in their order; the best is kept."""
+    finished: bool = True
+    """False when a limit or Ctrl-C stopped the run: then this is the best so far."""
+    method: Any = None
+
+    @property
+    def dag(self) -> Dag:
+        """The graph of the network."""
+        return self.model.dag
+
+    @cached_property
+    def cpdag(self) -> Cpdag:
+        """The equivalence class of the graph."""
+        return self.dag.cpdag()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, for JSON."""
+        return {
+            "method": repr(self.method),
+            "variables": list(self.dag.nodes),
+            "edges": [list(e) for e in self.dag.edges],
+            "directed": [list(e) for e in self.cpdag.directed],
+            "undirected": [list(e) for e in self.cpdag.undirected],
+            "score": self.score,
+            "log_likelihood": self.log_likelihood,
+            "converged": self.converged,
+            "finished": self.finished,
+            "optima": list(self.optima),
+            "graphs": [{**r._asdict(), "dag": [list(e) for e in r.dag.edges]} for r in self.graphs],
+        }
+
+    def __repr__(self) -> str:
+        whole = self._edges().replace(" ", UNBROKEN).replace(f";{UNBROKEN}", "; ")
+        edges = textwrap.fill(whole, WIDTH, break_long_words=False, break_on_hyphens=False).replace(UNBROKEN, " ")
+        return f"{self._headline()}\n{edges}\n\n{text_table(HEADER, self._rows())}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self._headline())}<br>{html.escape(self._edges())}</p>{html_table(HEADER, self._rows())}"
+
+    def _headline(self) -> str:
+        end = (
+            "converged" if self.converged else "stopped before its end: the best so far" if not self.finished else "not converged"
+        )
+        starts = f"; the best of {len(self.optima)} starts" if len(self.optima) > 1 else ""
+        return (
+            f"StructuralRun: {len(self.dag):,} variables, {len(self.dag.edges):,} edges, score {self.score:,.3f}; {end}{starts}"
+        )
+
+    def _edges(self) -> str:
+        """The edges in words, by name: those that every equivalent graph has as a -> b, the others as a - b."""
+        found = [(a, b, "->") for a, b in self.cpdag.directed] + [(*sorted(e), "-") for e in self.cpdag.undirected]
+        return "; ".join(f"{a} {arrow} {b}" for a, b, arrow in sorted(found)) or "no edges"
+
+    def _rows(self) -> list[list[object]]:
+        return [
+            [k, len(r.dag.edges), f"{r.score:,.3f}", f"{r.log_likelihood:,.3f}", f"{r.seconds:.3g}"]
+            for k, r in enumerate(self.graphs)
+        ]
 
 
 @one_blas_thread
@@ -109,8 +200,29 @@ def structural_em(
     options = Options(
         chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
     )
+    search = StructuralSearch(task, rows, problem, options)
     with said_once():
-        return StructuralSearch(task, rows, problem, options).run()
+        return _result(search, search.run())
+
+
+def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
+    """What the search came to; a hidden variable without links is noted."""
+    assert search.best is not None
+    graphs = tuple(search.graphs[search.of_best])
+    rising = [r for k, r in enumerate(graphs) if r.score >= max(g.score for g in graphs[: k + 1])]
+    for name in search.task.hidden:
+        if not any(name in edge for edge in search.best.model.dag.edges):
+            note(f"the hidden variable {name!r} has no links in the best graph: the data does not call for it")
+    return StructuralRun(
+        search.with_prior(search.best.model, finished),
+        tuple(Iteration(r.score, r.log_likelihood, r.seconds) for r in rising),
+        search.converged and finished,
+        graphs,
+        search.best.score,
+        tuple(max(r.score for r in g) for g in search.graphs if g),
+        finished,
+        search.options.method,
+    )
 
 
 @contextmanager
@@ -140,14 +252,8 @@ def said_once() -> Iterator[None]:
 
 def _blank(task: Task) -> Statistics:
     """Statistics that speak of the variables, and say nothing: what is expected takes their place in each round."""
-    none = np.zeros(0)
-    entries: list[Counts | Moments] = []
-    for name, v in task.variables.items():
-        if isinstance(v, Finite):
-            entries.append(Counts((v,), np.zeros(v.n_states)))
-        else:
-            entries.append(Moments((), (name,), none.astype(np.int64), none, none.reshape(0, 1), none.reshape(0, 1, 1)))
-    return Statistics(entries, task.rows.weight)
+    blank = [Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([n]) for n, v in task.variables.items()]
+    return Statistics(blank, task.rows.weight)
 
 
 def _checked(method: Any) -> Method:

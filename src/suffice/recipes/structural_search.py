@@ -14,22 +14,21 @@ from suffice.families.gathering import requests
 from suffice.families.priors import BDs
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
-from suffice.iteration import Iteration, OutOfTime, Progress
+from suffice.iteration import OutOfTime, Progress
 from suffice.learning.climb import Climb, plain
 from suffice.learning.incomplete import Task
 from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
-from suffice.recipes.structural_run import Round, StructuralRun
 from suffice.scores import Evidence
 from suffice.structure.chow_liu import TAN, ChowLiu
 from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb
+from suffice.structure.local_scores import Barring, FamilyScores
 from suffice.structure.parent_sets import TIE
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import outcome_of
-from suffice.structure.sources import Barring, FamiliesSource
 from suffice.variables import Finite
 
 TRIES = 50
@@ -40,6 +39,15 @@ SHOWN = 8
 
 SHAPED = (ChowLiu, TAN)
 """Methods whose graphs have a shape of their own."""
+
+
+class Round(NamedTuple):
+    """One graph on the way: its observed score, the log-likelihood of what was observed, and the seconds since the start."""
+
+    dag: Dag
+    score: float
+    log_likelihood: float
+    seconds: float
 
 
 class Options(NamedTuple):
@@ -96,7 +104,8 @@ class StructuralSearch:
         self._where = ""
         rows.watch = self._tell
 
-    def run(self) -> StructuralRun:
+    def run(self) -> bool:
+        """Whether it came to its end."""
         finished, trouble = True, None
         try:
             for k in range(self.options.starts):
@@ -121,7 +130,7 @@ class StructuralSearch:
         if self.left_out:
             note(f"families that have no estimate, since EM leads to a variance of zero, are left out: {self._left_out()}")
         self.clock.time_limit = None  # what follows is short, and must come to its end
-        return self._result(finished)
+        return finished
 
     def _left_out(self) -> str:
         """The families that were barred, but for those that have more parents than others."""
@@ -150,13 +159,16 @@ class StructuralSearch:
             self._where = f"{start}round {number + 1}, {len(state.model.dag.edges)} edges: "
             new = self._next(state, seen)
             if new is None:
-                return self._end(k)
+                break
             seen.add(new.model.dag)
             if self.penalised and not _above(new.score, state.score):
-                return self._end(k)
+                break
             state = new
             self._take(k, state)
-        return None
+        else:
+            return
+        if k == self.of_best:  # the best network so far is where this start came to
+            self.converged = True
 
     def _next(self, state: _State, seen: set[Dag]) -> _State | None:
         """The network of the graph that scores best on what is expected, None if there is none that is new.
@@ -208,11 +220,6 @@ class StructuralSearch:
             raise error
         note(f"from here on at most {most} parents are allowed: {error}")
         self.problem = replace(self.problem, rules=rules.capped(most))
-
-    def _end(self, k: int) -> None:
-        """The k-th start is at its end; if its network is the best so far, that is where it came to."""
-        if k == self.of_best:
-            self.converged = True
 
     def _take(self, k: int, state: _State) -> None:
         dag = state.model.dag
@@ -301,10 +308,8 @@ class StructuralSearch:
     def _search_on(self, expected: Any, known: dict[Any, float]) -> Problem:
         """The search on what is expected, without the families that are barred."""
         problem = replace(self.problem, data=expected, progress=self._watch())
-        source = problem.scores.source
-        if self.barred or type(source) is FamiliesSource:
-            problem.scores.source = Barring(source, problem.variables, self.barred, known)
-            problem.scores.source.watch = source.watch
+        if self.barred or type(problem.scores) is FamilyScores:
+            problem.__dict__["scores"] = Barring(problem.scores, self.barred, known)
         return problem
 
     def _found(self, state: _State) -> Dag | None:
@@ -407,25 +412,7 @@ class StructuralSearch:
         by = "maximum likelihood" if self.prior is None else "posterior mean"
         return f"structural EM from {self.task.rows.weight:,.10g} rows, {self.problem.score!r}; parameters by EM, {by}"
 
-    def _result(self, finished: bool) -> StructuralRun:
-        assert self.best is not None
-        graphs = tuple(self.graphs[self.of_best])
-        rising = [r for k, r in enumerate(graphs) if r.score >= max(g.score for g in graphs[: k + 1])]
-        for name in self.task.hidden:
-            if not any(name in edge for edge in self.best.model.dag.edges):
-                note(f"the hidden variable {name!r} has no links in the best graph: the data does not call for it")
-        return StructuralRun(
-            self._with_prior(self.best.model, finished),
-            tuple(Iteration(r.score, r.log_likelihood, r.seconds) for r in rising),
-            self.converged and finished,
-            graphs,
-            self.best.score,
-            tuple(max(r.score for r in g) for g in self.graphs if g),
-            finished,
-            self.options.method,
-        )
-
-    def _with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
+    def with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
         """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""
         if self.options.prior is None:
             return model
@@ -452,10 +439,8 @@ def _above(score: float, other: float) -> bool:
 
 def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
     """The same problem under another clock, with what its scores know already."""
-    other = replace(problem, progress=progress)
-    other.__dict__["scores"] = problem.scores
-    problem.scores.source.watch = lambda: progress.check("scoring parent sets")
-    return other
+    problem.scores.watch = lambda: progress.check("scoring parent sets")
+    return problem.under(progress=progress)
 
 
 def _linked(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:

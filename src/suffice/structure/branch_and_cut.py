@@ -21,6 +21,8 @@ from suffice.structure.cuts import Cut, Flags, Floats, Fraction, Whole, cluster_
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.rules import Parents
 
+Pair = tuple[int, int]
+
 AGE = 20
 """Rounds after which a cut that does nothing is forgotten."""
 
@@ -160,9 +162,7 @@ class Node:
     always: Flags = field(compare=False)
     before: Flags = field(compare=False)
 
-    def with_(
-        self, never: tuple[int, int] | None = None, always: tuple[int, int] | None = None, before: tuple[int, int] | None = None
-    ) -> Node | None:
+    def with_(self, never: Pair | None = None, always: Pair | None = None, before: Pair | None = None) -> Node | None:
         """A part of it: without an edge (child, parent), with one, or with one variable before another; None if there is none."""
         part = Node(self.worst, self.number, self.never.copy(), self.always.copy(), self.before)
         if never is not None:
@@ -329,7 +329,7 @@ class BranchAndCut:
             else:
                 self._done = max(self._done, -part.worst)
 
-    def _choices(self, node: Node, point: Fraction | None) -> list[list[dict[str, tuple[int, int]]]]:
+    def _choices(self, node: Node, point: Fraction | None) -> list[list[dict[str, Pair]]]:
         """Pairs of variables with an edge both ways, each in part; or else the edge in most doubt."""
         n = self.sets.n
         arcs = point.arcs if point is not None else np.full((n, n), 0.5)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.graphs.paths import shortest_path
+from suffice.graphs.paths import find_cycle, shortest_path
 from suffice.iteration import OutOfTime, Progress
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -69,12 +68,11 @@ class _Branching:
         self._search(self.problem.rules_of(self.method), np.inf)
         while self._open and (self.best is None or -self._open[0].worst > self.score + self.problem.scores.tie(self.score) / 4):
             part = heappop(self._open)
-            if (
-                self._broken(part.parents) is None
-            ):  # its graph keeps the constraints; what else it may hold, the method did not find
+            choices = self._choices(part.parents)
+            if not choices:  # its graph keeps the constraints; what else it may hold, the method did not find
                 self._left = max(self._left, -part.worst)
             else:
-                self._search_all(self._split(part), part)
+                self._search_all([r for r in (_stricter(part.rules, *choice) for choice in choices) if r is not None], part)
 
     def _search_all(self, stricter: list[Rules], part: Part) -> None:
         for k, rules in enumerate(stricter):
@@ -89,13 +87,10 @@ class _Branching:
         """Run the method under some rules."""
         outer = self.problem
         outer.progress.check(f"{self._number} branches")
-        inner: Progress[list[Parents]] = Progress(
-            outer.progress.what, None if np.isinf(outer.progress.left) else outer.progress.left, outer.progress.show
-        )
-        problem = replace(outer, rules=rules, progress=inner)
-        problem.__dict__["scores"] = outer.scores
+        left = None if np.isinf(outer.progress.left) else outer.progress.left
+        inner: Progress[list[Parents]] = Progress(outer.progress.what, left, outer.progress.show)
         try:
-            outcome = self.method.run(problem)
+            outcome = self.method.run(outer.under(rules=rules, progress=inner))
         except FitError:
             if self._number == 0:
                 raise
@@ -114,31 +109,23 @@ class _Branching:
         self.known &= outcome.bound is not None
         self._number += 1
         heappush(self._open, Part(-bound, self._number, rules, outcome.parents))
-        if score > self.score and self._broken(outcome.parents) is None:
+        if score > self.score and not self._choices(outcome.parents):
             self.best, self.score = outcome.parents, score
             self.problem.progress.better("constraints kept", score, outcome.parents)
 
-    def _broken(self, parents: list[Parents]) -> tuple[str, Any] | None:
-        """A constraint that the graph does not keep."""
+    def _choices(self, parents: list[Parents]) -> list[tuple[list[Pair], Pair | None]]:
+        """Of a constraint that the graph does not keep: edges that must be there and one that must not, in several ways.
+
+        Every graph that keeps the constraint keeps one of them. None for a graph that keeps all constraints.
+        """
         for a, b in self.adjacent:
             if a not in parents[b] and b not in parents[a]:
-                return "adjacent", (a, b)
+                return [([(a, b)], None), ([(b, a)], None)]
         for a, b in self.not_ancestor:
             if path := shortest_path(b, a, dict(enumerate(parents))):
-                return "path", list(pairwise(path[::-1]))
-        return None
-
-    def _split(self, part: Part) -> list[Rules]:
-        """Stricter rules, one of which every graph keeps that keeps the constraints."""
-        broken = self._broken(part.parents)
-        assert broken is not None
-        kind, where = broken
-        if kind == "adjacent":
-            a, b = where
-            choices = [([(a, b)], None), ([(b, a)], None)]
-        else:
-            choices = [(where[:k], edge) for k, edge in enumerate(where)]
-        return [r for r in (_stricter(part.rules, needed, absent) for needed, absent in choices) if r is not None]
+                edges = list(pairwise(path[::-1]))
+                return [(edges[:k], edge) for k, edge in enumerate(edges)]
+        return []
 
 
 def _stricter(rules: Rules, needed: list[Pair], absent: Pair | None) -> Rules | None:
@@ -160,7 +147,5 @@ def _stricter(rules: Rules, needed: list[Pair], absent: Pair | None) -> Rules | 
         allowed[child, parent] = False
     if (required & ~allowed).any() or (required.sum(1) > rules.max_parents).any():
         return None
-    waiting = required.copy()
-    for _ in range(rules.n):
-        waiting[:, ~waiting.any(1)] = False  # whoever needs nobody is placed
-    return None if waiting.any() else replace(rules, allowed=allowed, required=required)
+    result = replace(rules, allowed=allowed, required=required)
+    return None if find_cycle(dict(enumerate(result.start()))) else result

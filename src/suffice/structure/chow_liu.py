@@ -54,8 +54,7 @@ class ChowLiu:
             raise FitError(f"{self.root!r} cannot be the root: the edge {above!r} -> {self.root!r} is required")
         parent = forest(problem, pair - single[:, None], rules, float(single.sum()), root, "ChowLiu").tolist()
         parents: list[Parents] = [() if p == NONE else (p,) for p in parent]
-        score = sum(float(single[i] if p == NONE else pair[i, p]) for i, p in enumerate(parent))
-        problem.progress.better("tree", score, parents)
+        problem.progress.better("tree", problem.scores.total(parents), parents)
         return Outcome(parents)
 
 

@@ -90,11 +90,10 @@ class Constraints:
     def _needed(self, variables: Mapping[str, Variable]) -> set[Edge]:
         return needed_edges(self, variables) if self.required or self.adjacent else set()
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, *value: object) -> None:
         raise AttributeError("constraints never change; add others to them")
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("constraints never change; add others to them")
+    __delattr__ = __setattr__
 
     def __add__(self, other: Constraints) -> Constraints:
         return Constraints(self, other)
@@ -203,8 +202,7 @@ class Constraints:
         names = {name for t in self.tiers for tier in t.tiers for name in tier}
         names.update(*joined.from_iterable(getattr(self, edges) for edges in EDGES))
         names.update(name for name, _ in self.max_parents_of)
-        names.update(child for child, _ in self.candidates)
-        names.update(*(parents for _, parents in self.candidates))
+        names.update(*((child, *parents) for child, parents in self.candidates))
         return frozenset(names)
 
     def _refuse_unknown(self, known: Iterable[str]) -> None:

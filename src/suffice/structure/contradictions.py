@@ -145,10 +145,9 @@ def _pairs_of(item: Any) -> list[Edge]:
 
 def names_in(names: Any, what: str) -> tuple[str, ...]:
     """Names, sorted and each once, from a list of them."""
-    if isinstance(names, str):
-        raise GraphError(f"{what} should be a list of names, not {shown(names)}; write [{shown(names)}]")
-    if not isinstance(names, Iterable):
-        raise GraphError(f"{what} should be a list of names, not {shown(names)}")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        hint = f"; write [{shown(names)}]" if isinstance(names, str) else ""
+        raise GraphError(f"{what} should be a list of names, not {shown(names)}{hint}")
     found = list(names)
     if found and not any(isinstance(name, str) for name in found) and all(isinstance(name, Iterable) for name in found):
         raise GraphError(f"{what} should be a list of names, not a list of lists; put a star before it")

@@ -152,9 +152,7 @@ def _collected(order: Sequence[int]) -> list[int]:
     return cells
 
 
-@cache
-def _local(m: int) -> Local:
-    return Local(m)
+_programs = cache(Local)
 
 
 def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int, most: int = 60) -> list[Cut]:
@@ -166,7 +164,7 @@ def local_cuts(point: Fraction, child: Whole, parents: Flags, m: int, tries: int
     screen(members, point.child, point.parents, point.x, ROUNDS, LEAST, outside)
     if not outside.any():
         return []
-    program = _local(m)
+    program = _programs(m)
     found: list[tuple[float, Whole, Floats]] = []
     for chosen in members[outside]:
         cell = _cells(point.child, point.parents, chosen)

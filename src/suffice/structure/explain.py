@@ -21,7 +21,7 @@ from suffice.graphs.paths import chain, links, shortest_path
 from suffice.graphs.text import parse_arrows, unknown, written
 from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
 from suffice.structure.problem import Problem
-from suffice.structure.rules import Parents, Rules, ancestors
+from suffice.structure.rules import Parents, Rules, ancestors, toggled
 
 if TYPE_CHECKING:
     from suffice.structure.found import Found
@@ -140,7 +140,7 @@ def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]
 def _present(found: Found, parent: int, child: int) -> EdgePresent:
     around, names = found.neighbourhood, found.names
     a, b = names[parent], names[child]
-    rest = _less(around.parents[child], parent)
+    rest = toggled(around.parents[child], parent)
     removed = _change(around, {child: rest})
     sets, _ = around.parent_sets(child, len(around.parents[child]), without=parent)
     others = [s for s in sets if s != rest] or sets  # the removal is told above already
@@ -163,11 +163,11 @@ def _present(found: Found, parent: int, child: int) -> EdgePresent:
 def _reversed(around: Neighbourhood, parent: int, child: int) -> Change:
     """The same graph with child -> parent; it is scored even where it may not be, if it can be."""
     names = around.problem.names
-    new = {child: _less(around.parents[child], parent), parent: _more(around.parents[parent], child)}
+    new = {child: toggled(around.parents[child], parent), parent: toggled(around.parents[parent], child)}
     refused = _refusal(around, child, parent)
     if around.rules.required[child, parent]:
         refused = _constraint(around, parent, child)
-    elif detour := shortest_path(parent, child, {**around.children, parent: _less(around.children[parent], child)}):
+    elif detour := shortest_path(parent, child, {**around.children, parent: toggled(around.children[parent], child)}):
         refused = refused or f"it would make a cycle: {chain([names[i] for i in (*detour, parent)])}"
     return _change(around, new, refused)
 
@@ -190,14 +190,14 @@ def _absent(found: Found, parent: int, child: int) -> EdgeAbsent:
     swap = None
     if forward.refused == _full(around, child):
         loose = [p for p in around.parents[child] if not around.rules.required[child, p]]
-        sets = [_more(_less(around.parents[child], p), parent) for p in loose]
+        sets = [toggled(toggled(around.parents[child], p), parent) for p in loose]
         ranked = around.ranked(child, sets)
         swap = _change(around, {child: ranked[0][1]}) if ranked else None
     return EdgeAbsent(found.names[parent], found.names[child], forward, backward, swap)
 
 
 def _added(around: Neighbourhood, parent: int, child: int) -> Change:
-    return _change(around, {child: _more(around.parents[child], parent)}, _refusal(around, parent, child))
+    return _change(around, {child: toggled(around.parents[child], parent)}, _refusal(around, parent, child))
 
 
 def _full(around: Neighbourhood, child: int) -> str:
@@ -287,14 +287,6 @@ def _tested(found: Found, a: str, b: str) -> PairTested:
     direction = "the tests leave the direction open" if line else f"{written(a)} -> {written(b)}" if (a, b) in directed else ""
     given, p_value = found.details.of(a, b) if found.details is not None else (None, None)
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
-
-
-def _less(parents: Sequence[int], parent: int) -> Parents:
-    return tuple(p for p in parents if p != parent)
-
-
-def _more(parents: Parents, parent: int) -> Parents:
-    return tuple(sorted({*parents, parent}))
 
 
 def _swapped(kept: Sequence[int], new: Sequence[int], swaps: int, most: int) -> Iterator[Parents]:

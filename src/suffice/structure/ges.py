@@ -93,10 +93,7 @@ def as_set(nodes: Sequence[int]) -> int:
     >>> as_set((0, 1, 3))
     11
     """
-    result = 0
-    for node in nodes:
-        result |= 1 << node
-    return result
+    return sum(1 << node for node in nodes)
 
 
 def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +33,6 @@ class Independence(NamedTuple):
     p_value: float
 
 
-class IndependenceTest(Protocol):
-    """A test of x and y given others, by name."""
-
-    finite: ClassVar[bool]
-    """Whether it is of finite variables, or else of numbers."""
-
-    def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
-        """The statistic that it asks for."""
-
-    def test(self, statistics: Statistics, x: str, y: str, given: Sequence[str] = ()) -> Independence:
-        """Its answer."""
-
-
 @dataclass(frozen=True)
 class _TableTest:
     """What the tests of finite variables share: a contingency table of x and y within each configuration z of the given.
@@ -56,6 +43,7 @@ class _TableTest:
 
     adjusted: bool = False
     finite: ClassVar[bool] = True
+    """Whether it is of finite variables, or else of numbers."""
     pearson: ClassVar[bool] = False
 
     def needs(self, x: str, y: str, given: Sequence[str] = ()) -> Request:
@@ -66,12 +54,11 @@ class _TableTest:
         """The statistic, its degrees of freedom and its p-value."""
         from scipy.special import chdtrc
 
-        table = _Table.of(statistics.counts(self.needs(x, y, given).finite))
-        statistic = table.x_squared if self.pearson else table.g_squared
-        df = table.adjusted_df if self.adjusted else table.df
-        return Independence(self._reported(statistic, table), df, float(chdtrc(df, statistic)) if df else 1.0)
+        counts = statistics.counts(self.needs(x, y, given).finite)
+        statistic, df = _statistic(counts, self.pearson, self.adjusted)
+        return Independence(self._reported(statistic, counts), df, float(chdtrc(df, statistic)) if df else 1.0)
 
-    def _reported(self, statistic: float, table: _Table) -> float:
+    def _reported(self, statistic: float, counts: Counts) -> float:
         return statistic
 
 
@@ -106,8 +93,9 @@ class MutualInformation(_TableTest):
     0.693...
     """
 
-    def _reported(self, statistic: float, table: _Table) -> float:
-        return statistic / (2.0 * table.total) if table.total else 0.0
+    def _reported(self, statistic: float, counts: Counts) -> float:
+        total = float(counts.listed()[1].sum())
+        return statistic / (2.0 * total) if total else 0.0
 
 
 @dataclass(frozen=True)
@@ -137,6 +125,10 @@ class FisherZ:
         r = _partial_correlation(correlations(moments)) if left > 0 else 0.0
         z = float(np.arctanh(r) * np.sqrt(left)) if abs(r) < 1 and left > 0 else r * np.inf if r else 0.0
         return Independence(z, None, float(2.0 * ndtr(-abs(z))))
+
+
+IndependenceTest: TypeAlias = _TableTest | FisherZ
+"""A test of x and y given others, by name: what statistic it `needs`, and its answer, `test`."""
 
 
 @one_blas_thread
@@ -193,41 +185,21 @@ def suited(variables: Sequence[Variable], test: IndependenceTest | None, *, adju
     return test
 
 
-class _Table(NamedTuple):
-    """The cells of a table that are not empty: their counts, and those of their stratum, row and column in it."""
-
-    n: Array
-    n_z: Array
-    n_xz: Array
-    n_yz: Array
-    df: int
-    adjusted_df: int
-
-    @staticmethod
-    def of(counts: Counts) -> _Table:
-        """x and y are the last two variables of the counts."""
-        keys, n = counts.listed()
-        sizes = [v.n_states for v in counts.variables]
-        r, c = sizes[-2:]
-        z, row, column = keys // (r * c), keys // c, keys // (r * c) * c + keys % c
-        strata, n_z = _margin(z, n)
-        rows, n_xz = _margin(row, n)
-        columns, n_yz = _margin(column, n)
-        in_rows = np.bincount(np.searchsorted(strata, rows // r), minlength=len(strata))
-        in_columns = np.bincount(np.searchsorted(strata, columns // c), minlength=len(strata))
-        return _Table(n, n_z, n_xz, n_yz, (r - 1) * (c - 1) * prod(sizes[:-2]), int(((in_rows - 1) * (in_columns - 1)).sum()))
-
-    @property
-    def total(self) -> float:
-        return float(self.n.sum())
-
-    @property
-    def g_squared(self) -> float:
-        return max(0.0, float(2.0 * (self.n * np.log(self.n * self.n_z / (self.n_xz * self.n_yz))).sum()))
-
-    @property
-    def x_squared(self) -> float:
-        return max(0.0, float((self.n * (self.n * self.n_z / (self.n_xz * self.n_yz) - 1.0)).sum()))
+def _statistic(counts: Counts, pearson: bool, adjusted: bool) -> tuple[float, int]:
+    """G² or X² of a table whose last two variables are x and y, from the cells that are not empty, and its degrees of freedom."""
+    keys, n = counts.listed()
+    sizes = [v.n_states for v in counts.variables]
+    r, c = sizes[-2:]
+    strata, n_z = _margin(keys // (r * c), n)
+    rows, n_xz = _margin(keys // c, n)
+    columns, n_yz = _margin(keys // (r * c) * c + keys % c, n)
+    ratio = n * n_z / (n_xz * n_yz)
+    statistic = (n * (ratio - 1.0)).sum() if pearson else 2.0 * (n * np.log(ratio)).sum()
+    in_rows, in_columns = (
+        np.bincount(np.searchsorted(strata, lines), minlength=len(strata)) for lines in (rows // r, columns // c)
+    )
+    df = ((in_rows - 1) * (in_columns - 1)).sum() if adjusted else (r - 1) * (c - 1) * prod(sizes[:-2])
+    return max(0.0, float(statistic)), int(df)
 
 
 def _margin(keys: npt.NDArray[np.int64], n: Array) -> tuple[npt.NDArray[np.int64], Array]:

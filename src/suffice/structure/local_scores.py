@@ -2,35 +2,76 @@
 
 Variables are numbered in the order of their names, parents are sorted numbers. Where the statistics come from (a scan of the
 rows, bitmaps in memory, one matrix of moments, statistics that were saved, or that incomplete rows are expected to have) is the
-business of a *source*, chosen here once.
+business of a kind of `LocalScores`, chosen here once. `FamilyScores` serves any variables, any score and any engine, by the
+statistics of single families. `GaussianScores` takes every family from one matrix of moments; `ExpectedScores` from tables of any
+numbers; `FiniteScores` is in a file of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
+from suffice.errors import FitError, note
+from suffice.families import family_of, has_family
+from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.priors import K2, BDeu, BDs, Dirichlet, NormalWishart
+from suffice.families.regression import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-from suffice.statistics import Statistics
-from suffice.structure.finite_source import FiniteSource
-from suffice.structure.parent_sets import TIE, ParentSets
-from suffice.structure.rules import Parents, Rules
-from suffice.structure.sources import ExpectedSource, FamiliesSource, Family, GaussianSource, Source
+from suffice.statistics import Request, Statistics
+from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
+from suffice.structure.rules import Parents, Rules, toggled
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
 
 Array = npt.NDArray[np.float64]
+Family = tuple[int, Parents]
+T = TypeVar("T")
+
+CELLS = 2**24
+"""Cells of tables that are asked for in one scan,"""
+
+FAMILIES = 2**12
+"""and families."""
+
+DENSE = 2**20
+"""Cells up to which an expected table is scored as a whole."""
+
+SLOW = 30_000
+"""Families that are scored within some seconds where each has statistics of its own."""
+
+
+def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_items: float = math.inf) -> Iterator[list[T]]:
+    """The items in parts that are not larger than `most` together, unless one is by itself.
+
+    >>> list(in_memory([3, 1, 2, 9], float, 5))
+    [[3, 1], [2], [9]]
+    """
+    part: list[T] = []
+    total = 0.0
+    for item in items:
+        here = size(item)
+        if part and (total + here > most or len(part) == most_items):
+            yield part
+            part, total = [], 0.0
+        part.append(item)
+        total += here
+    if part:
+        yield part
 
 
 class LocalScores:
-    """The scores of families over some data.
+    """The scores of families over some data, of the kind that answers fastest. A family that cannot be estimated has −inf.
+
+    A kind says what families of one size score, in `_of_sets`; all questions come down to that. `watch` is called between parts
+    of long work; it may raise to stop it.
 
     >>> from suffice.engines import scan
     >>> from suffice.scores import BIC
@@ -42,6 +83,12 @@ class LocalScores:
     -4.852
     """
 
+    most_families: float = math.inf
+    """How many families are scored within some seconds."""
+
+    def __new__(cls, data: Any = None, variables: Sequence[Variable] = (), score: Any = None, **options: Any) -> LocalScores:
+        return super().__new__(_fastest(data, variables, score) if cls is LocalScores else cls)
+
     def __init__(
         self,
         data: Data | Statistics | ExpectedStatistics,
@@ -52,80 +99,119 @@ class LocalScores:
         memory_limit: float | None = None,
         watch: Callable[[], None] = lambda: None,
     ) -> None:
+        self.data, self.score, self.threads, self.memory_limit, self.watch = data, score, threads, memory_limit, watch
         self.variables = tuple(sorted(variables, key=lambda v: v.name))
         self.names = tuple(v.name for v in self.variables)
-        self.score = score
-        self.source: Source = _source(data, self.variables, score, threads, memory_limit)
-        self.source.watch = watch
+        self.weight = data.weight
+        self.known: dict[Family, float] = {}
+        self._told = False
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make ready what all answers need."""
 
     @property
     def n(self) -> int:
         return len(self.variables)
 
-    @property
-    def weight(self) -> float:
-        """The number of rows, or their weight."""
-        return self.source.weight
-
     def families(self, families: Iterable[Family]) -> Array:
         """The scores of these families; those not yet known are computed in one batch."""
-        return self.source.families(families)
+        wanted = list(families)
+        new = [f for f in dict.fromkeys(wanted) if f not in self.known]
+        if new:
+            self.known.update(zip(new, map(float, self._fresh(new)), strict=True))
+        return np.array([self.known[f] for f in wanted])
 
     def family(self, child: int, parents: Parents) -> float:
         """The score of one family."""
         return float(self.families([(child, parents)])[0])
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
-        """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
-        chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
-        result = np.full(self.n, np.nan)
-        result[chosen] = self.source.toggles(child, parents, chosen)
-        return result
-
-    def pairs(self) -> tuple[Array, Array]:
-        """The score of each variable alone, and [child, parent] of each with one parent."""
-        return self.source.pairs()
-
-    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
-        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
-        return self.source.parent_sets(rules, prune=prune)
-
     def total(self, parents: Sequence[Parents]) -> float:
         """The score of a graph."""
         return float(self.families(enumerate(parents)).sum())
-
-    @property
-    def most_families(self) -> float:
-        """How many families are scored within some seconds."""
-        return self.source.most_families
 
     def tie(self, score: float) -> float:
         """The difference below which gains at this score are equal."""
         return TIE * (1.0 + abs(score))
 
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
+        """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
+        chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
+        result = np.full(self.n, np.nan)
+        result[chosen] = self._toggles(child, parents, chosen)
+        return result
 
-def _source(
-    data: Data | Statistics | ExpectedStatistics,
-    variables: tuple[Variable, ...],
-    score: Any,
-    threads: int | None,
-    memory_limit: float | None,
-) -> Source:
-    """The fastest source that can answer."""
-    form = _form(score, data.weight)
-    finite = [v for v in variables if isinstance(v, Finite) and v.n_states < 2**16]
-    if isinstance(data, Data) and len(finite) == len(variables) and form is not None:
-        if not data.weighted or data.whole_weights:
-            return FiniteSource(data, variables, score, form, threads, memory_limit)
-        return ExpectedSource(data, variables, score, form, threads)
-    if hasattr(data, "tables") and form is not None:
-        return ExpectedSource(data, variables, score, form, threads)
-    if all(isinstance(v, Real) for v in variables) and _gaussian(score):
-        return GaussianSource(data, variables, score, threads)  # type: ignore[arg-type]
-    return FamiliesSource(data, variables, score, threads)
+    def pairs(self) -> tuple[Array, Array]:
+        """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
+        n = self.n
+        single, pair = np.empty(n), np.full((n, n), -np.inf)
+        levels, scores = self._scored(Rules.free(n, 1), prune=False)
+        single[levels[0].sets[:, 0]] = scores[0][:, 0]
+        if len(levels) > 1:
+            a, b = levels[1].sets.T
+            pair[a, b], pair[b, a] = scores[1].T
+        return single, pair
+
+    def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
+        """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
+        return chosen(rules, *self._scored(rules, prune=prune), prune=prune)
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
+        levels, scores = lattice(rules), []
+        for level in levels:
+            self.watch()
+            axis, which = np.nonzero(level.families(rules).T)
+            scores.append(np.full(level.sets.shape, -np.inf))
+            scores[-1][which, axis] = self._of_sets(level.sets[which], axis)
+        return levels, scores
+
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
+        return self.families([(child, toggled(parents, c)) for c in candidates])
+
+    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+        """The scores of families that were not asked for before."""
+        result = np.empty(len(families))
+        by_size: dict[int, list[int]] = {}
+        for i, (_, parents) in enumerate(families):
+            by_size.setdefault(len(parents), []).append(i)
+        for which in by_size.values():
+            rows = sorted(((*sorted((*parents, child)), i) for i in which for child, parents in [families[i]]))
+            members = np.array([r[:-1] for r in rows], np.int32)
+            order = np.array([r[-1] for r in rows])
+            children = np.array([families[i][0] for i in order])
+            result[order] = self._of_sets(members, np.argmax(members == children[:, None], axis=1))
+        return iter(result)
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        """The scores of the families whose child stands at place axis[g] of sets[g]."""
+        return self.families(families_in(sets, axis))
 
 
-def _form(score: Any, weight: float) -> tuple[int, float, float] | None:
+def families_in(sets: Sets, axis: Ints) -> list[Family]:
+    """The families whose child stands at place axis[g] of sets[g].
+
+    >>> families_in(np.array([[2, 5, 7]]), np.array([1]))
+    [(5, (2, 7))]
+    """
+    return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
+
+
+def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[LocalScores]:
+    """The fastest kind that can answer."""
+    tables = form_of(score, data.weight) is not None
+    finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
+    if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
+        from suffice.structure.finite_scores import FiniteScores
+
+        return FiniteScores
+    if tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
+        return ExpectedScores
+    return GaussianScores if all(isinstance(v, Real) for v in variables) and _gaussian(score) else FamilyScores
+
+
+def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
     if type(score) in (LogLikelihood, AIC, BIC):
         return 0, 0.0, score.price(weight)
@@ -142,3 +228,211 @@ def _form(score: Any, weight: float) -> tuple[int, float, float] | None:
 def _gaussian(score: Any) -> bool:
     """Whether the score of real variables is a function of one matrix."""
     return type(score) in (LogLikelihood, AIC, BIC) or (type(score) is Evidence and type(score.prior) is NormalWishart)
+
+
+class FamilyScores(LocalScores):
+    """Asks the data for each family's table or moments, and the score for its value; each family once."""
+
+    most_families = SLOW
+
+    def _prepare(self) -> None:
+        by_name = {v.name: v for v in self.variables}
+        self.score = self.score.bind(
+            by_name, self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
+        )
+
+    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+        """Families of all sizes are asked for at once: what counts is how often the rows are read."""
+        asked: list[Family] = []
+        for level in lattice(rules):
+            which, axis = np.nonzero(level.families(rules))
+            asked += families_in(level.sets[which], axis)
+        self.families(asked)
+        return super()._scored(rules, prune=prune)
+
+    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+        """In as few scans as there is memory for."""
+        for batch in in_memory(families, self._size, CELLS, FAMILIES):
+            self.watch()
+            yield from self._batch(batch)
+
+    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
+        """The scores of families from one scan."""
+        possible = {f for f in families if has_family(*self._members(*f))}
+        statistics = self.data.gather([self._request(*f) for f in families if f in possible], threads=self.threads)
+        for k, f in enumerate(families):
+            if k % 256 == 255:
+                self.watch()
+            yield self._local(*f, statistics) if f in possible else -np.inf
+
+    def _members(self, child: int, parents: Parents) -> tuple[Variable, list[Variable]]:
+        return self.variables[child], [self.variables[p] for p in parents]
+
+    def _request(self, child: int, parents: Parents) -> Request:
+        members = self._members(child, parents)
+        return family_of(*members).needs(*members)
+
+    def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
+        variable, mothers = self._members(child, parents)
+        seen = statistics.answer(self._request(child, parents))
+        try:
+            return float(self.score.local(family_of(variable, mothers), variable, mothers, seen, self.weight))
+        except FitError as error:
+            if not parents:
+                raise
+            if not self._told:
+                note(f"parent sets that cannot be estimated are left out of the search; the first: {error}")
+                self._told = True
+            return -np.inf
+
+    def _size(self, family: Family) -> float:
+        members = [self.variables[v] for v in (family[0], *family[1])]
+        cells = float(np.prod([v.n_states for v in members if isinstance(v, Finite)], dtype=float))
+        return cells * (sum(not isinstance(v, Finite) for v in members) ** 2 + 1)
+
+
+class ExpectedScores(FamilyScores):
+    """Scores of tables that are expected, or of rows with weights of any kind; one table serves all families on its variables.
+
+    The score is a kind, a strength and a price per parameter, as in `FiniteScores`; counts need not be whole.
+    """
+
+    def _prepare(self) -> None:
+        form = form_of(self.score, self.weight)
+        assert form is not None
+        self.kind, self.alpha, self.price = form
+        self._n_states = [v.n_states for v in self.variables if isinstance(v, Finite)]
+        super()._prepare()
+
+    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
+        small = [f for f in families if self._cells(f) <= DENSE]
+        huge = [f for f in families if self._cells(f) > DENSE]
+        scores = dict(zip(small, self._dense(small).tolist(), strict=True))
+        if huge:
+            scores.update(zip(huge, super()._batch(huge), strict=True))
+        return map(scores.__getitem__, families)
+
+    def _cells(self, family: Family) -> int:
+        return math.prod(self._n_states[v] for v in (family[0], *family[1]))
+
+    def _dense(self, families: Sequence[Family]) -> Array:
+        from suffice.kernels.expectations import table_scores
+
+        sets = [tuple(sorted((child, *parents))) for child, parents in families]
+        place = {s: k for k, s in enumerate(dict.fromkeys(sets))}
+        tables, at = self._tables([tuple(self.variables[v].name for v in s) for s in place])
+        shape = np.ones((3, len(families)), np.int64)
+        for g, ((child, _), members) in enumerate(zip(families, sets, strict=True)):
+            for v in members:
+                shape[(v >= child) + (v > child), g] *= self._n_states[v]
+        scores = np.empty(len(families))
+        table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
+        return np.asarray(scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2]))
+
+    def _tables(self, sets: Sequence[tuple[str, ...]]) -> tuple[Array, Ints]:
+        """The tables of sets of variables one after the other, and where each begins; what is expected makes them at once."""
+        expected: Any = self.data
+        if hasattr(expected, "tables"):
+            tables, at = expected.tables(sets, threads=self.threads)
+            return tables, at
+        statistics = self.data.gather([Request(s) for s in sets], threads=self.threads)
+        each = [statistics.counts(s).values.ravel() for s in sets]
+        return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
+
+
+class Barring(LocalScores):
+    """Other scores, but some families have none: a child whose parents are these, or these and others.
+
+    `known` keeps the other scores, for the next one that is made when more is barred.
+    """
+
+    most_families = SLOW
+
+    def __init__(self, scores: LocalScores, barred: Collection[tuple[int, frozenset[int]]], known: dict[Family, float]) -> None:
+        super().__init__(scores.data, scores.variables, scores.score, watch=scores.watch)
+        self.scores, self.known = scores, known
+        self.barred = [[parents for c, parents in barred if c == child] for child in range(self.n)]
+
+    def families(self, families: Iterable[Family]) -> Array:
+        wanted = list(families)
+        return np.where([self._barred(*f) for f in wanted], -np.inf, super().families(wanted))
+
+    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+        self.scores.watch = self.watch
+        return iter(self.scores.families(families))
+
+    def _barred(self, child: int, parents: Parents) -> bool:
+        return any(some <= set(parents) for some in self.barred[child])
+
+
+class GaussianScores(LocalScores):
+    """The moments of all variables, and the score: likelihood less a price per parameter, or BGe.
+
+    With s the child's residual scatter and p parents: ln L = −N/2 (ln(2π s/N) + 1), and p + 2 parameters; BGe as in
+    `suffice.families.conditional_gaussian`, from the scatter to which the prior's has been added.
+    """
+
+    def _prepare(self) -> None:
+        statistics = self.data.gather([Request((), self.names)], threads=self.threads)
+        moments = statistics.moments((), self.names)
+        self.score = self.score.bind({v.name: v for v in self.variables}, statistics)
+        self.prior: Any = getattr(self.score, "prior", None)
+        if self.prior is not None:
+            moments += self.prior.imagine(self.variables[-1], self.variables[:-1]).at(moments.keys)
+        self.scatter = moments.scatter[0]
+        if not np.isfinite(self.scatter).all():
+            raise too_large(self.names[int(np.argmin(np.isfinite(self.scatter).all(1)))])
+        scale = np.sqrt(np.diag(self.scatter))
+        constant = [n for n, s in zip(self.names, scale, strict=True) if s == 0]
+        if constant or self.weight < 2:
+            raise FitError(
+                f"all values of {constant[0]!r} are the same, and a constant has no density: leave the column out"
+                if constant
+                else "one row has no variance: a Gaussian search needs more rows"
+            )
+        self.matrix = np.ascontiguousarray(self.scatter / scale[:, None] / scale)
+        np.fill_diagonal(self.matrix, 1.0)
+
+    def _of_sets(self, sets: Sets, axis: Ints) -> Array:
+        from suffice.kernels.gaussian import residuals
+
+        others = sets[np.arange(sets.shape[1]) != axis[:, None]].reshape(len(sets), -1)
+        members = np.column_stack([others, sets[np.arange(len(sets)), axis]])  # the child last
+        left, log_det = np.empty(len(members)), np.empty(len(members))
+        collinear = COLLINEAR if self.prior is None else ROUNDING
+        residuals(self.matrix, members, collinear, NO_RESIDUAL, left, log_det)
+        residual = left * np.diag(self.scatter)[members[:, -1]]
+        p = members.shape[1] - 1
+        if self.prior is None:
+            few = float(self.weight).is_integer() and self.weight < p + 2
+            if few:
+                left[:] = np.nan
+            scores = -0.5 * self.weight * (LOG_2PI + np.log(residual / self.weight) + 1.0)
+            scores -= self.score.price(self.weight) * (p + 2)
+        else:
+            log_det += np.log(np.diag(self.scatter))[members[:, :-1]].sum(1)
+            scores = self._evidence(residual, log_det, p)
+        lost = np.isnan(left)
+        if lost.any():
+            self._tell(members[int(np.argmax(lost))])
+            scores[lost] = -np.inf
+        return np.asarray(scores)
+
+    def _evidence(self, residual: Array, log_det: Array, p: int) -> Array:
+        from scipy.special import gammaln
+
+        prior = self.prior
+        nu, t, N = prior.df - prior.n + p + 1, prior.scale, self.weight
+        before = gammaln(nu / 2) - 0.5 * np.log(prior.count) - 0.5 * p * np.log(t) - 0.5 * nu * np.log(t / 2)
+        after = gammaln((nu + N) / 2) - 0.5 * np.log(prior.count + N) - 0.5 * log_det - 0.5 * (nu + N) * np.log(residual / 2)
+        return np.asarray(after - before - 0.5 * LOG_2PI * N)
+
+    def _tell(self, family: npt.NDArray[np.int32]) -> None:
+        if self._told:
+            return
+        self._told = True
+        *parents, child = (self.names[v] for v in family)
+        note(
+            f"parent sets without an estimate are left out of the search (copies or combinations of columns, or too few rows); "
+            f"the first: {child!r} given {', '.join(map(repr, parents))}"
+        )

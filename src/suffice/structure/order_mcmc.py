@@ -94,8 +94,8 @@ def order_mcmc(
     check_number("thin", thin, 1, optional=True)
     if isinstance(score, (AIC, LogLikelihood)):
         raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
-    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
-    problem = problem_of(data, score, constraints, progress=progress, what="order MCMC", **budget)
+    budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
+    problem = problem_of(data, score, constraints, what="order MCMC", **budget)
     if constraints is not None and (constraints.adjacent or constraints.not_ancestor):
         raise FitError("orders are sampled under constraints on single edges only, not under Adjacent or NotAncestor")
     if correct and problem.n > COUNTABLE:

@@ -159,9 +159,7 @@ def restricted(scores: LocalScores, rules: Rules, parents: list[Parents], most: 
     blanket = markov_blankets(parents)
     single, pair = scores.pairs()
     gain = np.where(rules.allowed, pair - single[:, None], -np.inf)
-    strength = np.argsort(-gain, axis=1, kind="stable")
-    rank = np.empty_like(strength)
-    np.put_along_axis(rank, strength, np.arange(rules.n)[None, :].repeat(rules.n, 0), axis=1)
+    rank = np.argsort(np.argsort(-gain, axis=1, kind="stable"), axis=1)
     result = rules.within(blanket)
     for k in (2, 4, 6, 8, 10, 12, 15):
         wider = rules.within(blanket | ((rank < k) & (gain > 0)))

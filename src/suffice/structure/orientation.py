@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +25,6 @@ MOST_REVERSED = 100
 """Verdicts that are reversed for a graph that extends them all; past these the tests contradict each other throughout."""
 
 
-class Orientation(Protocol):
-    """A rule that tells colliders from the sets that separate the ends of a triple x - z - y."""
-
-    all_sets: ClassVar[bool]
-    """Whether it asks for all sets of neighbours that separate them, or only for the first that was found."""
-
-    def collider(self, n_sets: int, n_with: int) -> bool:
-        """Whether the triple is a collider, if `n_with` of the `n_sets` sets hold z."""
-
-
 @dataclass(frozen=True)
 class Majority:
     """A collider, if z is in fewer than half of all sets of neighbours that separate x and y (Colombo & Maathuis 2014, 4.2).
@@ -44,8 +34,10 @@ class Majority:
     """
 
     all_sets: ClassVar[bool] = True
+    """Whether it asks for all sets of neighbours that separate x and y, or only for the first that was found."""
 
     def collider(self, n_sets: int, n_with: int) -> bool:
+        """Whether the triple x - z - y is a collider, if `n_with` of the `n_sets` sets hold z."""
         return 2 * n_with < n_sets
 
 
@@ -64,7 +56,7 @@ class Conservative:
 
 
 @dataclass(frozen=True)
-class FirstSepset:
+class FirstSepset(Conservative):
     """A collider, if z is not in the set that separated x and y in the search for edges (Spirtes & Glymour 1991): fewest tests.
 
     >>> FirstSepset().collider(1, 0), FirstSepset().collider(1, 1)
@@ -73,8 +65,9 @@ class FirstSepset:
 
     all_sets: ClassVar[bool] = False
 
-    def collider(self, n_sets: int, n_with: int) -> bool:
-        return n_sets > 0 and n_with == 0
+
+Orientation: TypeAlias = Majority | Conservative
+"""A rule that tells colliders from the sets that separate the ends of a triple x - z - y."""
 
 
 class Triple(NamedTuple):

@@ -49,21 +49,11 @@ class Level:
         result = np.asarray(rules.max_parents[child] >= self.size - 1)
         if rules.allowed.sum() == rules.n * (rules.n - 1) and not rules.required.any():
             return result
+        pair = child[:, :, None], child[:, None, :]
+        result &= (rules.allowed[pair] | np.eye(self.size, dtype=bool)).all(2)
         if rules.required.any():
-            needed = rules.required.sum(1)[child]
-        for j in range(self.size):
-            have = np.zeros(len(child), np.int64)
-            for k in range(self.size):
-                if k != j:
-                    result[:, j] &= rules.allowed[child[:, j], child[:, k]]
-                    have += rules.required[child[:, j], child[:, k]]
-            if rules.required.any():
-                result[:, j] &= have == needed[:, j]
+            result &= rules.required[pair].sum(2) == rules.required.sum(1)[child]
         return result
-
-    def kept(self, chosen: npt.NDArray[np.bool_]) -> Level:
-        """Some of the sets; the level below is as it was."""
-        return Level(self.sets[chosen], self.sub[chosen])
 
 
 def lattice(rules: Rules) -> list[Level]:
@@ -167,13 +157,7 @@ class ParentSets:
     @staticmethod
     def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
         """From (child, parents, score)."""
-        ordered = sorted(families, key=lambda f: (f[0], -f[2], len(f[1]), f[1]))
-        first = np.searchsorted([f[0] for f in ordered], np.arange(n + 1)).astype(np.int64)
-        masks = np.zeros((len(ordered), max(1, -(-n // 64))), np.uint64)
-        for row, (_, parents, _) in enumerate(ordered):
-            for p in parents:
-                masks[row, p // 64] |= np.uint64(1) << np.uint64(p % 64)
-        return ParentSets(first, np.array([f[2] for f in ordered], float), masks)
+        return _collected(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
 
     @property
     def n(self) -> int:

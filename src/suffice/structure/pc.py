@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,13 +15,14 @@ from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.independence import IndependenceTest, suited
-from suffice.structure.orientation import Conservative, FirstSepset, Majority, Orientation, Verdict, directed, possible, triples
+from suffice.structure.orientation import Majority, Orientation, Verdict, directed, possible, triples
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.separation import Census, Judge, Questions, census, judge_of, separated
 
 Matrix = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Pair = tuple[str, str]
 MAJORITY = Majority()
 
@@ -96,7 +97,7 @@ class PC:
 
     def __post_init__(self) -> None:
         check_tests(self.alpha, self.max_condition)
-        if not isinstance(self.orient, (Majority, Conservative, FirstSepset)):
+        if not isinstance(self.orient, Orientation):
             raise FitError(f"orient is Majority(), Conservative() or FirstSepset(), not {self.orient!r}")
 
     def run(self, problem: Problem) -> Outcome:
@@ -119,7 +120,7 @@ class PC:
             asked = Questions.of(ends, skeleton.neighbours)
             # The ends of a triple are not each other's neighbours, so that all of an end's neighbours may separate them.
             most = skeleton.largest + 1 if self.max_condition is None else min(skeleton.largest + 1, self.max_condition)
-            counted = census(judge, asked, most, self.alpha, problem.n, problem.progress)
+            counted = census(judge, asked, most, self.alpha, problem.progress)
         n_sets, n_with, n_tests = counted
         place = {pair: e for e, pair in enumerate(ends)}
         for pair, given in skeleton.given.items():
@@ -171,7 +172,7 @@ class Skeleton:
         return Skeleton(adjacent, given, log_p, n_tests, max(k - 1, 0))
 
     @cached_property
-    def neighbours(self) -> list[npt.NDArray[np.int64]]:
+    def neighbours(self) -> list[Ints]:
         """Of each variable those it is joined with."""
         return [np.flatnonzero(row) for row in self.adjacent]
 
@@ -252,11 +253,8 @@ class MMHC:
 
     def run(self, problem: Problem) -> Outcome:
         """Candidates by tests, then a climb among them."""
-        scores = problem.scores
         rules = problem.rules.capped(self.max_parents)
-        narrower = replace(problem, rules=rules.within(self.candidates(problem)))
-        narrower.__dict__["scores"] = scores  # they are of the same data, and know what was asked before
-        return HillClimb(restarts=self.restarts).run(narrower)
+        return HillClimb(restarts=self.restarts).run(problem.under(rules=rules.within(self.candidates(problem))))
 
     def candidates(self, problem: Problem) -> Matrix:
         """[i, j]: whether i and j are candidates of each other."""
@@ -285,15 +283,7 @@ class MMHC:
             near[targets, newest[targets]] = True
         return near
 
-    def _dependence(
-        self,
-        judge: Judge,
-        near: Matrix,
-        newest: npt.NDArray[np.int64],
-        targets: npt.NDArray[np.int64],
-        largest: Floats,
-        problem: Problem,
-    ) -> None:
+    def _dependence(self, judge: Judge, near: Matrix, newest: Ints, targets: Ints, largest: Floats, problem: Problem) -> None:
         """Bring `largest` up to date: the newest candidate makes new sets, with each set of the older ones."""
         older = near.copy()
         began = newest[targets[0]] >= 0

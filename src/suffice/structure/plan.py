@@ -14,9 +14,9 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Statistics
+from suffice.structure.local_scores import SLOW
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
-from suffice.structure.sources import SLOW
 from suffice.variables import Finite
 
 PER_BIT_CELL = 4e-12

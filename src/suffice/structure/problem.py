@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -65,6 +65,12 @@ class Problem:
             memory_limit=self.memory_limit,
             watch=lambda: self.progress.check("scoring parent sets"),
         )
+
+    def under(self, **changes: Any) -> Problem:
+        """The same problem under other rules or another clock, with what its scores know already."""
+        other = replace(self, **changes)
+        other.__dict__["scores"] = self.scores
+        return other
 
     def dag(self, parents: list[Parents]) -> Dag:
         """The graph of these parents, by name."""

@@ -110,7 +110,7 @@ def ancestors(parents: Sequence[Sequence[int]]) -> npt.NDArray[np.bool_]:
     return above
 
 
-def toggled(parents: Parents, other: int) -> Parents:
+def toggled(parents: Sequence[int], other: int) -> Parents:
     """The parents with one more, or one less if it was there.
 
     >>> toggled((1, 3), 2), toggled((1, 3), 3)

@@ -81,8 +81,8 @@ def search(
     """
     kinds = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
     chosen: Method = _checked(Orders() if method is None else method, "run", kinds)
-    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
-    problem = problem_of(data, score, constraints, progress=progress, what=type(chosen).__name__, **budget)
+    budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
+    problem = problem_of(data, score, constraints, what=type(chosen).__name__, **budget)
     plan = Plan.of(problem, chosen)
     if dry_run:
         return plan

@@ -7,11 +7,11 @@ three ways: tables counted from rows in memory, a matrix of correlations, or sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,13 @@ from suffice.engines.engine import Bits
 from suffice.engines.parallel import in_order, n_threads
 from suffice.statistics import Request
 from suffice.structure.independence import FisherZ, IndependenceTest, correlations
+from suffice.structure.local_scores import CELLS, in_memory
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
-from suffice.structure.sources import CELLS, in_memory
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
-T = TypeVar("T")
 
 IN_MEMORY = 2**31
 """Bytes of codes that are held in memory, where no other limit is given."""
@@ -122,59 +121,66 @@ class Judge(Protocol):
 
 def separated(judge: Judge, questions: Questions, k: int, alpha: float, progress: Any) -> Answers:
     """Look for a set of k members that separates each pair at level alpha."""
-    enough, n_tests = np.log(alpha), 0
-    given: list[Parents | None] = [None] * len(questions)
+    given, n_tests = [None] * len(questions), 0  # type: list[Parents | None], int
     largest = np.full(len(questions), -np.inf)
-
-    def task(start: int, stop: int) -> int:
-        part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
-        top, n = largest[start:stop], 0
-        for owner, sets in part.tests(k, done, judge.batch):
-            log_p = judge.log_p(part.pairs, owner, sets, enough)
-            np.fmax.at(top, owner, log_p)
-            n += len(log_p) - int(np.isnan(log_p).sum())
-            hits = np.flatnonzero(log_p > enough)
-            pairs, at = np.unique(owner[hits], return_index=True)
-            done[pairs], top[pairs] = True, log_p[hits[at]]
-            for e, i in zip(pairs.tolist(), hits[at], strict=True):
-                given[start + e] = tuple(sets[i].tolist())
-        return n
-
-    for n in _in_parts(task, len(questions), judge):
+    for part in _in_parts(judge, questions, (k,), alpha, first=True):
         progress.check(f"tests given {k} others")
-        n_tests += n
+        n_tests += part.n_tests
+        largest[part.start : part.start + len(part.largest)] = part.largest
+        largest[part.pairs] = part.log_p
+        for e, members in zip(part.pairs.tolist(), part.sets, strict=True):
+            given[e] = members
     return Answers(given, largest, n_tests)
 
 
-def census(judge: Judge, questions: Questions, most: int, alpha: float, n: int, progress: Any) -> Census:
-    """Count the sets of up to `most` members that separate each pair at level alpha, and in how many each of n variables is."""
+def census(judge: Judge, questions: Questions, most: int, alpha: float, progress: Any) -> Census:
+    """Count the sets of up to `most` members that separate each pair at level alpha, and in how many each variable is."""
     n_sets, n_with, n_tests = np.zeros(len(questions), np.int64), Counter[tuple[int, int]](), 0
-
-    def task(start: int, stop: int) -> tuple[Counter[tuple[int, int]], int]:
-        part, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
-        seen, tested = Counter[tuple[int, int]](), 0
-        for k in range(most + 1):
-            for owner, sets in part.tests(k, done, judge.batch):
-                log_p = judge.log_p(part.pairs, owner, sets, np.inf)
-                hits = log_p > np.log(alpha)
-                pairs = owner[hits].astype(np.int64)
-                n_sets[start:stop] += np.bincount(pairs, minlength=stop - start)
-                keys, counts = np.unique(pairs[:, None] * n + sets[hits], return_counts=True)
-                for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
-                    seen[start + key // n, key % n] += count
-                tested += len(log_p)
-        return seen, tested
-
-    for seen, tested in _in_parts(task, len(questions), judge):
+    for part in _in_parts(judge, questions, range(most + 1), alpha, first=False):
         progress.check("tests that direct edges")
-        n_with.update(seen)
-        n_tests += tested
+        n_tests += part.n_tests
+        n_sets += np.bincount(part.pairs, minlength=len(questions))
+        n_with.update((e, z) for e, members in zip(part.pairs.tolist(), part.sets, strict=True) for z in members)
     return Census(n_sets, n_with, n_tests)
 
 
-def _in_parts(task: Callable[[int, int], T], n: int, judge: Judge) -> Iterator[T]:
-    """The task over the pairs in parts: several for each thread, since some pairs take longer than others."""
-    workers = n_threads(judge.threads)
+class PairTests(NamedTuple):
+    """The tests of some pairs from a number on: which sets separate which pairs, their log p, and the largest of each pair."""
+
+    start: int
+    pairs: Ints
+    sets: list[Parents]
+    log_p: Array
+    largest: Array
+    n_tests: int
+
+
+def _in_parts(judge: Judge, questions: Questions, sizes: Sequence[int], alpha: float, *, first: bool) -> Iterator[PairTests]:
+    """Test the pairs given sets of these sizes, up to the `first` set that separates a pair or given all of them.
+
+    In parts, several for each thread, since some pairs take longer than others.
+    """
+    level = np.log(alpha)
+
+    def task(start: int, stop: int) -> PairTests:
+        some, done = questions.part(start, stop), np.zeros(stop - start, np.bool_)
+        largest, n_tests = np.full(stop - start, -np.inf), 0
+        pairs, sets, values = [np.zeros(0, np.int64)], list[Parents](), [np.zeros(0)]
+        for k in sizes:
+            for owner, members in some.tests(k, done, judge.batch):
+                log_p = judge.log_p(some.pairs, owner, members, level if first else np.inf)
+                np.fmax.at(largest, owner, log_p)
+                n_tests += len(log_p) - int(np.isnan(log_p).sum())
+                hits = np.flatnonzero(log_p > level)
+                if first:
+                    hits = hits[np.unique(owner[hits], return_index=True)[1]]
+                    done[owner[hits]] = True
+                pairs.append(start + owner[hits])
+                sets += map(tuple, members[hits].tolist())
+                values.append(log_p[hits])
+        return PairTests(start, np.concatenate(pairs), sets, np.concatenate(values), largest, n_tests)
+
+    n, workers = len(questions), n_threads(judge.threads)
     size = n if workers == 1 and judge.threads == 1 else max(1, min(2**13, -(-n // (8 * workers))))
     return in_order((partial(task, a, min(a + size, n)) for a in range(0, n, max(1, size))), judge.threads)
 

@@ -6,6 +6,7 @@ New values go into the missing cells of its columns, which keep their types wher
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,10 +116,9 @@ class Fill:
         used, index = np.unique(self.values, return_inverse=True)
         words = [None if code < 0 else self.states[code] for code in used]
         if len(self.rows) == n_rows:
-            try:
+            with suppress(DataError):
                 return self.typed(words, arrow_type).take(pa.array(index))
-            except DataError:
-                arrow_type = pa.string()
+            arrow_type = pa.string()
         return self.typed(words, arrow_type).take(pa.array(index))
 
     def typed(self, words: Sequence[str | None], arrow_type: Any) -> Any:

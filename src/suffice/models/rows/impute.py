@@ -22,8 +22,7 @@ from suffice.errors import ModelError, listed, note
 from suffice.inference.network import NONE, Array
 from suffice.inference.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
 from suffice.inference.sampling import checked_seed, whole_number
-from suffice.models.no_formula import NoFormula, advising
-from suffice.models.regressions import reduced
+from suffice.models.regressions import NoFormula, advising, reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
 from suffice.variables import Finite, Variable
@@ -106,11 +105,11 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
 
 
 class Filled(NamedTuple):
-    """What fills the gaps of a block of rows: by column, which of its rows have one, and their cells, a line per draw."""
+    """What fills the gaps of a block of rows, in parts: by column, which rows have one, and their cells, a line per draw."""
 
     number: int
     n_rows: int
-    cells: dict[str, tuple[Ints, npt.NDArray[Any]]]
+    parts: list[dict[str, tuple[Ints, npt.NDArray[Any]]]]
     impossible: Ints
     kept: dict[str, Any]
     by_name: frozenset[str]
@@ -137,19 +136,12 @@ class Impute:
         gaps = gaps_of(self.bn, self.names, seen)
         rows = np.flatnonzero(np.concatenate(gaps, axis=1).any(axis=1))
         size = (self.draws or 1) * self._width
-        found = []
-        for some in np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1):
-            if len(some):
-                found.append(self._filled(seen.take(some), gaps.take(some), some, block.number))
-        fills = {
-            n: (np.concatenate([p[n][0] for p, _ in own]), np.concatenate([p[n][1] for p, _ in own], axis=1))
-            for n in self.names
-            if (own := [part for part in found if n in part[0]])
-        }
+        some_rows = np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1)
+        found = [self._filled(seen.take(some), gaps.take(some), some, block.number) for some in some_rows if len(some)]
         impossible = np.concatenate([NO_ROWS, *(rows for _, rows in found)])
         kept = {n: self._meant(n, c, block) if n in self.untyped else c for n, c in block.kept.items()}
         by_name = frozenset(n for n, c in block.kept.items() if _names_bins(self.bn.variables.get(n), c))
-        return Filled(block.number, block.n_rows, fills, impossible, kept, by_name)
+        return Filled(block.number, block.n_rows, [fills for fills, _ in found], impossible, kept, by_name)
 
     def _filled(self, seen: RowEvidence, gaps: RowEvidence, rows: Ints, number: int) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
         """What fills the gaps of some rows, and those of them that are impossible."""
@@ -160,7 +152,8 @@ class Impute:
                 uniforms = np.concatenate([self._uniforms(draw, number, rows) for draw in range(self.draws)])
                 impossible = draw_together(self.bn, full, gaps.take(copies), uniforms)
             elif self.joint:
-                impossible = most_probable_together(self.bn, full, gaps, self.names)
+                # all columns are finite; regressions on numbers, which are no columns, must be barren
+                impossible = fill_together(reduced(self.bn, self.names).compiled.network, full.codes, gaps.codes)
             else:
                 impossible = most_probable_each(self.bn, full, gaps)
         fills = {}
@@ -209,7 +202,7 @@ def _fills(blocks: Sequence[Filled], variables: Mapping[str, Variable], draws: i
     starts = np.cumsum([0, *(b.n_rows for b in blocks)])
     fills: list[dict[str, Fill]] = [{} for _ in range(draws)]
     for name, variable in variables.items():
-        parts = [(start, *b.cells[name]) for start, b in zip(starts, blocks, strict=False) if name in b.cells]
+        parts = [(start, *p[name]) for start, b in zip(starts, blocks, strict=False) for p in b.parts if name in p]
         if parts:
             rows = np.concatenate([start + rows for start, rows, _ in parts])
             states = variable.states if isinstance(variable, Finite) else None
@@ -261,11 +254,6 @@ def most_probable_each(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence) -> Fl
             impossible[some[np.isnan(answer[:, 0])]] = True
             cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible
-
-
-def most_probable_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, names: Collection[str]) -> Flags:
-    """All gaps of a row at once, all columns being finite; regressions on numbers, which are no columns, must be barren."""
-    return fill_together(reduced(bn, names).compiled.network, rows.codes, gaps.codes)
 
 
 def draw_together(bn: BayesNet, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Flags:

@@ -1,6 +1,8 @@
 """What is known of the missing cells of rows: p(target | row) and ln p(row), by whichever inference suits each row.
 
-Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.hybrid_rows`), to
+A cell that is missing is summed or integrated out, and so is a node that is no column at all.
+
+Rows of finite cells go through the kernels, rows with numbers through densities of blocks of them (`inference.rows`), to
 which regressions on numbers add factors of their own. In a row in which every node but the target t is observed,
 or barren (neither it nor any node below it is observed), nothing is left to be summed out:
 
@@ -22,27 +24,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines import is_missing
 from suffice.engines.data import Data
-from suffice.engines.engine import Block
+from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
-from suffice.inference import rows as finite
+from suffice.inference import rows as inference
 from suffice.inference.hybrid import checked_shape
-from suffice.inference.hybrid_rows import CELLS, Factor, Moments, NotFinite, finite_rows, moments_in_rows, real_rows
-from suffice.inference.hybrid_rows import log_probs as log_densities
+from suffice.inference.logs import shares
 from suffice.inference.network import NONE
-from suffice.inference.rows import RowEvidence, alike
+from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
 from suffice.models.hybrid import named
-from suffice.models.no_formula import advising, no_formula, words
 from suffice.models.question import requisite
+from suffice.models.regressions import advising, no_formula, words
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -133,12 +135,9 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """By inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open or target not in bn.compiled.index:
         return by_densities(bn, target, seen)
-    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), partial(_finite, bn, target))
-
-
-def _finite(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
-    """Real nodes that are not observed are barren: none of them has finite children."""
-    return finite.posteriors(bn.compiled.network, [bn.compiled.index[target]], seen.codes)[0]
+    # Real nodes that are not observed are barren: none of them has finite children.
+    finite = partial(inference.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
+    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes))
 
 
 def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
@@ -150,15 +149,21 @@ def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
     array([[3. , 0.2]])
     """
-    compiled, hybrid, beside = bn.compiled, bn.compiled.around_regressions, partial(factors, bn, target=target)
-    with named(bn):
+    compiled = bn.compiled
+    rows = RowEvidence(np.array(seen.codes, np.int64), np.array(seen.reals))
+    cells(bn, target, rows)[:] = NONE if target in compiled.index else np.nan
+
+    def answer(densities: Densities) -> Array:
         if target in compiled.index:
-            return finite_rows(hybrid, compiled.index[target], seen, beside)
-        number = compiled.real_index[target]
-        if target not in compiled.open:
-            return real_rows(hybrid, number, seen, beside)
+            return densities.posterior(compiled.index[target])
+        if target in compiled.open:
+            return densities.mixture(regression_moments(bn, target, densities.rows))
+        return densities.moments(compiled.real_index[target])
+
+    with named(bn):
         try:
-            return moments_in_rows(hybrid, number, seen, partial(regression_moments, bn, target), beside)
+            width = compiled.variables[target].n_states if target in compiled.index else len(MOMENTS)
+            return in_parts(compiled.around_regressions, rows, partial(factors, bn, target=target), answer, width)
         except NotFinite as wrong:
             said = f"{target!r} is a {words(bn[target])} whose mean in some row is {wrong.mean:g}, which is none"
             raise ModelError(said) from None
@@ -168,13 +173,13 @@ def log_probs(bn: BayesNet, seen: RowEvidence) -> Array:
     """ln p(observed cells) of each row."""
     if bn.compiled.open:
         return _log_densities(bn, seen)
-    without = partial(finite.log_probs, bn.compiled.network)
+    without = partial(inference.log_probs, bn.compiled.network)
     return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
 
 
 def _log_densities(bn: BayesNet, seen: RowEvidence) -> Array:
     with advising(lambda refused: f"fill in {listed(refused.lacking)} in rows that lack it, or leave such rows out"), named(bn):
-        return log_densities(bn.compiled.around_regressions, seen, partial(factors, bn))
+        return in_parts(bn.compiled.around_regressions, seen, partial(factors, bn), Densities.log_probs, 1, inference.PART)[:, 0]
 
 
 def _with_numbers(seen: RowEvidence) -> Flags:
@@ -189,6 +194,73 @@ def _either(seen: RowEvidence, first: Flags, one: Callable[[RowEvidence], Array]
     result = np.empty((len(first), *answer.shape[1:]))
     result[first], result[~first] = answer, other(seen.take(np.flatnonzero(~first)))
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood(Step[float]):
+    """Σ ln p(observed cells) over the rows, each as often as its weight says."""
+
+    bn: BayesNet
+
+    def of(self, block: Block) -> float:
+        logs = self.each(block)
+        if block.weight is None:
+            return float(logs.sum())
+        with np.errstate(invalid="ignore"):  # an impossible row of weight 0 is no row
+            return float(np.where(block.weight > 0, block.weight * logs, 0.0).sum())
+
+    def each(self, block: Block) -> Array:
+        """ln p(observed cells) of each row."""
+        columns = block.columns
+        if any(n not in columns or is_missing(columns[n]).any() for n in self.bn):  # complete blocks need no inference
+            return log_probs(self.bn, row_evidence(self.bn, block))
+        result = np.zeros(block.n_rows)
+        for name in self.bn:
+            result += self.bn[name].log_prob(columns)
+        return result
+
+
+def log_prob_in_rows(bn: BayesNet, data: Data) -> Array:
+    """ln p(observed cells) of each row of data whose columns are nodes, read as the network's variables."""
+    parts = list(data.map(LogLikelihood(bn).each))
+    if not parts:
+        raise DataError("there are no rows")
+    return np.concatenate(parts)
+
+
+def observed_log_prob(bn: BayesNet, rows: Any) -> Array:
+    """ln p(observed cells) of each row, in the order of the rows; a density where real cells are observed.
+
+    Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
+    whose cells cannot occur together −inf.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Finite
+    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
+    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
+    >>> np.exp(observed_log_prob(bn, {"x": ["yes", None, None], "y": ["no", "yes", None]})).round(6)
+    array([0.05 , 0.275, 1.   ])
+    """
+    return log_prob_in_rows(bn, _rows(bn, rows))
+
+
+def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
+    """Σ ln p(observed cells) over the rows, each as often as its weight says.
+
+    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice.variables import Finite
+    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+    >>> round(observed_log_likelihood(bn, scan({"x": ["b", None]}, weights=[2, 5])), 6)  # 2 ln 0.75
+    -0.575364
+    """
+    return float(_rows(bn, data).fold(LogLikelihood(bn), threads=1))  # the kernels have threads of their own
+
+
+def _rows(bn: BayesNet, data: Any) -> Data:
+    """The columns of the data that are nodes, read as the network's variables."""
+    opened = scan(data)
+    variables = dict(present(bn, opened.columns))
+    return opened.with_variables(variables).take(variables)
 
 
 class Places:
@@ -258,7 +330,7 @@ def _posterior(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
                     logs[:, possible[bn[name].log_prob(own) == -np.inf]] = -np.inf
                 elif len(possible):
                     logs[k, possible] += _log_prob(bn[name], target, k, own, len(possible))
-    return _normalised(logs.T)
+    return shares(logs.T, (1,))
 
 
 def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int) -> Array:
@@ -271,12 +343,6 @@ def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int
     for parent, slope in zip(cpd.real_parents, cpd.coefficients[state], strict=True):
         off -= slope * columns[parent]
     return np.asarray(-0.5 * (LOG_2PI + np.log(v) + off**2 / v))
-
-
-def _normalised(logs: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # −inf less −inf: an impossible row
-        probs = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
 
 def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:

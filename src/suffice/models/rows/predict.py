@@ -33,8 +33,8 @@ from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, check
 from suffice.models.answers import counted
 from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
-from suffice.models.no_formula import NoFormula
 from suffice.models.question import Question
+from suffice.models.regressions import NoFormula
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
 from suffice.variables import Finite, Variable
@@ -95,33 +95,17 @@ def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting
 
 
 class Prediction(NamedTuple):
-    """A block of rows: what is known of the target (`measures`), a line per row, and columns of the rows as they came."""
+    """The posterior of a target in each of some rows (`measures`), and how many independent draws it is worth.
+
+    That is without end where it is exact, and 0 where no draw has met the row's cells. Without draws it is NaN where there is no
+    formula; why that is in the first of such rows says `refused`. `kept` are columns as they came.
+    """
 
     measures: Array
-    kept: Mapping[str, Any]
-    number: int = 0
-    rows: Mapping[str, Ints] = MappingProxyType({})
-    """The rows of which something must be told, by what that is."""
+    worth: Array
     refused: NoFormula | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Predict:
-    """The step that predicts a target in a block of rows, with columns to keep."""
-
-    posterior: Posterior
-    keep: tuple[str, ...]
-
-    def __call__(self, block: Block) -> Prediction:
-        answer, worth, refused = self.posterior(row_evidence(self.posterior.bn, block))
-        told = {
-            "without formula": np.isnan(worth),
-            "impossible": np.isnan(answer[:, 0]) & (worth > 0),
-            "lost": worth == 0,
-            "poor": (worth > 0) & (worth < FEW),
-        }
-        rows = {kind: np.flatnonzero(which) for kind, which in told.items()}
-        return Prediction(answer, {n: block.kept[n] for n in self.keep}, block.number, rows, refused)
+    number: int = 0
+    kept: Mapping[str, Any] = MappingProxyType({})
 
 
 def measures(bn: BayesNet, target: Any) -> tuple[str, ...]:
@@ -150,46 +134,35 @@ def predictions(
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
     data = data.with_variables(variables).take(variables)
-    posterior = Posterior.of(bn, target, method, seed)
+    step = Predict.of(bn, target, method, seed, keep)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]
-    for found in data.map(Predict(posterior, tuple(keep)), keep=tuple(keep) or counted, what="predicting rows"):
-        for kind, which in found.rows.items():
-            rows[kind].add(found.number, which)
+    for found in data.map(step, keep=step.keep or counted, what="predicting rows"):
+        told = {
+            "without formula": np.isnan(found.worth),
+            "impossible": np.isnan(found.measures[:, 0]) & (found.worth > 0),
+            "lost": found.worth == 0,
+            "poor": (found.worth > 0) & (found.worth < FEW),
+        }
+        for kind, which in told.items():
+            rows[kind].add(found.number, np.flatnonzero(which))
         if found.refused is not None:
-            raise NoFormula(found.refused.fact, found.refused.lacking, _drawing(data, rows["without formula"], found.refused))
+            fact, lacking, where = found.refused.fact, found.refused.lacking, rows["without formula"].where(data)
+            drawing = "or give method=LikelihoodWeighting() to predict or predict_proba, which then draw for such rows alone"
+            raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listed(lacking)}, {drawing}")
         yield found
     tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
-    posterior.tell(data, rows["lost"], rows["poor"])
-
-
-def _drawing(data: Data, rows: Places, refused: NoFormula) -> str:
-    return (
-        f"so it is in {rows.where(data)}: fill in {listed(refused.lacking)}, or give method=LikelihoodWeighting() to predict or "
-        "predict_proba, which then draw for such rows alone"
-    )
+    step.tell(data, rows["lost"], rows["poor"])
 
 
 FEW_STATES = 32
 """Of a target with more states the draws are counted; else the probabilities of its states are averaged, which is surer."""
 
 
-class Answers(NamedTuple):
-    """The posterior of a target in each row (`measures`), and how many independent draws it is worth.
-
-    That is without end where it is exact, and 0 where no draw has met the row's cells. Without draws it is NaN where there is no
-    formula; why that is in the first of such rows says `refused`.
-    """
-
-    measures: Array
-    worth: Array
-    refused: NoFormula | None = None
-
-
 @dataclass(frozen=True, eq=False)
-class Posterior:
-    """The posterior of a target in many rows: exact, or by n draws where it has no formula.
+class Predict:
+    """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula.
 
     >>> from suffice.families.conditional_gaussian import Gaussian
     >>> from suffice.families.logistic import LogisticCpd
@@ -197,7 +170,7 @@ class Posterior:
     >>> from suffice.variables import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
-    >>> Posterior.of(bn, "y")(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth
+    >>> Predict.of(bn, "y").answer(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth
     array([inf, nan])
     """
 
@@ -205,25 +178,32 @@ class Posterior:
     target: str
     n: int | None
     seed: int
+    keep: tuple[str, ...]
 
     @classmethod
-    def of(cls, bn: BayesNet, target: str, method: LikelihoodWeighting | None = None, seed: int = 0) -> Posterior:
+    def of(
+        cls, bn: BayesNet, target: str, method: LikelihoodWeighting | None = None, seed: int = 0, keep: Sequence[str] = ()
+    ) -> Predict:
         if method is None:
-            return cls(bn, target, None, 0)
+            return cls(bn, target, None, 0, tuple(keep))
         if not isinstance(method, LikelihoodWeighting):
             raise ModelError(f"rows are answered exactly, without a method, or by LikelihoodWeighting(...); not by {method!r}")
-        return cls(bn, target, method.n, checked_seed(seed))
+        return cls(bn, target, method.n, checked_seed(seed), tuple(keep))
 
-    def __call__(self, seen: RowEvidence) -> Answers:
+    def __call__(self, block: Block) -> Prediction:
+        found = self.answer(row_evidence(self.bn, block))
+        return found._replace(number=block.number, kept={n: block.kept[n] for n in self.keep})
+
+    def answer(self, seen: RowEvidence) -> Prediction:
         """A line per row, exact where it can be, NaN where a row is impossible."""
         worth = np.full(seen.n_rows, np.inf)
         try:
-            return Answers(row_posterior(self.bn, self.target, seen), worth)
+            return Prediction(row_posterior(self.bn, self.target, seen), worth)
         except (NoFormula, TooLarge) as error:
             if self.n is None and isinstance(error, TooLarge):
                 raise
         result, refused = np.full((seen.n_rows, self._width), np.nan), {}
-        for same in _kinds(seen):
+        for same in alike(np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)):  # rows that show the same columns
             try:
                 result[same] = row_posterior(self.bn, self.target, seen.take(same))
             except (NoFormula, TooLarge) as error:
@@ -233,7 +213,7 @@ class Posterior:
                     worth[same], refused[int(same[0])] = np.nan, error
                 else:
                     raise
-        return Answers(result, worth, refused[min(refused)] if refused else None)
+        return Prediction(result, worth, refused[min(refused)] if refused else None)
 
     def tell(self, data: Data, lost: Places, poor: Places) -> None:
         """Say how many rows the draws told badly, if there were any."""
@@ -254,8 +234,7 @@ class Posterior:
 
     @property
     def _width(self) -> int:
-        variable = self._variable
-        return variable.n_states if isinstance(variable, Finite) else len(MOMENTS)
+        return len(measures(self.bn, self.target))
 
     def _drawn(self, seen: RowEvidence, n: int) -> tuple[Array, Array]:
         """The answers, and how many independent draws each is worth. Equal rows once."""
@@ -305,11 +284,6 @@ class Posterior:
             return np.asarray(columns[self.target][:, None] == np.array(states), np.float64)
         each = [self.bn[self.target].log_prob(columns | {self.target: np.full(n, k)}) for k in states]
         return np.asarray(np.exp(np.stack(each, axis=1)))
-
-
-def _kinds(seen: RowEvidence) -> Iterator[Ints]:
-    """The rows that show the same columns."""
-    return alike(np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1))
 
 
 def _key(codes: npt.NDArray[Any], reals: Array) -> bytes:

@@ -1,7 +1,9 @@
-"""CSV and TSV files as a source, read as text: what a column is, is decided elsewhere.
+"""Files as a source. CSV and TSV files are read as text: what a column is, is decided elsewhere.
 
 Arrow parses, and is lenient; so the bytes are watched on their way to it. A quote must open or close a whole cell, text must be
 UTF-8, and where Arrow stops, the file is read once more by Python's own reader to name the line.
+
+Parquet files: text is read as dictionaries, as Parquet stores it, so that a column of states costs its codes and not its words.
 """
 
 from __future__ import annotations
@@ -10,24 +12,54 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from suffice.engines.encode import number
-from suffice.engines.sources import Files, Kind, checked_names
-from suffice.errors import DataError
+from suffice.engines.sources import Kind, Source, checked_names, kind_of
+from suffice.errors import DataError, listed
+from suffice.libraries import pa, pq
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""
+
+BATCH = 2**17
+"""Rows of a Parquet file that come at once."""
 
 PEEK = 200
 """Rows by which a column is taken for numbers, which are not worth a dictionary."""
 
 SUFFIXES = {".csv": ",", ".tsv": "\t"}
+
+
+class Files(Source):
+    """Files that have the same columns, one after the other, and as many rows each as `lengths` says of those read so far."""
+
+    lengths: Sequence[int] = ()
+
+    def place(self, row: int) -> str:
+        for path, n in zip(self.paths, self.lengths, strict=False):
+            if row < n or path == self.paths[len(self.lengths) - 1]:
+                return f"{path}, {self.place_in(path, row)}"
+            row -= n
+        return super().place(row)
+
+    def place_in(self, path: Path, row: int) -> str:
+        """Where a row of a file stands in it."""
+        return super().place(row)
+
+    def check_columns(self, names: Iterable[Sequence[str]]) -> None:
+        """Refuse a file whose columns are not those of the first one; their order does not matter."""
+        for path, own in zip(self.paths, names, strict=True):
+            lacking, extra = sorted(set(self.names) - set(own)), sorted(set(own) - set(self.names))
+            if lacking or extra:
+                what = f"lacks {listed(lacking)}" if lacking else f"also has {listed(extra)}"
+                raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
 
 
 class Delimited(Files):
@@ -56,7 +88,6 @@ class Delimited(Files):
                 lengths[-1] += batch.num_rows
 
     def _file(self, path: Path, separator: str, names: Sequence[str]) -> Iterator[Any]:
-        import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         text = pa.string()
@@ -246,3 +277,64 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
         except csv.Error as error:
             why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)
             raise DataError(f"{path}, line {line}: {why}") from None
+
+
+class Parquet(Files):
+    """Parquet files."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._schemas = [self._schema(p) for p in self.paths]
+        self.lengths = [n for _, n in self._schemas]
+        self.names = checked_names(self._schemas[0][0].names, str(self.paths[0]))
+        self.n_rows = sum(self.lengths)
+        self.check_columns(checked_names(s.names, str(p)) for p, (s, _) in zip(self.paths, self._schemas, strict=True))
+
+    def kind(self, name: str) -> Kind:
+        return self._kinds[name]
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        """What all files together say a column is. Parquet keeps no unused categories, so a dictionary is but text."""
+        result: dict[str, Kind] = {}
+        for name in self.names:
+            kinds = [kind_of(schema.field(name).type) for schema, _ in self._schemas]
+            kinds = [Kind.TEXT if k is Kind.CATEGORY else k for k in kinds]
+            known = set(kinds) - {Kind.NOTHING}
+            if known == {Kind.INTEGER, Kind.NUMBER}:
+                known = {Kind.NUMBER}
+            if len(known) > 1:
+                other = next(i for i, k in enumerate(kinds) if k not in (kinds[0], Kind.NOTHING))
+                types = [str(self._schemas[i][0].field(name).type) for i in (0, other)]
+                raise DataError(
+                    f"the column {name!r} has the type {types[0]} in {self.paths[0]} and {types[1]} in {self.paths[other]}; "
+                    "the files must agree"
+                )
+            result[name] = known.pop() if known else Kind.NOTHING
+        return result
+
+    def type_of(self, name: str) -> Any:
+        return self._schemas[0][0].field(name).type
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        text = [n for n in names if self.kind(n) is Kind.TEXT]
+        # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
+        for path in self.paths:
+            with _readable(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
+                for batch in file.iter_batches(BATCH, columns=list(names)):
+                    yield dict(zip(batch.schema.names, batch.columns, strict=True))
+
+    @staticmethod
+    def _schema(path: Path) -> tuple[Any, int]:
+        with _readable(path), pq.ParquetFile(path) as file:
+            return file.schema_arrow, file.metadata.num_rows
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None

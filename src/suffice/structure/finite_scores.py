@@ -22,10 +22,10 @@ import numpy.typing as npt
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
+from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, form_of
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
-from suffice.structure.sources import FamiliesSource, Source, families_in
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -63,30 +63,24 @@ class Toggles:
 
         added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
         prefix = np.array([self.prefix], np.int32)
-        toggle_scores(block.bits, block.times, self.layout.first, self.layout.sizes, prefix, self.new, self.form, added, taken)
+        toggle_scores(block.rows(self.layout), prefix, self.new, self.form, added, taken)
         return added, taken
 
 
-class FiniteSource(Source):
+class FiniteScores(LocalScores):
     """Bitmaps of the data, and the score as a kind and a strength: 0 likelihood less `price` a parameter, 1 BDeu(alpha),
     2 Dirichlet(alpha), 3 BDs(alpha)."""
 
-    def __init__(
-        self,
-        data: Data,
-        variables: Sequence[Variable],
-        score: Any,
-        form: tuple[int, float, float],
-        threads: int | None,
-        memory_limit: float | None,
-    ) -> None:
-        super().__init__(variables)
-        finite = [v for v in variables if isinstance(v, Finite)]
-        self.bitmaps = Bitmaps(data, finite, threads=threads, memory_limit=memory_limit)
+    data: Data
+
+    def _prepare(self) -> None:
+        form, limit = form_of(self.score, self.weight), self.memory_limit
+        assert form is not None
+        finite = [v for v in self.variables if isinstance(v, Finite)]
+        self.bitmaps = Bitmaps(self.data, finite, threads=self.threads, memory_limit=limit)
         self.sizes = self.bitmaps.sizes
-        self.weight = data.weight
         self.kind, self.alpha, self.price = form
-        self.room = int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
+        self.room = int(np.clip((limit or 2.0**31) / 16, 2**16, 16 * TABLES))  # cells for which a scan is made
         n = max(self.weight, 2.0)
         # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
@@ -94,14 +88,13 @@ class FiniteSource(Source):
         c = np.arange(min(int(n) + 1, KNOWN), dtype=float)
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
-        self._given = data, score, threads
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         there = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
         r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
         if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
-            return super().toggles(child, parents, candidates)
+            return super()._toggles(child, parents, candidates)
         added, taken = self._toggled((*parents, child), new, bool(there))
         if not there:
             return added
@@ -147,10 +140,9 @@ class FiniteSource(Source):
         return levels, scores
 
     @cached_property
-    def _slow(self) -> FamiliesSource:
+    def _slow(self) -> FamilyScores:
         """For the few families whose tables are too large to be written down."""
-        data, score, threads = self._given
-        return FamiliesSource(data, self.variables, score, threads)
+        return FamilyScores(self.data, self.variables, self.score, threads=self.threads)
 
     def _nothing(self) -> int:
         """The term of the empty set: all rows in one cell."""
@@ -182,12 +174,8 @@ class FiniteSource(Source):
         for k in range(1, len(levels)):
             if not need[k].any():
                 break
-            if need[k - 1].all() and need[k].all():
-                result.append(levels[k])
-                continue
             place = np.cumsum(need[k - 1]) - 1
-            kept = levels[k].kept(need[k])
-            result.append(Level(kept.sets, place[kept.sub]))
+            result.append(Level(levels[k].sets[need[k]], place[levels[k].sub[need[k]]]))
         return result
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
@@ -198,24 +186,22 @@ class FiniteSource(Source):
         by_rows = self.bitmaps.by_rows(level.sets)
         shape = len(level) if self.kind <= 1 else level.sets.shape
         values = np.empty(shape, np.int64)
-        which = np.flatnonzero(by_rows)
-        for part in self._parts(level.sets[which]):
-            self.watch()
-            g = which[part]
-            values[g] = self._counted(level.sets[g])
-        which = np.flatnonzero(~by_rows)
-        kept: list[Counts] = []
-        for part in self._parts(level.sets[which]):
-            self.watch()
-            g = which[part]
-            full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
-            values[g] = self._terms(level.sets[g], full, at)
-            if not last:
-                kept.append(full)
+        kept = [np.zeros(0, np.int32)]  # type: list[Counts]
+        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
+            for part in self._parts(level.sets[which]):
+                self.watch()
+                g = which[part]
+                if by_rows[g[0]]:
+                    values[g] = self._counted(level.sets[g])
+                    continue
+                full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+                values[g] = self._terms(level.sets[g], full, at)
+                if not last:
+                    kept.append(full)
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
-        return values, np.concatenate(kept) if kept else np.zeros(0, np.int32), np.concatenate([[0], np.cumsum(cells)])
+        return values, np.concatenate(kept), np.concatenate([[0], np.cumsum(cells)])
 
     def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.bitmaps import expand
@@ -249,12 +235,13 @@ class FiniteSource(Source):
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
         if self.kind == 0:
             return np.zeros(1), np.zeros(len(cells), np.int64), self.logs[None, :]
-        from suffice.kernels.local_scores import known_terms
+        from suffice.kernels.local_scores import set_terms
 
         sizes, kinds = np.unique(cells, return_inverse=True)
-        alpha = self.alpha / sizes
-        known = np.zeros((len(alpha), min(len(self.logs), SMALL)), np.int64)
-        known_terms(alpha, self.scale, known)
+        alpha, n = self.alpha / sizes, min(len(self.logs), SMALL)
+        known, unknown = np.zeros((len(alpha), n), np.int64), np.zeros((len(alpha), 0), np.int64)
+        for k, terms in enumerate(known):  # those of tables of one cell
+            set_terms(np.arange(n, dtype=np.int32), np.arange(n + 1), alpha, np.full(n, k), unknown, self.scale, terms)
         return alpha, kinds.astype(np.int64), known
 
     def _counted(self, sets: Sets) -> Ints:
@@ -275,7 +262,7 @@ class FiniteSource(Source):
         if self.kind > 1:
             families = families_in(np.tile(members, (len(members), 1)), np.arange(len(members)))
             return np.round(self._slow.families(families) * self.scale).astype(np.int64)
-        counts = self._given[0].gather([Request(tuple(self.bitmaps.names[v] for v in members))])
+        counts = self.data.gather([Request(tuple(self.bitmaps.names[v] for v in members))])
         _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
         a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
         values, times = np.unique(cells, return_counts=True)

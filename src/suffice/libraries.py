@@ -1,0 +1,39 @@
+"""Libraries that take long to import: each is imported when something of it is first used.
+
+`from suffice.libraries import pa, sc` at the top of a file costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["nw", "pa", "pc", "pq", "pt", "sc"]
+
+
+class Library:
+    """A module that is imported when something of it is first asked for.
+
+    >>> Library("math").floor(2.5)
+    2
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)
+        return value
+
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    import pyarrow.types as pt
+    import scipy.special as sc
+else:
+    pa, pc, pq = Library("pyarrow"), Library("pyarrow.compute"), Library("pyarrow.parquet")
+    nw, pt, sc = Library("narwhals"), Library("pyarrow.types"), Library("scipy.special")
