@@ -37,7 +37,7 @@ from suffice.engines.gather import log_base
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.patterns import Array
-from suffice.inference.rows import alike
+from suffice.statistics.configurations import alike
 
 LOG_ZERO = -1e200
 """Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""

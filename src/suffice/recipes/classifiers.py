@@ -45,7 +45,7 @@ from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.poisson import PoissonRates
-from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior
+from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
 from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.graphs import Dag
 from suffice.incomplete.normal import weighted_moments
@@ -55,7 +55,6 @@ from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imag
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
-from suffice.recipes.learn import suitable
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
 from suffice.variables import Count, Finite, Real, Variable

@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.parallel import watched
-from suffice.incomplete.normal import Cases
 from suffice.recipes.missing_cells import Columns, MissingCells
-from suffice.statistics.chan import Spread
+from suffice.statistics.chan import Cases, Spread
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

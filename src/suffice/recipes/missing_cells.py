@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.incomplete.normal import Cases
-from suffice.incomplete.patterns import distinct
-from suffice.inference.rows import keys_of
-from suffice.statistics.chan import Spread
+from suffice.statistics.chan import Cases, Spread
+from suffice.statistics.configurations import distinct, keys_of
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -21,12 +21,13 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, GraphError, listed, nearest, note, whole
 from suffice.families.family import Estimate, frame
+from suffice.families.priors import suitable
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.fit import fit
-from suffice.recipes.learn import PRIOR, suitable
+from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -309,7 +310,7 @@ def cross_validate(
     folds, most = whole(folds, "the number of folds", 2), int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
     if folds > most:
         raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
-    how = suitable(prior, rows.schema.values())
+    how = suitable(prior, rows.schema.values(), PRIOR)
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     watch: Progress[Any] = Progress("cross-validation", None, progress)
     done: list[Fold] = []

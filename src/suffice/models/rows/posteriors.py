@@ -41,10 +41,11 @@ from suffice.inference import rows as inference
 from suffice.inference.hybrid import checked_shape
 from suffice.inference.logs import shares
 from suffice.inference.network import NONE
-from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
+from suffice.inference.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, in_parts
 from suffice.models.hybrid import named
 from suffice.models.question import requisite
 from suffice.models.regressions import advising, no_formula, words
+from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
