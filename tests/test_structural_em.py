@@ -16,7 +16,7 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote
 from suffice.incomplete import completions, expected_moments
-from suffice.incomplete.completions import CodedRows, FiniteCompletions, condensed, theta_of
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceRows, condensed, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
 from suffice.learning.problem import problem_of
@@ -668,7 +668,8 @@ def test_notes_are_given_once() -> None:
 def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     bn = random_network(rng)
-    rows = CodedRows.of(with_gaps(bn, 100, 0.4, rng), bn.variables.values())
+    data = with_gaps(bn, 100, 0.4, rng)
+    rows = CodedRows.of(data, ReduceRows.over(tuple(bn.variables.values()), data))
     theta = theta_of(cpds_of(bn), rows.variables)
     told: list[str] = []
     monkeypatch.setattr(completions, "MANY", 2)
