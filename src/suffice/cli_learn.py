@@ -203,9 +203,10 @@ def learn(
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far."""
     from suffice import cli_words as words
+    from suffice.families.priors import suitable
     from suffice.formats import holds, writable
     from suffice.learning.fit import fit as fitted
-    from suffice.recipes.learn import PRIOR, suitable
+    from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap as resampled
     from suffice.structure.search import search
 
@@ -255,19 +256,20 @@ def learn(
         facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
         print(json.dumps(facts, ensure_ascii=False))
     if out is not None:
-        prior_of_all = suitable(PRIOR, found.problem.variables) if prior is None else chosen_prior
+        prior_of_all = suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior
         _written(fitted(found.dag, rows, prior=prior_of_all), out, f"searched for {found.seconds:.2f} s")
     return None
 
 
 def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, as_json: bool) -> None:
     """Structural EM; what it found is printed, and written."""
-    from suffice.recipes.learn import suitable
+    from suffice.families.priors import suitable
+    from suffice.recipes.learn import PRIOR
     from suffice.recipes.structural_em import structural_em
 
     start = time.perf_counter()
     variables = [*rows.schema.values(), *asked["hidden"]]
-    run = structural_em(rows, method=how, prior=suitable(prior, variables), **asked)
+    run = structural_em(rows, method=how, prior=suitable(prior, variables, PRIOR), **asked)
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
     print(json.dumps(run.to_dict(), ensure_ascii=False) if as_json else run)

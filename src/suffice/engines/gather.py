@@ -348,7 +348,7 @@ def grouped(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uin
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.uint32)[flat]
 
 
-def log_base(x: Floats, weight: Floats) -> Floats:
+def log_base(x: Floats, weight: Floats | float) -> Floats:
     """w ln x! of each row: what the log-probability of a count has beside its moments.
 
     >>> np.exp(log_base(np.array([0.0, 3.0]), np.ones(2))).round(12)

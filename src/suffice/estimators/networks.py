@@ -23,7 +23,7 @@ from suffice.families import family_of
 from suffice.families.family import Mean
 from suffice.families.logistic import Logistic
 from suffice.families.ordinal import ProportionalOdds
-from suffice.families.priors import Dirichlet, NormalInverseGamma, as_prior
+from suffice.families.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
 from suffice.families.responses import BinomialLogit, GammaInverse, GammaLog, Linear, NegativeBinomialLog, PoissonLog, Probit
 from suffice.graphs import Dag
 from suffice.learning.fit import fit
@@ -31,7 +31,7 @@ from suffice.learning.irls import fitted
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
 from suffice.recipes import classifiers as recipes
-from suffice.recipes.learn import PRIOR, learn, suitable
+from suffice.recipes.learn import PRIOR, learn
 from suffice.scores import BIC, Evidence
 from suffice.structure.chow_liu import TAN
 from suffice.variables import Count, Real
@@ -119,7 +119,7 @@ class BayesNetClassifier(NetworkClassifier):
     target: str = "class"
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
-        prior = suitable(self.prior, data.schema.values())
+        prior = suitable(self.prior, data.schema.values(), PRIOR)
         if self.dag is not None:
             return fit(self._graph(), data, prior=prior, estimate=self.estimate)
         criterion = self.criterion or (BIC() if prior is None else Evidence(prior))
@@ -337,7 +337,7 @@ def _regression(estimator: Any, data: Data, names: list[str], family: Any) -> Ba
     cpd = fitted(known[estimator.target], [known[n] for n in names], data, family)
     # the features are roots of the network, whose parameters say nothing about the regression
     needs = [family_of(known[n], []).needs(known[n], []) for n in names]
-    prior = as_prior(suitable(PRIOR, [known[n] for n in names]))
+    prior = as_prior(suitable(PRIOR, [known[n] for n in names], PRIOR))
     roots = estimated(Dag({n: [] for n in names}), data.gather(needs), prior, Mean())
     dag = Dag({**{n: [] for n in names}, estimator.target: names})
     variables = {**roots.variables, estimator.target: known[estimator.target]}

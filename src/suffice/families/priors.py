@@ -329,6 +329,20 @@ def as_prior(prior: object) -> Prior | None:
     return _checked(prior)
 
 
+def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...]) -> Any:
+    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is.
+
+    >>> default = (BDeu(1), NormalInverseGamma(), Gamma())
+    >>> suitable(default, [Finite("x", ["a", "b"])], default), suitable(None, [], default)
+    (BDeu(ess=1), None)
+    """
+    if not isinstance(prior, tuple) or prior != default:
+        return prior
+    kinds = {type(v) for v in variables}
+    needed = tuple(p for p, kind in zip(default, (Finite, Real, Count), strict=True) if kind in kinds)
+    return needed if len(needed) != 1 else needed[0]
+
+
 def _checked(prior: object) -> Prior:
     if isinstance(prior, type):
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")

@@ -2,15 +2,32 @@
 
     p(row) = Σ_k w_k Π_parts p(columns of the part | class k)         r_k(row) = w_k p(row | k) / p(row)
 
-They are one more kind of components: parameters in, statistics that add and ln p out. The statistics are those of the parts
-(`suffice.incomplete.class_parts`), weighted by r; rows are passed over in each expectation, a few at a time.
+They are one more kind of components: parameters in, statistics that add and ln p out. Rows are passed over in each expectation,
+a few at a time. A part is columns that have one distribution together in each class, with its parameters, arrays that have the
+classes on their first axis. It is asked two things about a few rows:
+
+    scored(…)              adds ln p(columns | class) to an array, one row per class, and remembers what it used
+    gathered(memory, r)    the statistic of these rows weighted by responsibilities r: an array, or a tuple of them, that adds
+
+`block_rows` are the rows that it should be asked about at once, at most.
+
+*Finite columns and counts* are products of matrices, ln p = c(θ) · h with the statistic r · hᵀ: for tables h are indicators of
+states and c = ln θ, for counts h = (x, 1) and c = (ln λ, −λ), less ln x!, which is the same in every class. A missing cell is a
+column of zeros in h.
+
+*Normal columns*: x | class k ~ Normal(μ_k, L_k L_kᵀ), and z = L_k⁻¹ (x − μ_k) is standard normal. The statistic is kept in z,
+around the parameters under which it was gathered: Σ r, Σ r z, Σ r z zᵀ are then near N, 0, N·I, and no digits are lost however
+far the means are from 0 or the classes from each other. Cells may be missing. With o the observed columns and L_o = Rᵀ Qᵀ their
+rows of L (QR decomposition), z | x_o ~ Normal(G (x_o − μ_o), I − Q Qᵀ) with G = Q R⁻ᵀ, and (x_o − μ_o)ᵀ Σ_oo⁻¹ (x_o − μ_o) =
+|E z|²: only G changes from one pattern of missing cells to another, and Σ r (I − Q Qᵀ) is added to the statistic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -18,11 +35,255 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, added
 from suffice.engines.gather import log_base
 from suffice.errors import DataError
-from suffice.incomplete.class_parts import logs
+from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.patterns import Array
+from suffice.statistics.configurations import alike
+
+LOG_ZERO = -1e200
+"""Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""
 
 IMPOSSIBLE = -1e199
 """A sum of logarithms below this has `LOG_ZERO` in it: the probability is 0."""
+
+CELLS = 2**18
+"""Numbers of an array of a block of rows: two megabytes, by measurement."""
+
+SMALL = 2**19
+"""Multiplications of a product that the BLAS makes in one thread; threads of its own would wait for each other, and for ours."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPart:
+    """Columns with their parameters; `arrays` are those that have the classes on their first axis."""
+
+    names: tuple[str, ...]
+
+    arrays: ClassVar[tuple[str, ...]]
+
+    def permuted(self, order: Sequence[int]) -> Self:
+        """The same, the classes in another order."""
+        return replace(self, **{name: getattr(self, name)[list(order)] for name in self.arrays})
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPart(ClassPart):
+    """ln p = c · h. Parameters: class × state, or class × count."""
+
+    table: Array
+
+    arrays: ClassVar = ("table",)
+
+    def gathered(self, memory: Array, responsibilities: Array) -> Array:
+        return np.asarray(responsibilities @ memory.T)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTables(LinearPart):
+    """Finite columns of so many states: those of all of them one after the other."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // int(max(self.table.shape))
+
+    def split(self, table: Array) -> list[Array]:
+        """The part of each column."""
+        return np.split(table, np.cumsum(self.sizes)[:-1], axis=1)
+
+    @cached_property
+    def _coefficients(self) -> Array:
+        return logs(self.table)
+
+    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
+        n = log_probs.shape[1]
+        h, each = np.zeros((self.table.shape[1], n)), np.arange(n)
+        for name, size, offset in zip(self.names, self.sizes, np.cumsum((0, *self.sizes)), strict=False):
+            codes, seen = block.columns[name][rows].astype(np.intp), each
+            if codes.max() >= size:
+                seen = np.flatnonzero(codes < size)
+                codes = codes[seen]
+            h[codes + offset, seen] = 1.0
+        log_probs += self._coefficients @ h
+        return h
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRates(LinearPart):
+    """Counts: the rate of each."""
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // sum(self.table.shape)
+
+    @cached_property
+    def _coefficients(self) -> Array:
+        return np.concatenate([logs(self.table), -self.table], axis=1)
+
+    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
+        h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
+        for j, name in enumerate(self.names):
+            h[j] = block.columns[name][rows]
+        lost = np.isnan(h[:d])
+        if lost.any():
+            h[d:][lost] = h[:d][lost] = 0.0
+        log_probs += self._coefficients @ h
+        return h
+
+
+@dataclass(frozen=True, eq=False)
+class ClassNormals(ClassPart):
+    """Real columns: means (class × column, less the shift) and the lower triangular roots of the covariances (class × column ×
+    column), or the standard deviations where columns are independent (class × column)."""
+
+    shift: Array
+    mean: Array
+    root: Array
+
+    arrays: ClassVar = ("mean", "root")
+
+    @property
+    def moments(self) -> tuple[Array, Array]:
+        """The means and covariances of the classes."""
+        root = self.root[:, :, None] * np.eye(len(self.names)) if self.root.ndim == 2 else self.root
+        return self.mean + self.shift, root @ root.transpose(0, 2, 1)
+
+    def _filled(self, x: Array, block: Block, rows: slice) -> Array:
+        """The columns less their shift, in the first lines of x."""
+        for j, name in enumerate(self.names):
+            np.subtract(block.columns[name][rows], self.shift[j], out=x[j])
+        return x
+
+
+class _Pattern(NamedTuple):
+    """z = matrix · (x, 1), a matrix for each class; what is added to ln p; what the missing cells leave of Cov z."""
+
+    matrix: Array
+    constant: Array
+    left: Array | None
+
+
+Standard = tuple[Array, list[tuple[Array, Any]]]
+"""z of some rows, and for those with missing cells what these leave of Cov z."""
+
+
+class JointNormals(ClassNormals):
+    """Columns that are normal together."""
+
+    @property
+    def block_rows(self) -> int:
+        d = len(self.names) + 1
+        return min(CELLS // (len(self.mean) * d), SMALL // d**2)
+
+    def scored(self, block: Block, rows: slice, log_probs: Array) -> Standard:
+        d = len(self.names)
+        x = self._filled(np.ones((d + 1, log_probs.shape[1])), block, rows)
+        left = list[tuple[Array, Any]]()
+        if np.isnan(x.min()):  # as a cell that is missing is
+            lost = np.isnan(x)
+            x[lost] = 0.0
+            z = np.empty((len(self.mean), *x.shape))
+            seen = ~lost[:d]
+            for some in alike(seen.T):
+                pattern = self._pattern(seen[:, some[0]])
+                z[:, :, some] = pattern.matrix @ x[:, some]
+                log_probs[:, some] += pattern.constant
+                left += [] if pattern.left is None else [(pattern.left, some)]
+        else:
+            z = self._complete.matrix @ x
+            log_probs += self._complete.constant
+        square = np.einsum("kdb,kdb->kb", z[:, :d], z[:, :d])
+        square *= 0.5
+        log_probs -= square
+        return z, left
+
+    def gathered(self, memory: Standard, responsibilities: Array) -> Array:
+        z, leftovers = memory
+        total: Array = (z * responsibilities[:, None, :]) @ z.transpose(0, 2, 1)
+        d = len(self.names)
+        for left, rows in leftovers:
+            total[:, :d, :d] += left * responsibilities[:, rows].sum(axis=1)[:, None, None]
+        return total
+
+    @cached_property
+    def _complete(self) -> _Pattern:
+        return self._mapped(inverses(self.root), self.root, None)
+
+    @cached_property
+    def _patterns(self) -> dict[bytes, _Pattern]:
+        return {}
+
+    def _pattern(self, seen: Any) -> _Pattern:
+        """The map from rows that show these columns to z."""
+        if seen.all():
+            return self._complete
+        if (key := seen.tobytes()) not in self._patterns:  # two threads may both find it: they find the same
+            Q, R = np.linalg.qr(self.root[:, seen].transpose(0, 2, 1))
+            G = np.zeros_like(self.root)
+            G[:, :, seen] = Q @ inverses(R.transpose(0, 2, 1))
+            self._patterns[key] = self._mapped(G, R, np.eye(len(seen)) - Q @ Q.transpose(0, 2, 1))
+        return self._patterns[key]
+
+    def _mapped(self, G: Array, R: Array, left: Array | None) -> _Pattern:
+        """The last row of each class makes a 1 of the 1."""
+        k, d = self.mean.shape
+        matrix = np.zeros((k, d + 1, d + 1))
+        matrix[:, :d, :d] = G
+        matrix[:, :d, d] = -np.einsum("kij,kj->ki", G, self.mean)
+        matrix[:, d, d] = 1.0
+        log_det = np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))).sum(axis=1)
+        return _Pattern(matrix, (-log_det - 0.5 * R.shape[2] * LOG_2PI)[:, None], left)
+
+
+def inverses(root: Array) -> Array:
+    """The inverses of lower triangular matrices, all at once.
+
+    A call of LAPACK for each would cost more: threads of the BLAS that wait for each other over a matrix of ten columns.
+    """
+    result = np.zeros_like(root)
+    for i in range(root.shape[1]):
+        result[:, i, i] = 1.0
+        result[:, i, :i] = -np.einsum("kj,kji->ki", root[:, i, :i], result[:, :i, :i])
+        result[:, i, : i + 1] /= root[:, i, i, None]
+    return result
+
+
+class SeparateNormals(ClassNormals):
+    """Columns that are independent in each class. A missing cell adds nothing: Σ r is counted for each column."""
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // self.mean.size
+
+    @cached_property
+    def _prepared(self) -> tuple[Array, Array, Array]:
+        return self.mean[:, :, None], 1.0 / self.root[:, :, None], -np.log(self.root) - 0.5 * LOG_2PI
+
+    def scored(self, block: Block, rows: slice, log_probs: Array) -> tuple[Array, Array | None]:
+        mean, scale, constant = self._prepared
+        x = self._filled(np.empty((len(self.names), log_probs.shape[1])), block, rows)
+        z = x - mean
+        z *= scale
+        seen = None
+        if np.isnan(x.min()):
+            lost = np.isnan(x)
+            seen = (~lost).astype(np.float64)
+            z[:, lost] = 0.0
+            log_probs += constant @ seen
+        else:
+            log_probs += constant.sum(axis=1)[:, None]
+        log_probs -= 0.5 * np.einsum("kdb,kdb->kb", z, z)
+        return z, seen
+
+    def gathered(self, memory: tuple[Array, Array | None], responsibilities: Array) -> tuple[Array, Array, Array]:
+        (z, seen), r = memory, responsibilities[:, :, None]
+        N = np.repeat(r.sum(axis=1), len(self.names), axis=1) if seen is None else responsibilities @ seen.T
+        return N, (z @ r)[:, :, 0], (z**2 @ r)[:, :, 0]
+
+
+def logs(p: Array) -> Array:
+    """ln p, with a finite number in place of ln 0."""
+    return np.log(p, out=np.full_like(p, LOG_ZERO), where=p > 0.0)
 
 
 class ClassParameters(NamedTuple):
@@ -49,18 +310,10 @@ class ClassSums(NamedTuple):
 class ImpossibleRow(DataError):
     """A row that no class can have, by the number of its block and its place there."""
 
-    def __init__(self, number: int, row: int, place: str = "a row") -> None:
-        self.number, self.row, self.place = number, row, place
-        super().__init__(
-            f"{place} has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
-        )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ImpossibleRow, (self.number, self.row, self.place)
-
-    def with_place(self, data: Data) -> ImpossibleRow:
-        """The same, the row named for a person."""
-        return ImpossibleRow(self.number, self.row, data.place(self.number, self.row))
+    def named(self, data: Data) -> DataError:
+        """The same for a person."""
+        why = "has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
+        return DataError(f"{data.place(*self.args)} {why}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +384,7 @@ class ClassPosterior:
                 raise ImpossibleRow(block.number, rows.start + int(np.argmin(top)))
             r[rows], log_p[rows] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
         for name in self.counts:
-            log_p -= log_factorials(block, name)
+            log_p -= log_base(np.nan_to_num(block.columns[name]), 1.0)
         return r, log_p
 
 
@@ -158,17 +411,15 @@ class ClassComponents:
     label: str | None = None
     threads: int | None = None
 
-    def expected(self, theta: ClassParameters) -> ClassSums:
-        """What all rows are expected to count, and their ln p. Rows that are impossible under the parameters are refused."""
+    def expected(self, theta: ClassParameters, given: Callable[[Block], Array] | None = None) -> ClassSums:
+        """What all rows are expected to count, or do with the responsibilities that are given, and their ln p. Rows that are
+        impossible under the parameters are refused."""
         try:
-            sums = self.data.fold(ExpectedClasses(ScoredClasses.of(theta, self.label)), threads=self.threads)
+            step = ExpectedClasses(ScoredClasses.of(theta, self.label if given is None else None), given)
+            sums = self.data.fold(step, threads=self.threads)
         except ImpossibleRow as error:
-            raise error.with_place(self.data) from None
+            raise error.named(self.data) from None
         return sums._replace(log_likelihood=sums.log_likelihood + self.base)
-
-    def counted(self, theta: ClassParameters, responsibilities: Callable[[Block], Array]) -> ClassSums:
-        """What the rows count with these responsibilities, around these parameters."""
-        return self.data.fold(ExpectedClasses(ScoredClasses.of(theta), responsibilities), threads=self.threads)
 
 
 def softmax(log_probs: Array) -> tuple[Array, Array]:
@@ -179,11 +430,6 @@ def softmax(log_probs: Array) -> tuple[Array, Array]:
     sums = log_probs.sum(axis=0)
     log_probs /= sums
     return top, sums
-
-
-def log_factorials(block: Block, name: str) -> Array:
-    """ln x! of a count, 0 where it is missing."""
-    return log_base(np.nan_to_num(block.columns[name]), np.ones(block.n_rows))
 
 
 def _dot(x: Array, weight: Array | None) -> float:

@@ -22,8 +22,9 @@ from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Expectation, Line, Theta
 from suffice.incomplete.normal import Conditional, conditional, places, some_columns, weighted_moments, widened
-from suffice.incomplete.patterns import Array, Component, Index, Member, digits_of, distinct
+from suffice.incomplete.patterns import Array, Component, Index, Member, digits_of
 from suffice.incomplete.units import Units
+from suffice.statistics.configurations import distinct
 
 ROWS = 2**14
 CELLS = 2**17

@@ -23,10 +23,12 @@ from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
-from suffice.incomplete.normal import Cases, expected_moments, weighted_moments
-from suffice.incomplete.patterns import Array, Component, Key, PatternFinder, distinct
+from suffice.incomplete.normal import expected_moments, weighted_moments
+from suffice.incomplete.patterns import Array, Component, Key, PatternFinder
 from suffice.incomplete.units import Units
 from suffice.statistics import Moments
+from suffice.statistics.chan import Cases
+from suffice.statistics.configurations import distinct
 from suffice.variables import Finite
 
 HELD = 2**29

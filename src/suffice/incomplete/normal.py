@@ -14,8 +14,8 @@ Moments of completed rows are weighted: each row counts for several completions,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,8 @@ import numpy.typing as npt
 from suffice.engines.gather import Groups, grouped
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line
-from suffice.incomplete.patterns import Component, Member, distinct
-from suffice.statistics.chan import Spread, pooled
+from suffice.incomplete.patterns import Component, Member
+from suffice.statistics.chan import Cases, Spread, pooled
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -81,20 +81,6 @@ def solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
         inverse @ np.swapaxes(inverse, -1, -2),
         log_scale,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Cases:
-    """Rows of a component without finite unknowns, summed up: the moments of its observed numbers by its observed codes."""
-
-    codes: npt.NDArray[Any]
-    spread: Spread
-
-    def __add__(self, other: Cases) -> Cases:
-        codes = np.concatenate([self.codes, other.codes], axis=1)
-        parts = Spread(*(np.concatenate([a, b]) for a, b in zip(self.spread, other.spread, strict=True)))
-        first, inverse = distinct(codes, codes.shape[1])
-        return Cases(codes[:, first], pooled(parts, inverse, len(first)))
 
 
 def expected_moments(component: Component, cases: Cases, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listed
 from suffice.incomplete.components import NodeFamily
-from suffice.incomplete.rows import alike
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.configurations import alike, n_configurations, sizes
 from suffice.variables import Count, Finite
 
 Array = npt.NDArray[np.float64]
@@ -229,23 +228,3 @@ def connected(missing: Missing, nodes: Iterable[NodeFamily]) -> tuple[Missing, .
                 one |= other
                 sets.update(dict.fromkeys(other, one))
     return tuple(sorted({frozenset(s) for s in sets.values()}, key=sorted))
-
-
-def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The first row of each kind of equal rows, and the kind of each row.
-
-    >>> distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
-    (array([1, 0]), array([1, 0, 1]))
-    """
-    group, size = np.zeros(n_rows, np.int64), 1
-    for column in columns:
-        if column.dtype.kind == "f":
-            column = np.unique(column, return_inverse=True)[1]
-        n = int(column.max(initial=0)) + 1
-        if size * n > 2**62:
-            group = np.unique(group, return_inverse=True)[1].astype(np.int64)
-            size = n_rows
-        group = group * n + column
-        size *= n
-    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
-    return first, inverse

@@ -25,6 +25,7 @@ from suffice.inference.hybrid import Block, Hybrid, ManyConfigurations, block_of
 from suffice.inference.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.questions import DONE, IMPOSSIBLE, Codes, answered, in_rows, most_probable
+from suffice.statistics.configurations import alike, keys_of
 
 Flags = npt.NDArray[np.bool_]
 
@@ -48,25 +49,6 @@ class RowEvidence(NamedTuple):
     def take(self, rows: npt.NDArray[Any]) -> RowEvidence:
         """Some of the rows."""
         return RowEvidence(self.codes[rows], self.reals[rows])
-
-
-def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
-    """The numbers of the lines that are equal, group by group.
-
-    >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]
-    [[1], [0, 2]]
-    """
-    if not len(lines) or not lines.shape[1]:
-        yield from [np.arange(len(lines))] if len(lines) else []
-        return
-    _, inverse, counts = np.unique(keys_of(lines), return_inverse=True, return_counts=True)
-    yield from np.split(np.argsort(inverse, kind="stable"), np.cumsum(counts)[:-1])
-
-
-def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Lines as single values that can be sorted."""
-    packed = np.ascontiguousarray(np.packbits(lines, axis=1) if lines.dtype == bool else lines)
-    return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
 
 
 def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:

@@ -1,6 +1,6 @@
 """The M-step of a mixture, part by part: the parameters that expected statistics and a prior give.
 
-A part here is one of `suffice.incomplete.class_parts` that also knows what the prior imagines of its columns, and which
+A part here is one of `suffice.incomplete.classes` that also knows what the prior imagines of its columns, and which
 parameters follow from a statistic that was gathered under its own:
 
     maximised(s)    the part with the parameters that the statistic and the prior give
@@ -37,7 +37,7 @@ from suffice.families.family import Array, Cpd, Estimate, Mode
 from suffice.families.poisson import PoissonRates
 from suffice.families.priors import Prior
 from suffice.families.regression import NO_RESIDUAL, ROUNDING, regress
-from suffice.incomplete.class_parts import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
+from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable
 

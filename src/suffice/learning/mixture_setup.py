@@ -17,11 +17,12 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.gather import log_base
 from suffice.errors import DataError, FitError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table as CategoricalTable
 from suffice.families.family import Array, Cpd, Estimate
 from suffice.families.priors import Prior, Several
-from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums, log_factorials
+from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
 from suffice.incomplete.units import moments_by_column, observed_cells
 from suffice.learning.mixture_parts import (
     CollapsedClass,
@@ -129,7 +130,8 @@ class _Survey(Step[tuple[int, float]]):
 
     def of(self, block: Block) -> tuple[int, float]:
         empty = np.logical_and.reduce([is_missing(c) for c in block.columns.values()])
-        return int(empty.sum()), sum(float((log_factorials(block, n) * block.weights).sum()) for n in self.counts)
+        base = sum(float(log_base(np.nan_to_num(block.columns[n]), block.weights).sum()) for n in self.counts)
+        return int(empty.sum()), base
 
 
 class Table(NamedTuple):
@@ -288,7 +290,7 @@ class Mixture:
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
-            parameters = self.maximised(Statistic(components.counted(parameters, responsibilities), parameters))
+            parameters = self.maximised(Statistic(components.expected(parameters, responsibilities), parameters))
         return parameters
 
 

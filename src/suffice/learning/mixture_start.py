@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -81,21 +80,19 @@ class Nearest:
 
 @dataclass(frozen=True, eq=False)
 class Responsibilities:
-    """Responsibilities that are there for each row, row × class; `starts` is where the rows of each block begin."""
+    """Responsibilities that are there for each row, class × row of each block."""
 
-    values: Array
-    starts: Mapping[int, int]
+    blocks: Mapping[int, Array]
 
     @classmethod
     def of(cls, values: Array, data: Data) -> Responsibilities:
+        """From those of all rows, row × class."""
         sizes = sorted(data.sizes().items())
-        return cls(
-            values, dict(zip((i for i, _ in sizes), accumulate((size.rows for _, size in sizes), initial=0), strict=False))
-        )
+        ends = np.cumsum([size.rows for _, size in sizes])
+        return cls({i: values[end - size.rows : end].T for (i, size), end in zip(sizes, ends, strict=True)})
 
     def __call__(self, block: Block) -> Array:
-        start = self.starts[block.number]
-        return self.values[start : start + block.n_rows].T
+        return self.blocks[block.number]
 
 
 class Starts:

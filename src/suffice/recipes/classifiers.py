@@ -45,7 +45,7 @@ from suffice.families.categorical import Categorical
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.family import Array, Cpd, Estimate, checked_estimate
 from suffice.families.poisson import PoissonRates
-from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior
+from suffice.families.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
 from suffice.families.regression import COLLINEAR, regress, too_large
 from suffice.graphs import Dag
 from suffice.incomplete.normal import weighted_moments
@@ -55,7 +55,6 @@ from suffice.learning.mixture_parts import CollapsedClass, Joint, Separate, imag
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Table, checked_kind
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated
-from suffice.recipes.learn import suitable
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import checked_cells, described
 from suffice.variables import Count, Finite, Real, Variable
@@ -280,7 +279,12 @@ def discriminant(
     """
     kind, how = checked_kind(covariance), checked_estimate(estimate)
     known = labelled(data, target, features, variables)
-    _refuse_others(known)
+    for v in known.features:
+        if not isinstance(v, Real):
+            raise DataError(
+                f"a discriminant tells classes apart by real columns, and {v.name!r} is {type(v).__name__}: leave it out, "
+                "features=[...], or use naive_bayes, which takes columns of every kind"
+            )
     if isinstance(kind, Full):
         return supported(fit(known.dag(chained=True), known.rows, prior=prior, estimate=how), target)
     if isinstance(kind, Diagonal):
@@ -289,15 +293,6 @@ def discriminant(
         return supported(_from_statistics(known, kind, as_prior(prior), how), target)
     except MissingCells:
         return from_incomplete(known, kind, as_prior(prior), how)
-
-
-def _refuse_others(known: Labelled) -> None:
-    for v in known.features:
-        if not isinstance(v, Real):
-            raise DataError(
-                f"a discriminant tells classes apart by real columns, and {v.name!r} is {type(v).__name__}: leave it out, "
-                "features=[...], or use naive_bayes, which takes columns of every kind"
-            )
 
 
 def _from_statistics(known: Labelled, kind: Kind, prior: Prior | None, how: Estimate) -> BayesNet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from suffice.blas import one_blas_thread
@@ -10,14 +10,14 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, note
 from suffice.families.family import Estimate, Mean
-from suffice.families.priors import BDeu, Gamma, NormalInverseGamma
+from suffice.families.priors import BDeu, Gamma, NormalInverseGamma, suitable
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
 from suffice.structure.search import search
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Finite
 
 PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
@@ -64,7 +64,7 @@ def learn(
     found = search(rows, score, method, memory_limit=memory_limit, **asked)
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
-    return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables), estimate=estimate), found)
+    return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate), found)
 
 
 def _from_incomplete(
@@ -78,22 +78,9 @@ def _from_incomplete(
         raise FitError(
             "with missing cells learn takes posterior means; call structural_em, then em(run.dag, data, estimate=Mode())"
         )
-    run = structural_em(rows, hidden, score, method, suitable(prior, known), **asked)
+    run = structural_em(rows, hidden, score, method, suitable(prior, known, PRIOR), **asked)
     note(f"there are missing cells or hidden variables: {run.model.fit_info}")
     return run.model
-
-
-def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...] = PRIOR) -> Any:
-    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is.
-
-    >>> suitable(PRIOR, [Finite("x", ["a", "b"])]), suitable(None, [])
-    (BDeu(ess=1), None)
-    """
-    if not isinstance(prior, tuple) or prior != default:
-        return prior
-    kinds = {type(v) for v in variables}
-    needed = tuple(p for p, kind in zip(default, (Finite, Real, Count), strict=True) if kind in kinds)
-    return needed if len(needed) != 1 else needed[0]
 
 
 def _told(bn: BayesNet, found: Found) -> BayesNet:

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.parallel import watched
-from suffice.recipes.missing_cells import Columns, MissingCells, PatternMoments
-from suffice.statistics.chan import Spread
+from suffice.recipes.missing_cells import Columns, MissingCells
+from suffice.statistics.chan import Cases, Spread
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -87,7 +87,7 @@ def mcar_test(columns: Columns, found: MissingCells) -> tuple[McarTest, tuple[De
         return McarTest(None, None, None, "it was interrupted"), ()
     corrected = holm(pairs)
     try:
-        joint = little(found.moments, len(columns.reals))
+        joint = little(found.moments.cases)
     except KeyboardInterrupt:
         joint = "Little's test of the numbers was interrupted"
     if isinstance(joint, str):
@@ -132,13 +132,13 @@ def _both(joint: McarTest, pairs: McarTest) -> McarTest:
     return McarTest(first.statistic, first.df, min(1.0, 2.0 * p), what)
 
 
-def little(moments: PatternMoments, width: int) -> McarTest | str:
+def little(cases: Cases | None) -> McarTest | str:
     """Little's test of columns of numbers, or why it was not made ("": there is nothing that it could test)."""
     from scipy.special import chdtrc
 
-    if moments.parts is None:
+    if cases is None:
         return "there are too many patterns for Little's test of the numbers"
-    seen, normals = _observed(moments.keys, moments.parts, width)
+    seen, normals = _observed(cases)
     if len(seen) < 2 or seen.shape[1] < 2:
         return ""
     max_iter = affordable(*seen.shape)
@@ -147,9 +147,10 @@ def little(moments: PatternMoments, width: int) -> McarTest | str:
     fitted = normal_by_em(seen, normals, max_iter)
     if fitted is None:
         return "columns of numbers are collinear, or their rows too few, so Little's test of them was not made"
-    if not fitted.settled:
+    mean, covariance, settled = fitted
+    if not settled:
         return f"EM for Little's test of {seen.shape[1]} columns of numbers would take too long"
-    statistic, df = _distance(seen, normals, fitted.mean, fitted.covariance), int(seen.sum()) - seen.shape[1]
+    statistic, df = _distance(seen, normals, mean, covariance), int(seen.sum()) - seen.shape[1]
     what = (
         f"Little's test of {seen.shape[1]} columns of numbers in {len(seen)} patterns: the mean of each pattern against a "
         "joint normal distribution fitted by EM; assumes normal columns, or patterns of many rows"
@@ -175,14 +176,13 @@ def _distance(seen: Flags, normals: Spread, mean: Array, covariance: Array) -> f
     return total
 
 
-def _observed(keys: Sequence[bytes], parts: Spread, width: int) -> tuple[Flags, Spread]:
+def _observed(cases: Cases) -> tuple[Flags, Spread]:
     """The patterns that observe something, in a fixed order: what they observe, and their moments, in units of each column's
     standard deviation from its mean. Constant columns are left out.
     """
-    used = sorted((i for i in range(len(keys)) if parts.weight[i] > 0), key=keys.__getitem__)
-    packed = np.frombuffer(b"".join(keys[i] for i in used), np.uint8).reshape(len(used), -1)
-    seen = ~np.unpackbits(packed, axis=1).astype(bool)[:, :width]
-    weight, means, rests, scatter = (part[used] for part in parts)
+    used = np.flatnonzero(cases.spread.weight > 0)
+    seen: Flags = ~cases.codes[:, used].T
+    weight, means, rests, scatter = (part[used] for part in cases.spread)
     total = np.maximum(weight @ seen, 1e-300)
     centre = (weight @ (means * seen)) / total
     off = (means - centre + rests) * seen
@@ -194,16 +194,9 @@ def _observed(keys: Sequence[bytes], parts: Spread, width: int) -> tuple[Flags, 
     return seen[some], Spread(weight[kept], off[some] / unit, np.zeros((len(kept), len(varies))), scatter)
 
 
-class Joint(NamedTuple):
-    """A joint normal, and whether d² would not change any more."""
-
-    mean: Array
-    covariance: Array
-    settled: bool
-
-
-def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> Joint | None:
-    """The joint normal that makes the observed cells most probable, by EM; None where it is singular."""
+def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> tuple[Array, Array, bool] | None:
+    """The mean and covariance of the joint normal that makes the observed cells most probable, by EM, and whether d² would not
+    change any more; None where it is singular."""
     step = _em_step(seen, normals)
     mean, covariance = np.zeros(seen.shape[1]), np.eye(seen.shape[1])
     change, halfway = np.inf, np.inf
@@ -221,7 +214,7 @@ def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> Joint | 
         return None
     deviation = np.sqrt(2.0 * max(int(seen.sum()) - seen.shape[1], 1))
     settled = change < TOL or abs(_distance(seen, normals, mean, covariance) - halfway) < SETTLED * deviation
-    return Joint(mean, covariance, bool(settled))
+    return mean, covariance, bool(settled)
 
 
 def _em_step(seen: Flags, normals: Spread) -> Callable[[Array, Array], tuple[Array, Array]]:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.incomplete.rows import keys_of
-from suffice.statistics.chan import Spread, pooled
+from suffice.statistics.chan import Cases, Spread
+from suffice.statistics.configurations import distinct, keys_of
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -44,8 +44,9 @@ class Patterns:
     @classmethod
     def of(cls, gaps: Flags, weight: Array) -> Patterns:
         """`gaps` has a line per column: in which rows it is missing."""
-        keys, inverse = _grouped(gaps)
-        return cls(dict(zip(keys, np.bincount(inverse, weight, len(keys)).tolist(), strict=True)))
+        keys, inverse = np.unique(keys_of(gaps.T), return_inverse=True)
+        weights = np.bincount(inverse, weight, len(keys)).tolist()
+        return cls({key.tobytes(): w for key, w in zip(keys, weights, strict=True)})
 
     def __add__(self, more: Patterns) -> Patterns:
         weights = dict(self.weights)
@@ -61,35 +62,32 @@ class Patterns:
 
 @dataclass(frozen=True)
 class PatternMoments:
-    """The moments of columns of numbers by pattern, zeros where a column is missing; None where there are too many patterns."""
+    """The moments of columns of numbers by pattern, zeros where a column is missing; None where there are too many patterns.
 
-    keys: Sequence[bytes]
-    parts: Spread | None
+    The codes of a case say which columns are missing there."""
+
+    cases: Cases | None
 
     @classmethod
     def of(cls, numbers: Array, weight: Array) -> PatternMoments:
         """`numbers` has a line per column, NaN where a cell is missing."""
-        keys, inverse = _grouped(np.isnan(numbers))
-        if _too_many(len(keys), len(numbers)):
-            return cls(keys, None)
-        filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, len(keys)).astype(np.float64)
-        mean, scatter = np.zeros((len(keys), len(numbers))), np.zeros((len(keys), len(numbers), len(numbers)))
+        gaps = np.isnan(numbers)
+        first, inverse = distinct(gaps, len(weight))
+        n, width = len(first), len(numbers)
+        if _too_many(n, width):
+            return cls(None)
+        filled, total = np.nan_to_num(numbers.T, nan=0.0), np.bincount(inverse, weight, n).astype(np.float64)
+        mean, scatter = np.zeros((n, width)), np.zeros((n, width, width))
         for i, rows in enumerate(np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])):
             if total[i] > 0:
                 mean[i] = weight[rows] @ filled[rows] / total[i]
                 off = filled[rows] - mean[i]
                 scatter[i] = (off * weight[rows, None]).T @ off
-        return cls(keys, Spread(total, mean, np.zeros_like(mean), scatter))
+        return cls(Cases(gaps[:, first], Spread(total, mean, np.zeros_like(mean), scatter)))
 
     def __add__(self, more: PatternMoments) -> PatternMoments:
-        if self.parts is None or more.parts is None:
-            return PatternMoments((), None)
-        place = {key: i for i, key in enumerate(dict.fromkeys([*self.keys, *more.keys]))}
-        if _too_many(len(place), self.parts.mean.shape[1]):
-            return PatternMoments((), None)
-        both = Spread(*(np.concatenate(two) for two in zip(self.parts, more.parts, strict=True)))
-        group = np.array([place[key] for key in (*self.keys, *more.keys)], np.intp)
-        return PatternMoments(tuple(place), pooled(both, group, len(place)))
+        both = None if self.cases is None or more.cases is None else self.cases + more.cases
+        return PatternMoments(None if both is None or _too_many(*both.spread.mean.shape) else both)
 
 
 def _too_many(patterns: int, width: int) -> bool:
@@ -225,13 +223,6 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
         if some:
             result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
-
-
-def _grouped(flags: Flags) -> tuple[list[bytes], Ints]:
-    """The distinct columns of flags as packed bytes, and which one each column is."""
-    lines = flags.T if len(flags) else np.zeros((flags.shape[1], 1), np.bool_)
-    keys, inverse = np.unique(keys_of(lines), return_inverse=True)
-    return [key.tobytes() for key in keys], inverse
 
 
 def unpacked(key: bytes, names: Sequence[str]) -> tuple[str, ...]:

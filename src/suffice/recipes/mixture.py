@@ -201,7 +201,7 @@ def _all_collapsed(n: int, why: str, mixture: Mixture) -> FitError:
 
 def _order(parameters: ClassParameters) -> list[int]:
     """The classes by falling weight, and then by their parameters."""
-    w, numbers = parameters.weights, [a for theta in parameters.parts for a in theta.parameters]
+    w, numbers = parameters.weights, [getattr(part, a) for part in parameters.parts for a in part.arrays]
     return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
@@ -254,12 +254,8 @@ def _chosen(rows: Data, sizes: list[int], judge: Any, task: _Task) -> MixtureRun
 
 
 def _value(judge: Any, run: MixtureRun, rows: Data, task: _Task) -> float:
+    """What a number of classes is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
     if isinstance(judge, HeldOut):
-        return _held_out(rows, run.k, judge.folds, task)
+        pairs = rows.split(judge.folds, task.seed)
+        return sum(_learned(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
     return run.icl if isinstance(judge, ICL) else run.log_likelihood - float(judge.price(run.n_rows)) * run.n_parameters
-
-
-def _held_out(rows: Data, k: int, folds: int, task: _Task) -> float:
-    """ln p of the rows of each fold under what the other rows teach."""
-    pairs = ((train.hold(), test) for train, test in rows.split(folds, task.seed))
-    return sum(_learned(_table(train), k, task)[0]._held_out(test) for train, test in pairs)

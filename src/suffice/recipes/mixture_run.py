@@ -18,8 +18,14 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, nearest, whole
 from suffice.families.family import Array, frame
-from suffice.incomplete.class_parts import ClassNormals
-from suffice.incomplete.classes import ClassLogLikelihood, ClassParameters, ClassPosterior, ImpossibleRow, ScoredClasses
+from suffice.incomplete.classes import (
+    ClassLogLikelihood,
+    ClassNormals,
+    ClassParameters,
+    ClassPosterior,
+    ImpossibleRow,
+    ScoredClasses,
+)
 from suffice.iteration import Run
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import frozen
@@ -83,7 +89,7 @@ class Choices(OneTable, tuple[Choice, ...]):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         header = ["k", "value", "log-likelihood", "parameters", "BIC", "ICL"]
-        rows: list[list[object]] = [[_shown(v) for v in choice[:6]] for choice in self]
+        rows: list[list[object]] = [[f"{v:.10g}" if isinstance(v, float) else v for v in choice[:6]] for choice in self]
         if any(c.problem for c in self):
             header, rows = [*header, "problem"], [[*row, c.problem or ""] for row, c in zip(rows, self, strict=True)]
         return header, rows
@@ -91,10 +97,6 @@ class Choices(OneTable, tuple[Choice, ...]):
     def to_frame(self) -> Any:
         """The same as a data frame."""
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
-
-
-def _shown(value: Any) -> object:
-    return f"{value:.10g}" if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,7 +199,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
         except ImpossibleRow as error:
-            raise error.with_place(data) from None
+            raise error.named(data) from None
 
     predict_proba = responsibilities
 

@@ -21,12 +21,13 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, GraphError, listed, nearest, note, whole
 from suffice.families.family import Estimate, frame
+from suffice.families.priors import suitable
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.fit import fit
-from suffice.recipes.learn import PRIOR, suitable
+from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -165,14 +166,12 @@ class Bootstrap(OneTable):
 
     def strength(self, a: str, b: str) -> float:
         """The share of replicates in which a and b are adjacent."""
-        i, j = self._number(a), self._number(b)
-        return float((self.counts[i, j] + self.counts[j, i]) / self.n_done)
+        return float(sum(self._both(a, b)) / self.n_done)
 
     def direction(self, a: str, b: str) -> float:
         """Of the replicates in which a and b are adjacent, the share with a → b; NaN if there are none."""
-        i, j = self._number(a), self._number(b)
-        both = self.counts[i, j] + self.counts[j, i]
-        return float(self.counts[i, j] / both) if both else float("nan")
+        there, back = self._both(a, b)
+        return float(there / (there + back)) if there + back else float("nan")
 
     @cached_property
     def threshold(self) -> float:
@@ -220,10 +219,13 @@ class Bootstrap(OneTable):
         averaged = [list(e) for e in self.averaged().edges]
         return {"n": self.n, "n_done": self.n_done, "threshold": self.threshold, "edges": edges, "averaged": averaged}
 
-    def _number(self, name: str) -> int:
-        if name not in self.names:
-            raise GraphError(f"there is no variable {name!r}{nearest(str(name), self.names)}")
-        return self.names.index(name)
+    def _both(self, a: str, b: str) -> tuple[float, float]:
+        """In how many replicates a → b was found, and b → a."""
+        for name in (a, b):
+            if name not in self.names:
+                raise GraphError(f"there is no variable {name!r}{nearest(str(name), self.names)}")
+        i, j = self.names.index(a), self.names.index(b)
+        return self.counts[i, j], self.counts[j, i]
 
     def _headline(self) -> str:
         stopped = f" of {self.n:,}, then stopped" if self.n_done < self.n else ""
@@ -305,8 +307,10 @@ def cross_validate(
     dag = _graph(method)
     names = _names(data, dag, score, constraints, seed, time_limit)
     rows = scan(data).take(names)
-    folds = _checked_folds(folds, rows)
-    how = suitable(prior, rows.schema.values())
+    folds, most = whole(folds, "the number of folds", 2), int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
+    if folds > most:
+        raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
+    how = suitable(prior, rows.schema.values(), PRIOR)
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     watch: Progress[Any] = Progress("cross-validation", None, progress)
     done: list[Fold] = []
@@ -401,11 +405,3 @@ def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | No
         raise DataError(f"the data has no column {listed(strange)}, which the graph names{nearest(strange[0], columns)}")
     scan(data).require_complete(dag.nodes)
     return dag.nodes
-
-
-def _checked_folds(folds: Any, rows: Data) -> int:
-    number = whole(folds, "the number of folds", 2)
-    most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
-    if number > most:
-        raise FitError(f"{number:,} folds need at least as many rows, and there are {most:,}")
-    return number

@@ -8,10 +8,13 @@ double could not hold. Chan, Golub & LeVeque 1983, The American Statistician 37,
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from suffice.statistics.configurations import distinct
 
 Array = npt.NDArray[np.float64]
 
@@ -86,3 +89,17 @@ def shifted(mean: Array, rest: Array, step: Array) -> tuple[Array, Array]:
     total = mean + step
     part = total - mean
     return total, rest + ((mean - (total - part)) + (step - part))
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Rows of a component without finite unknowns, summed up: the moments of its observed numbers by its observed codes."""
+
+    codes: npt.NDArray[Any]
+    spread: Spread
+
+    def __add__(self, other: Cases) -> Cases:
+        codes = np.concatenate([self.codes, other.codes], axis=1)
+        parts = Spread(*(np.concatenate([a, b]) for a, b in zip(self.spread, other.spread, strict=True)))
+        first, inverse = distinct(codes, codes.shape[1])
+        return Cases(codes[:, first], pooled(parts, inverse, len(first)))

@@ -1,9 +1,10 @@
-"""Configurations of finite variables as flat row-major indices: their number, their alignment, their names."""
+"""Configurations of finite variables as flat row-major indices: their number, alignment and names; and which rows are equal."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,3 +100,42 @@ def described(key: int, variables: Sequence[Finite]) -> str:
 
 def renamed(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Finite, ...]:
     return tuple(by.get(v.name, v) for v in variables)
+
+
+def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The first row of each kind of equal rows, and the kind of each row.
+
+    >>> distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    group, size = np.zeros(n_rows, np.int64), 1
+    for column in columns:
+        if column.dtype.kind == "f":
+            column = np.unique(column, return_inverse=True)[1]
+        n = int(column.max(initial=0)) + 1
+        if size * n > 2**62:
+            group = np.unique(group, return_inverse=True)[1].astype(np.int64)
+            size = n_rows
+        group = group * n + column
+        size *= n
+    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+    return first, inverse
+
+
+def alike(lines: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.int64]]:
+    """The numbers of the lines that are equal, group by group.
+
+    >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]
+    [[1], [0, 2]]
+    """
+    if not len(lines) or not lines.shape[1]:
+        yield from [np.arange(len(lines))] if len(lines) else []
+        return
+    _, inverse, counts = np.unique(keys_of(lines), return_inverse=True, return_counts=True)
+    yield from np.split(np.argsort(inverse, kind="stable"), np.cumsum(counts)[:-1])
+
+
+def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Lines as single values that can be sorted."""
+    packed = np.ascontiguousarray(np.packbits(lines, axis=1) if lines.dtype == bool else lines)
+    return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)

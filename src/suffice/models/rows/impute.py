@@ -19,13 +19,14 @@ from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, note
-from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, keys_of, picked
+from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
 from suffice.inference.network import NONE, Array
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa, pc, sc
 from suffice.models.regressions import NoFormula, advising, reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
+from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

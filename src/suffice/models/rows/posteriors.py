@@ -38,13 +38,14 @@ from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, not
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import LOG_2PI, ConditionalGaussian
 from suffice.incomplete import rows as in_rows
-from suffice.incomplete.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, alike, in_parts
+from suffice.incomplete.rows import CELLS, Densities, Factor, Moments, NotFinite, RowEvidence, in_parts
 from suffice.inference.hybrid import checked_shape
 from suffice.inference.logs import shares
 from suffice.inference.network import NONE
 from suffice.models.hybrid import named
 from suffice.models.question import requisite
 from suffice.models.regressions import advising, no_formula, words
+from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

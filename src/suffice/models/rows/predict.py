@@ -27,7 +27,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, listed, nearest, note
-from suffice.incomplete.rows import RowEvidence, alike, best
+from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.network import NONE
 from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
 from suffice.models.answers import counted
@@ -37,6 +37,7 @@ from suffice.models.question import Question
 from suffice.models.regressions import NoFormula
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
+from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
