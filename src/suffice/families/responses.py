@@ -28,7 +28,7 @@ from suffice.families.glm import OfStates, OnePredictor, Regressors, Summary, Su
 from suffice.families.poisson import LARGEST, PoissonRates
 from suffice.families.regression_cpd import RegressionCpd
 from suffice.libraries import sc
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.variables import Count, Finite, Variable
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class _OfCounts(OnePredictor):
 
     def check_child(self, child: Variable) -> None:
         if not isinstance(child, Count):
-            name = child.name
-            way = f": declare it, scan(data, variables={{{name!r}: Count({name!r})}})" if isinstance(child, Real) else ""
+            name, numbers = child.name, not isinstance(child, Finite) or all(state.isdigit() for state in child.states)
+            way = f": declare it, scan(data, variables={{{name!r}: Count({name!r})}})" if numbers else ""
             raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
 
 
