@@ -18,8 +18,8 @@ from suffice.engines.bitmaps import Bitmaps
 from suffice.engines.bits import BitLayout, CountTables, Groups, ScanTables, bit_block
 from suffice.engines.engine import Block
 from suffice.structure import finite_scores
-from suffice.structure.finite_scores import FiniteScores, local_scores
-from suffice.structure.local_scores import FamilyScores, GaussianScores
+from suffice.structure.finite_scores import FiniteScores
+from suffice.structure.local_scores import FamilyScores, GaussianScores, LocalScores
 from suffice.structure.parent_sets import lattice
 from suffice.structure.rules import Rules
 from tests.oracles import allowed_families, pruned
@@ -67,7 +67,7 @@ def agree_with(sets: object, slow: FamilyScores, rules: Rules, prune: bool = Tru
 @pytest.mark.parametrize("score", FINITE, ids=repr)
 def test_bitmaps_agree_with_the_families(score):
     data = rows(0, 700, [2, 3, 1, 4, 2, 5])
-    scores = local_scores(data, tuple(data.schema.values()), score)
+    scores = LocalScores(data, tuple(data.schema.values()), score)
     slow = FamilyScores(data, scores.variables, score)
     assert isinstance(scores, FiniteScores)
     within = np.random.default_rng(1).random((6, 6)) < 0.6
@@ -83,7 +83,7 @@ def test_bitmaps_agree_with_the_families(score):
 
 def test_required_parents_are_in_every_set():
     data = rows(3, 300, [2, 3, 2, 2])
-    scores = local_scores(data, tuple(data.schema.values()), sf.BIC())
+    scores = LocalScores(data, tuple(data.schema.values()), sf.BIC())
     rules = Rules.free(4, 2)
     rules.required[1, 3] = rules.required[0, 1] = True
     rules.allowed[3, 1] = rules.allowed[1, 0] = False
@@ -97,12 +97,12 @@ def test_required_parents_are_in_every_set():
 def test_large_tables_are_counted_by_rows_or_listed(score, monkeypatch):
     """Wide columns, tables past every limit, few words in a block: the same scores."""
     data = rows(5, 900, [2, 140, 3, 9, 30])
-    plain = local_scores(data, tuple(data.schema.values()), score).parent_sets(Rules.free(5, 3), prune=False)
+    plain = LocalScores(data, tuple(data.schema.values()), score).parent_sets(Rules.free(5, 3), prune=False)
     for name, value in (("CORE", 3), ("FULL", 3)):
         monkeypatch.setattr(bitmaps_module, name, value)
     monkeypatch.setattr(finite_scores, "DENSE", 500)
     monkeypatch.setattr(finite_scores, "TABLES", 1000)
-    other = local_scores(data, tuple(data.schema.values()), score)
+    other = LocalScores(data, tuple(data.schema.values()), score)
     agree(other.parent_sets(Rules.free(5, 3), prune=False), plain)
     slow = FamilyScores(data, other.variables, score)
     np.testing.assert_allclose(other.toggles(1, (0, 3), [0, 2, 3, 4]), slow.toggles(1, (0, 3), [0, 2, 3, 4]), rtol=1e-10)
@@ -177,7 +177,7 @@ def weighed(seed: int, n: int, sizes: list[int], weights: np.ndarray) -> sf.Data
 @pytest.mark.parametrize("unit", [1, 0.37])
 def test_scores_of_weighted_rows(score, unit):
     data = weighed(0, 300, [2, 3, 1, 4, 2], unit * np.random.default_rng(0).integers(0, 50, 300))
-    scores = local_scores(data, tuple(data.schema.values()), score)
+    scores = LocalScores(data, tuple(data.schema.values()), score)
     slow = FamilyScores(data, scores.variables, score)
     assert isinstance(scores, FiniteScores) == (unit != 0.37)
     np.testing.assert_allclose(scores.parent_sets(Rules.free(5, 3), prune=False).score,
@@ -198,13 +198,13 @@ def test_scores_do_not_depend_on_the_order_of_rows_states_or_threads():
     data = rows(11, 3000, [3, 4, 2, 5, 3])
     cells = data.sample(3000).columns
     frame = {n: np.array(v.states)[cells[n]] for n, v in data.schema.items()}
-    first = local_scores(data, tuple(data.schema.values()), sf.BIC(), threads=1).parent_sets(Rules.free(5))
+    first = LocalScores(data, tuple(data.schema.values()), sf.BIC(), threads=1).parent_sets(Rules.free(5))
     for threads in (1, 2, 3):
         order = rng.permutation(3000)
         columns = rng.permutation(list(frame))
         variables = {n: sf.Finite(n, list(rng.permutation(data.schema[n].states))) for n in columns}
         other = sf.scan({n: frame[n][order].tolist() for n in columns}, variables=variables)
-        sets = local_scores(other, tuple(other.schema.values()), sf.BIC(), threads=threads).parent_sets(Rules.free(5))
+        sets = LocalScores(other, tuple(other.schema.values()), sf.BIC(), threads=threads).parent_sets(Rules.free(5))
         assert (sets.score == first.score).all()  # to the last bit
         assert (sets.masks == first.masks).all()
 
@@ -212,7 +212,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_states_or_threads():
 def test_equivalent_graphs_score_exactly_alike():
     data = rows(13, 2000, [3, 2, 4])
     for score in (sf.BIC(), sf.AIC(), sf.Evidence(sf.BDeu(3))):
-        scores = local_scores(data, tuple(data.schema.values()), score)
+        scores = LocalScores(data, tuple(data.schema.values()), score)
         chains = [[(), (0,), (1,)], [(1,), (2,), ()], [(1,), (), (1,)]]
         totals = [scores.total(c) for c in chains]
         assert max(totals) - min(totals) < 1e-9
@@ -223,8 +223,8 @@ def test_whole_weights_are_rows_and_others_are_weighed():
     out = {n: [v for v, w in zip(data[n], data["w"], strict=True) for _ in range(w)] for n in ("x", "y")}
     for factor in (1, 0.5):
         weighted = sf.scan({"x": data["x"], "y": data["y"]}, weights=[factor * w for w in data["w"]])
-        scores = local_scores(weighted, tuple(weighted.schema.values()), sf.LogLikelihood())
-        plain = local_scores(sf.scan(out), tuple(weighted.schema.values()), sf.LogLikelihood())
+        scores = LocalScores(weighted, tuple(weighted.schema.values()), sf.LogLikelihood())
+        plain = LocalScores(sf.scan(out), tuple(weighted.schema.values()), sf.LogLikelihood())
         np.testing.assert_allclose(scores.pairs()[1], factor * plain.pairs()[1])
 
 
@@ -233,7 +233,7 @@ def test_one_matrix_agrees_with_the_families(score):
     rng = np.random.default_rng(2)
     x = rng.normal(size=(400, 5)) @ rng.normal(size=(5, 5)) + 1e3
     data = sf.scan({f"x{i}": x[:, i] for i in range(5)})
-    scores = local_scores(data, tuple(data.schema.values()), score)
+    scores = LocalScores(data, tuple(data.schema.values()), score)
     slow = FamilyScores(data, scores.variables, score)
     assert isinstance(scores, GaussianScores)
     for rules in (Rules.free(5), Rules.free(5, 1)):
@@ -241,14 +241,14 @@ def test_one_matrix_agrees_with_the_families(score):
             agree_with(scores.parent_sets(rules, prune=prune), slow, rules, prune=prune)
     for mine, theirs in zip(scores.pairs(), slow.pairs(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
-    from_statistics = local_scores(data.gather([sf.Request((), tuple(data.schema))]), tuple(data.schema.values()), score)
+    from_statistics = LocalScores(data.gather([sf.Request((), tuple(data.schema))]), tuple(data.schema.values()), score)
     assert from_statistics.total([(), (0,), (0, 1), (), (3,)]) == scores.total([(), (0,), (0, 1), (), (3,)])
 
 
 def test_a_copied_real_column_is_never_a_parent_of_its_copy():
     x = np.random.default_rng(0).normal(size=100)
     data = sf.scan({"a": x, "b": 2 * x + 1, "c": x + np.random.default_rng(1).normal(size=100)})
-    scores = local_scores(data, tuple(data.schema.values()), sf.BIC())
+    scores = LocalScores(data, tuple(data.schema.values()), sf.BIC())
     with pytest.warns(sf.SufficeNote, match="without an estimate"):
         assert scores.family(0, (1,)) == -np.inf
 
@@ -282,7 +282,7 @@ def test_priors_of_any_strength(prior):
     rng = np.random.default_rng(0)
     data = sf.scan({f"v{j}": [f"s{k}" for k in rng.integers(0, 4, 200)] for j in range(3)})
     score = sf.Evidence(prior)
-    scores = local_scores(data, tuple(data.schema.values()), score)
+    scores = LocalScores(data, tuple(data.schema.values()), score)
     assert isinstance(scores, FiniteScores)
     for graph, dag in (([(), (), ()], "v0; v1; v2"), ([(), (0,), (0, 1)], "v0 -> v1; v0, v1 -> v2")):
         assert scores.total(graph) == pytest.approx(sf.score(dag, data, score), rel=1e-9)

@@ -22,8 +22,7 @@ from suffice.iteration import Progress
 from suffice.learning.problem import problem_of
 from suffice.recipes.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request
-from suffice.structure.finite_scores import local_scores
-from suffice.structure.local_scores import Barring
+from suffice.structure.local_scores import Barring, LocalScores
 from suffice.structure.rules import Rules
 from suffice.variables import Finite
 
@@ -172,9 +171,9 @@ def test_scores_of_expected_tables_are_those_of_their_statistics() -> None:
     variables = tuple(bn.variables.values())
     families = [(0, ()), (1, (0, 2)), (5, (1, 3, 4)), (2, (5,)), (3, (0, 1, 2, 4))]
     for score in (sf.BIC(), sf.AIC(), sf.LogLikelihood(), sf.Evidence(sf.BDeu(2)), sf.Evidence(sf.K2()), sf.Evidence(sf.BDs(1))):
-        fast = local_scores(here, variables, score)
+        fast = LocalScores(here, variables, score)
         wanted = [Request(tuple(fast.names[v] for v in sorted((c, *p)))) for c, p in families]
-        slow = local_scores(here.gather([*wanted, *(Request((n,)) for n in fast.names)]), variables, score)
+        slow = LocalScores(here.gather([*wanted, *(Request((n,)) for n in fast.names)]), variables, score)
         np.testing.assert_allclose(fast.families(families), slow.families(families), rtol=1e-10)
 
 
@@ -517,7 +516,7 @@ def test_barred_families_have_no_score_in_any_question() -> None:
     rng = np.random.default_rng(0)
     data = sf.scan({n: rng.normal(size=50) for n in "abc"})
     variables = tuple(data.schema.values())
-    plain = local_scores(data, variables, sf.BIC())
+    plain = LocalScores(data, variables, sf.BIC())
     known: dict[Any, float] = {}
     source = Barring(plain, [(0, frozenset({1}))], known)
     families = [(0, ()), (0, (1,)), (0, (1, 2)), (0, (2,)), (1, (0,))]

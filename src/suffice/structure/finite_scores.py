@@ -22,18 +22,10 @@ import numpy.typing as npt
 from suffice.engines.bitmaps import TABLES, Bitmaps
 from suffice.engines.bits import BitBlock, BitLayout, Counts
 from suffice.engines.data import Data
-from suffice.structure.local_scores import (
-    ExpectedScores,
-    FamilyScores,
-    GaussianScores,
-    LocalScores,
-    families_in,
-    form_of,
-    is_gaussian,
-)
+from suffice.structure.local_scores import FamilyScores, LocalScores, families_in, form_of
 from suffice.structure.parent_sets import Ints, Level, Sets, lattice
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -307,27 +299,3 @@ class FiniteScores(LocalScores):
         tasks = ((lambda a=a, b=b: job(a, b)) for a, b in pairwise(ends) if b > a)
         for _ in in_order(tasks, workers):
             pass
-
-
-def local_scores(data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> LocalScores:
-    """The local scores of some data, by the fastest kind that can answer.
-
-    >>> from suffice.engines import scan
-    >>> from suffice.scores import BIC
-    >>> data = scan({"x": ["a", "b", "a", "b"], "y": ["u", "v", "u", "v"]})
-    >>> scores = local_scores(data, tuple(data.schema.values()), BIC())
-    >>> scores.families([(0, ()), (0, (1,))]).round(3)
-    array([-3.466, -1.386])
-    >>> round(scores.total([(), (0,)]), 3)
-    -4.852
-    """
-    tables = form_of(score, data.weight) is not None
-    finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
-    kind: type[LocalScores] = FamilyScores
-    if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
-        kind = FiniteScores
-    elif tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
-        kind = ExpectedScores
-    elif all(isinstance(v, Real) for v in variables) and is_gaussian(score):
-        kind = GaussianScores
-    return kind(data, variables, score, **options)

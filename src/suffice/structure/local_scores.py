@@ -26,7 +26,7 @@ from suffice.scores import AIC, BIC, Evidence, LogLikelihood
 from suffice.statistics import Request, Statistics
 from suffice.structure.parent_sets import TIE, Ints, Level, ParentSets, Sets, chosen, lattice
 from suffice.structure.rules import Parents, Rules, toggled
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
@@ -72,12 +72,24 @@ class LocalScores:
 
     A kind says what families of one size score, in `_of_sets`; all questions come down to that. `watch` is called between parts
     of long work; it may raise to stop it.
+
+    >>> from suffice.engines import scan
+    >>> from suffice.scores import BIC
+    >>> data = scan({"x": ["a", "b", "a", "b"], "y": ["u", "v", "u", "v"]})
+    >>> scores = LocalScores(data, tuple(data.schema.values()), BIC())
+    >>> scores.families([(0, ()), (0, (1,))]).round(3)
+    array([-3.466, -1.386])
+    >>> round(scores.total([(), (0,)]), 3)
+    -4.852
     """
 
     most_families: float = math.inf
     """How many families are scored within some seconds."""
     weight: float
     """The number of rows, or their weight."""
+
+    def __new__(cls, data: Any = None, variables: Sequence[Variable] = (), score: Any = None, **options: Any) -> LocalScores:
+        return super().__new__(_fastest(data, variables, score) if cls is LocalScores else cls)
 
     def __init__(
         self,
@@ -188,6 +200,19 @@ def families_in(sets: Sets, axis: Ints) -> list[Family]:
     return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
 
 
+def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[LocalScores]:
+    """The fastest kind that can answer."""
+    tables = form_of(score, data.weight) is not None
+    finite = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
+    if tables and finite and isinstance(data, Data) and (not data.weighted or data.whole_weights):
+        from suffice.structure.finite_scores import FiniteScores
+
+        return FiniteScores
+    if tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
+        return ExpectedScores
+    return GaussianScores if all(isinstance(v, Real) for v in variables) and _gaussian(score) else FamilyScores
+
+
 def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     """A score of tables as the kernels know it: kind, imagined rows, price of a parameter; None for any other."""
     if type(score) in (LogLikelihood, AIC, BIC):
@@ -202,7 +227,7 @@ def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:
     return None
 
 
-def is_gaussian(score: Any) -> bool:
+def _gaussian(score: Any) -> bool:
     """Whether the score of real variables is a function of one matrix."""
     return type(score) in (LogLikelihood, AIC, BIC) or (type(score) is Evidence and type(score.prior) is NormalWishart)
 

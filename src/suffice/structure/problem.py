@@ -11,7 +11,6 @@ from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.statistics import Statistics
-from suffice.structure.finite_scores import local_scores
 from suffice.structure.local_scores import LocalScores
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Variable
@@ -58,7 +57,7 @@ class Problem:
     @cached_property
     def scores(self) -> LocalScores:
         """The local scores of this data under this score."""
-        return local_scores(
+        return LocalScores(
             self.data,
             self.variables,
             self.score,
