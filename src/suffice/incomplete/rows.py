@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
+from suffice.incomplete.support import support
 from suffice.inference.hybrid import Block, Hybrid, ManyConfigurations, block_of, conditioned, density
 from suffice.inference.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
@@ -59,7 +60,14 @@ def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:
     """
     seen = np.array(codes, np.int32)
     seen[:, target] = NONE
-    return answered(network, [target], network.with_zeros, seen, network.tables[None])[0]
+    tables, known = network.tables[None], support(network, seen)
+    if known.doubtful.all():
+        return answered(network, [target], network.with_zeros, seen, tables)[0]
+    out = answered(network, [target], network.all_factors[:0], seen, tables)[0]
+    if known.doubtful.any():
+        out[known.doubtful] = answered(network, [target], network.with_zeros, seen[known.doubtful], tables)[0]
+    out[known.impossible] = np.nan
+    return out
 
 
 def log_probs(network: Network, codes: Codes) -> Array:

@@ -1,0 +1,75 @@
+"""Which rows are certainly possible, or certainly not, told from the factors with zeros alone.
+
+A row selects a part of each factor's table. If such a part is nothing but zeros, the row is impossible. If those parts that have
+a zero at all have a cell that is none, and share no unobserved variable, the row is possible: take such a cell of each,
+whatever else of the variables that are left, and no factor is zero. Only what lies between needs an inference.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.inference.network import Ints, Network
+
+MAX_FACTORS, MAX_PARTS = 32, 2**16
+"""Networks with more factors with zeros, or with factors of which there are more parts than this, are not looked at."""
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Support(NamedTuple):
+    """Which rows are impossible, and of which that is not known."""
+
+    impossible: Bools
+    doubtful: Bools
+
+
+class _Parts(NamedTuple):
+    """For each part of a factor's table that observed codes may select: whether it has a zero, and anything else."""
+
+    scope: Ints
+    sizes: Ints
+    has_zero: Bools
+    has_other: Bools
+
+
+def support(network: Network, seen: npt.NDArray[np.int32]) -> Support:
+    """Of each row, by its codes (negative where not observed).
+
+    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
+    >>> support(net, np.array([[0, 1], [-1, 1], [1, -1]], np.int32)).impossible
+    array([ True, False, False])
+    """
+    n = len(seen)
+    factors = network.with_zeros
+    if len(factors) > MAX_FACTORS or any(np.prod(network.sizes[network.scope(f)] + 1.0) > MAX_PARTS for f in factors):
+        return Support(np.zeros(n, bool), np.ones(n, bool))
+    impossible, doubtful = np.zeros(n, bool), np.zeros(n, bool)
+    active: list[tuple[_Parts, Bools]] = []
+    for f in factors:
+        parts = _parts(network, int(f))
+        index = np.zeros(n, np.int64)
+        for v, size in zip(parts.scope, parts.sizes, strict=True):
+            codes = seen[:, v]
+            index *= size + 1
+            index += np.where(codes < 0, size, codes)
+        impossible |= ~parts.has_other[index]
+        mine = parts.has_zero[index]
+        for others, theirs in active:
+            for v in np.intersect1d(parts.scope, others.scope):
+                doubtful |= mine & theirs & (seen[:, v] < 0)
+        active.append((parts, mine))
+    return Support(impossible, doubtful & ~impossible)
+
+
+def _parts(network: Network, f: int) -> _Parts:
+    """One more index along each axis: all of it, for a variable that is not observed."""
+    scope, table = network.scope(f), network.table(f)
+    zero, other = table == 0.0, table != 0.0
+    for axis in range(table.ndim):
+        zero = np.concatenate([zero, zero.any(axis=axis, keepdims=True)], axis=axis)
+        other = np.concatenate([other, other.any(axis=axis, keepdims=True)], axis=axis)
+    return _Parts(scope, network.sizes[scope], zero.reshape(-1), other.reshape(-1))
