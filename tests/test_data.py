@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.engines import Data, encode, files, scan
-from suffice.errors import DataError, SchemaError, SufficeNote, note
+from suffice.errors import DataError, SchemaError, SufficeError, SufficeNote, note
 from suffice.statistics import Request
 from suffice.variables import Bins, Count, Finite, Real
 
@@ -751,3 +751,45 @@ def test_a_spark_frame_is_refused_rather_than_collected() -> None:
 
     with pytest.raises(DataError, match="a Spark frame cannot be read yet: write it to Parquet"):
         Lazy(Spark())
+
+
+REFUSED_CALLS = {
+    "a sample of −1": (lambda d: d.sample(-1), "the size of a sample is a whole number of at least 0, not -1"),
+    "half a row": (lambda d: d.sample(2.5), "the size of a sample is a whole number of at least 0, not 2.5"),
+    "a seed of text": (lambda d: d.sample(3, seed="x"), "a seed is a whole number of at least 0, not 'x'"),
+    "no seed": (lambda d: d.resample(None), "a seed is a whole number of at least 0, not None"),
+    "one fold": (lambda d: list(d.split(1, 0)), "the number of folds is a whole number of at least 2, not 1"),
+    "more folds than rows": (lambda d: list(d.split(7, 0)), "6 rows cannot be dealt out to 7 folds"),
+    "a limit of −1": (lambda d: d.distinct(-1), "the limit is a whole number of at least 1, not -1"),
+    "one name": (lambda d: d.select("x"), r"columns are a list of names, \['x'\], not one name"),
+    "no step": (lambda d: d.fold(None), "a step is a function of a block of rows, not None"),
+    "no step to map": (lambda d: d.map(3), "a step is a function of a block of rows, not 3"),
+    "a column to keep": (lambda d: d.map(len, keep=["z"]), "the data have no column 'z'"),
+    "a step without a result": (lambda d: d.fold(lambda block: None), "the step gives None, which does not add"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_CALLS)
+def test_calls_that_are_refused(name: str) -> None:
+    call, words = REFUSED_CALLS[name]
+    with pytest.raises(SufficeError, match=words):
+        call(scan({"x": list("ababab")}))
+
+
+def test_arrays_of_other_shapes_are_not_added() -> None:
+    data = scan({"x": list("ab") * 20_000})
+    with pytest.raises(DataError, match=r"a step gives arrays of one shape for all blocks, not \(1,\) and \(2,\)"):
+        data.fold(lambda block: np.ones(block.number + 1), threads=1)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_map_whose_step_stops_loses_no_rows(many: bool) -> None:
+    data = scan({"x": list("ab") * (20_000 if many else 2)})
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(data.map(lambda block: next(iter(()))))
+
+
+def test_a_lazy_frame_that_fails_is_told_in_one_sentence() -> None:
+    frame = pl.LazyFrame({"a": ["1", "x"]}).with_columns(pl.col("a").cast(pl.Int64))
+    with pytest.raises(DataError, match="the lazy frame cannot be collected: "):
+        scan(frame).n_rows  # noqa: B018

@@ -479,3 +479,11 @@ def test_standard_errors_of_columns_far_from_zero(mean: float, sd: float) -> Non
     assert kept.objective >= far.objective - 1e-3 * abs(far.objective)
     climbed = sf.gradient("x -> y", {"x": x * scale + shift, "y": y * scale + shift})
     np.testing.assert_allclose(climbed.model["y"].coefficients, plain.model["y"].coefficients, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [3_000, 20_000, 30_000])
+def test_the_default_prior_of_a_constant_column_with_a_gap(n: int) -> None:
+    """The rounding of a mean is no variance to take a prior's default from."""
+    with_gap, without = ({"x": [1.0] * n + more} for more in ([None], []))
+    variance = sf.fit("x", without, prior=sf.NormalInverseGamma())["x"].variance
+    np.testing.assert_allclose(sf.fit("x", with_gap, prior=sf.NormalInverseGamma())["x"].variance, variance, rtol=1e-6)

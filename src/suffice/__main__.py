@@ -8,11 +8,11 @@ def run() -> None:
     """The command, interruptible from its first moment: the imports alone take a tenth of a second."""
     try:
         from suffice.cli import main
+
+        main()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
-    try:
-        main()
     except SystemExit as stop:
         if not isinstance(stop.code, int) or stop.code == 0:
             raise

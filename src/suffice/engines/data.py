@@ -13,12 +13,12 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.display import OneTable
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, step_of
+from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, checked_function, step_of
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
 from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
-from suffice.errors import DataError, listed
+from suffice.errors import DataError, listed, whole
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -124,6 +124,8 @@ class Data:
 
     def take(self, names: Iterable[str]) -> Data:
         """The same rows with only these columns; the others need not even be read."""
+        if isinstance(names, str):
+            raise DataError(f"columns are a list of names, [{names!r}], not one name")
         chosen = tuple(names)
         self.engine.check(chosen)
         return Data(self.engine, chosen)
@@ -170,7 +172,9 @@ class Data:
 
     def map(self, step: Callable[[Block], T], *, keep: Iterable[str] = (), what: str = "reading rows") -> Iterator[T]:
         """What a step makes of each block of rows, in their order; `keep` names columns that it gets as they came."""
-        return self.engine.map(step, self.columns, keep=tuple(keep), what=what)
+        kept = tuple(keep)
+        self.engine.check(kept)
+        return self.engine.map(checked_function(step), self.columns, keep=kept, what=what)
 
     def walk(self, step: Callable[[S, Block], S], state: S, *, seed: Any = None) -> S:
         """What a state becomes block by block, state ← step(state, block): for learners that take rows one after the other.
@@ -192,7 +196,9 @@ class Data:
         >>> scan({"x": ["a", "b", "c"]}).sample(2).n_rows
         2
         """
-        return self.engine.fold(Sample(n, seed, most_of(n, self.engine.n_rows)), self.columns).rows.in_order()
+        size = whole(n, "the size of a sample", 0)
+        step = Sample(size, whole(seed, "a seed", 0), most_of(size, self.engine.n_rows))
+        return self.engine.fold(step, self.columns).rows.in_order()
 
     def stretches(self, n: int) -> Rows:
         """About n of the rows, a stretch of each block: no random sample, but the start of an iteration needs none."""
@@ -207,11 +213,11 @@ class Data:
         >>> scan({"x": ["b", "a", "b"]}).distinct().weights
         array([2., 1.])
         """
-        variables = self.engine.variables(self.columns)
+        most, variables = None if limit is None else whole(limit, "the limit", 1), self.engine.variables(self.columns)
         width = 8 + sum(code_type(v.n_states).itemsize if isinstance(v, Finite) else 8 for v in variables.values())
         for salt in range(100):
             try:
-                step = Distinct(MAX_BYTES // width if limit is None else limit, salt)
+                step = Distinct(MAX_BYTES // width if most is None else most, salt)
                 return self.engine.fold(step, self.columns, what="finding distinct rows").rows.in_order()
             except Collision:
                 continue
@@ -244,7 +250,8 @@ class Data:
         >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
         [(2, 3), (3, 2)]
         """
-        for outside, inside in Part.pairs(self.sizes(), folds, seed, weighted=self.weighted):
+        n = whole(folds, "the number of folds", 2)
+        for outside, inside in Part.pairs(self.sizes(), n, seed, weighted=self.weighted):
             yield Data(Viewed(self.engine, outside), self.columns), Data(Viewed(self.engine, inside), self.columns)
 
     def sizes(self) -> dict[int, Size]:

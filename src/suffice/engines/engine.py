@@ -138,6 +138,8 @@ def added(a: Any, b: Any) -> Any:
         return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
     if isinstance(a, Mapping):
         return {**a, **{key: added(a[key], value) if key in a else value for key, value in b.items()}}
+    if isinstance(a, np.ndarray) and a.shape != np.shape(b):
+        raise DataError(f"a step gives arrays of one shape for all blocks, not {a.shape} and {np.shape(b)}: they do not add")
     return np.add(a, b) if isinstance(a, np.ndarray) else a + b
 
 
@@ -170,12 +172,26 @@ class Each(Step[T]):
     function: Callable[[Block], T]
 
     def of(self, block: Block) -> T:
-        return self.function(block)
+        result = self.function(block)
+        if result is None:
+            raise DataError("the step gives None, which does not add: it must return what is summed")
+        return result
 
 
 def step_of(step: Step[T] | Callable[[Block], T]) -> Step[T]:
     """A step, or a function made one."""
-    return step if isinstance(step, Step) else Each(step)
+    return step if isinstance(step, Step) else Each(checked_function(step))
+
+
+def checked_function(step: Any) -> Any:
+    """What can be called with a block; anything else is refused.
+
+    >>> checked_function(len)
+    <built-in function len>
+    """
+    if not callable(step):
+        raise DataError(f"a step is a function of a block of rows, not {step!r}")
+    return step
 
 
 @dataclass(frozen=True)

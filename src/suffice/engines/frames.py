@@ -17,7 +17,7 @@ from suffice.engines.encode import texts
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.parallel import available_memory
 from suffice.engines.sources import Categories, Kind, Source, checked_names
-from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words
 from suffice.libraries import nw, pa
 from suffice.variables import Finite, Variable, state_text
 
@@ -87,15 +87,21 @@ class Lazy(Frame):
             raise DataError(
                 'a Spark frame cannot be read yet: write it to Parquet, frame.write.parquet("rows"), and scan "rows/*.parquet"'
             )
-        empty = from_frame(frame.head(0).collect())
+        with _collecting():
+            empty = from_frame(frame.head(0).collect())
         super().__init__({n: empty._get[n] for n in empty.names}, None, loose=empty._loose)
         self._frame = frame
 
     @cached_property
     def length(self) -> int:
-        return int(self._frame.select(nw.len()).collect().item())
+        with _collecting():
+            return int(self._frame.select(nw.len()).collect().item())
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        with _collecting():
+            yield from self._collected(names)
+
+    def _collected(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         chosen = self._frame.select(names)
         native = chosen.to_native()
         if hasattr(native, "collect_batches"):
@@ -109,6 +115,17 @@ class Lazy(Frame):
                 f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
             )
         yield from from_frame(chosen.collect()).batches(names)
+
+
+@contextmanager
+def _collecting() -> Iterator[None]:
+    """An error of a lazy frame's plan, in one sentence."""
+    try:
+        yield
+    except SufficeError:
+        raise
+    except Exception as error:
+        raise DataError(f"the lazy frame cannot be collected: {str(error).strip().partition(chr(10))[0]}") from None
 
 
 class Relation(Frame):

@@ -313,7 +313,7 @@ class Local(Engine):
         known = replace(self.options, declared={**self.options.declared, **self.variables(names)})
         encoders = {n: encoder_for(n, self.source, known) for n in names}
         with readable(), closing(self._blocks(encoders, keep, what)) as blocks:
-            yield from map(step, blocks)
+            yield from (step(block) for block in blocks)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         self.require(names)

@@ -96,7 +96,7 @@ class ForEach:
     step: Callable[[Block], Any]
 
     def __call__(self, blocks: Iterable[Block]) -> list[Any]:
-        return list(map(self.step, blocks))
+        return [self.step(block) for block in blocks]
 
 
 @dataclass(frozen=True)

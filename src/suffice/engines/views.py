@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from suffice.engines.bits import BitLayout
 from suffice.engines.engine import Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing
+from suffice.errors import DataError
+from suffice.errors import whole as checked_whole
 from suffice.variables import Finite, Variable
 
 Ints = npt.NDArray[np.int64]
@@ -94,6 +96,8 @@ class Part:
         numbers = sorted(sizes)
         whole = weighted and whole_weights(sizes.values())
         each = [int(sizes[i].weight) if whole else sizes[i].rows for i in numbers]
+        if sum(each) < folds:
+            raise DataError(f"{sum(each):,} rows cannot be dealt out to {folds:,} folds")
         starts = dict(zip(numbers, np.cumsum([0, *each])[:-1].tolist(), strict=True))
         for fold in range(folds):
             outside, inside = (cls(_seed(seed), fold, folds, where, starts, whole) for where in (False, True))
@@ -135,7 +139,8 @@ def whole_weights(sizes: Iterable[Size]) -> bool:
 
 
 def _seed(seed: Any) -> Seed:
-    return tuple(int(s) for s in np.atleast_1d(seed))
+    """One whole number or several."""
+    return tuple(checked_whole(s, "a seed", 0) for s in (seed if isinstance(seed, (list, tuple)) else [seed]))
 
 
 @dataclass(frozen=True, eq=False)

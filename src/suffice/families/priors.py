@@ -390,5 +390,6 @@ def _mean(m: Moments) -> float:
 
 
 def _variance(m: Moments) -> float:
+    """1 of a constant column, whose mean is rounded, so that its variance is not always 0."""
     v = float(m.scatter[0, 0, 0] / m.count[0]) if len(m.keys) and m.count[0] > 0 else 0.0
-    return v if v > 0 else 1.0
+    return v if v > (4.0 * np.finfo(float).eps * _mean(m)) ** 2 else 1.0

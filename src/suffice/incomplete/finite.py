@@ -340,8 +340,8 @@ class FiniteComponents:
             digits = np.unravel_index(place - int(tables.table_start[f]), [v.n_states for v in scope])
             shown |= {v.name: v.states[int(d)] for v, d in zip(scope, digits, strict=True) if v.name not in missing}
         given = ", ".join(f"{n}={s!r}" for n, s in shown.items()) or "any cells"
-        gone = listed(sorted(missing))
-        return FitError(f"rows with {given}, in which {gone} is missing, are impossible under the parameters{START}")
+        gone = f"{listed(sorted(missing))} {'is' if len(missing) == 1 else 'are'}"
+        return FitError(f"rows with {given}, in which {gone} missing, are impossible under the parameters{START}")
 
     @cached_property
     def programs(self) -> Programs | None:

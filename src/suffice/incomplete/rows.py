@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,9 @@ Flags = npt.NDArray[np.bool_]
 
 CELLS = 2**23
 """Rows are worked on in parts of at most about this many numbers: 64 MiB."""
+
+MODES = 2**16
+"""Fillings of rows that are remembered."""
 
 PART = 2**12
 """So many rows at a time where a density is held for each of their open configurations."""
@@ -123,6 +127,10 @@ def fill_each(network: Network, codes: Codes, gaps: Flags) -> Flags:
     return impossible
 
 
+_modes: WeakKeyDictionary[Network, dict[bytes, Ints | None]] = WeakKeyDictionary()
+"""What gaps of rows were filled with, for the next block of rows; None where it is impossible."""
+
+
 def fill_together(network: Network, codes: Codes, gaps: Flags) -> Flags:
     """Fill all the gaps of a row by the states that are most probable together, in place; which rows are impossible.
 
@@ -130,11 +138,17 @@ def fill_together(network: Network, codes: Codes, gaps: Flags) -> Flags:
     """
     first, which = np.unique(keys_of(codes), return_index=True, return_inverse=True)[1:]
     filled, impossible = codes[first].astype(np.int64), np.zeros(len(first), bool)
+    known = _modes.setdefault(network, {})
     for i, row in enumerate(first):
-        targets = np.flatnonzero(gaps[row])
-        found = most_probable(network, targets.tolist(), filled[i])
-        impossible[i] = not np.isfinite(found.log_prob)
-        filled[i, targets] = NONE if impossible[i] else found.codes
+        key, targets = filled[i].tobytes() + gaps[row].tobytes(), np.flatnonzero(gaps[row])
+        if key not in known:
+            found = most_probable(network, targets.tolist(), filled[i])
+            if len(known) >= MODES:
+                known.clear()
+            known[key] = found.codes if np.isfinite(found.log_prob) else None
+        mode = known[key]
+        impossible[i] = mode is None
+        filled[i, targets] = NONE if mode is None else mode
     codes[:] = filled[which]
     return impossible[which]
 
