@@ -303,3 +303,17 @@ def test_a_network_with_hidden_variables_is_asked_about_rows_without_them(tmp_pa
     assert again.log_likelihood(TOSSES) == pytest.approx(run.log_likelihood)
     with pytest.raises(sf.SufficeError, match="no column 'a'"):
         again.log_likelihood({n: c for n, c in TOSSES.items() if n != "a"})
+
+
+def test_a_family_that_rows_show_whole_keeps_its_posterior() -> None:
+    """Of what is only expected there is none: its intervals would be too narrow."""
+    rng = np.random.default_rng(0)
+    a = np.array(["u", "v"])[rng.integers(0, 2, 200)]
+    lost = rng.random((2, 200)) < 0.1
+    gappy = {"a": a, "b": np.where(lost[0], None, a), "x": np.where(lost[1], np.nan, rng.normal(size=200))}
+    model = sf.em("a -> b; a -> x", gappy, prior=(sf.BDeu(1), sf.NormalInverseGamma())).model
+    whole = sf.fit("a", {"a": a}, prior=sf.BDeu(1))
+    np.testing.assert_allclose(model["a"].interval(0.9), whole["a"].interval(0.9), rtol=1e-12)
+    for name in ("b", "x"):
+        with pytest.raises(sf.SufficeError, match="has no posterior"):
+            model[name].interval(0.9)

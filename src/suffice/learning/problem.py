@@ -279,12 +279,15 @@ class ParameterProblem(Task):
         )
 
     def _fitted(self, node: NodeFamily, cpd: Any, statistic: Statistic) -> Cpd:
-        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters."""
+        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
+
+        What is only expected makes no posterior: its intervals would be too narrow.
+        """
+        if not node.normal and not node.by_table:
+            return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[no-any-return]
+        cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
         if node.by_table:
             return replace(cpd, seen=self._named(node, statistic))  # type: ignore[no-any-return]
-        if not node.normal:
-            # expected statistics make no posterior: its intervals would be too narrow
-            return replace(cpd, imagined=None) if getattr(cpd, "imagined", None) is not None else cpd  # type: ignore[no-any-return]
         seen = self._named(node, statistic, self.units)
         assert isinstance(seen, Moments)
         lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
@@ -292,6 +295,12 @@ class ParameterProblem(Task):
             return replace(cpd, seen=seen)  # type: ignore[no-any-return]
         a, b, v = np.where(lost, np.nan, cpd.intercept), np.where(lost[..., None], np.nan, cpd.coefficients), cpd.variance
         return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
+
+    def _is_seen(self, node: NodeFamily) -> bool:
+        """Whether rows show all of a family, and it has parameters of its own that were estimated from them."""
+        missing = self.rows.missing
+        own = node.name not in self.fixed and not any(node.name in tie.nodes for tie in self.ties)
+        return own and all(v.name in missing and not missing[v.name] for v in node.members)
 
     @cached_property
     def others(self) -> list[NodeFamily]:
