@@ -759,7 +759,6 @@ REFUSED_CALLS = {
     "a seed of text": (lambda d: d.sample(3, seed="x"), "a seed is a whole number of at least 0, not 'x'"),
     "no seed": (lambda d: d.resample(None), "a seed is a whole number of at least 0, not None"),
     "one fold": (lambda d: list(d.split(1, 0)), "the number of folds is a whole number of at least 2, not 1"),
-    "more folds than rows": (lambda d: list(d.split(7, 0)), "6 rows cannot be dealt out to 7 folds"),
     "a limit of −1": (lambda d: d.distinct(-1), "the limit is a whole number of at least 1, not -1"),
     "one name": (lambda d: d.select("x"), r"columns are a list of names, \['x'\], not one name"),
     "no step": (lambda d: d.fold(None), "a step is a function of a block of rows, not None"),

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from suffice.engines.bits import BitLayout
 from suffice.engines.engine import Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing
-from suffice.errors import DataError
 from suffice.errors import whole as checked_whole
 from suffice.variables import Finite, Variable
 
@@ -96,8 +95,6 @@ class Part:
         numbers = sorted(sizes)
         whole = weighted and whole_weights(sizes.values())
         each = [int(sizes[i].weight) if whole else sizes[i].rows for i in numbers]
-        if sum(each) < folds:
-            raise DataError(f"{sum(each):,} rows cannot be dealt out to {folds:,} folds")
         starts = dict(zip(numbers, np.cumsum([0, *each])[:-1].tolist(), strict=True))
         for fold in range(folds):
             outside, inside = (cls(_seed(seed), fold, folds, where, starts, whole) for where in (False, True))

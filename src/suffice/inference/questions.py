@@ -188,6 +188,7 @@ def in_rows(
     One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`. No target may be observed.
     """
     n, asked = max(len(seen), len(tables)), np.asarray(targets, np.int64)
+    tables = np.ascontiguousarray(tables)  # kernels are compiled for one layout
     answers = RowAnswers.room(n, int(np.prod(network.sizes[asked])) if start is None else int(start[-1]))
     if network.n_variables > MOST_VARIABLES:
         answers.status[:] = TOO_LARGE
