@@ -1,6 +1,8 @@
-"""Graphs: `Dag`, `Cpdag` and `Graph`, what one asks of them, and how two of them compare."""
+"""Graphs: `Dag`, `Cpdag`, `Graph` and the `Template` of sequences, what one asks of them, and how two of them compare."""
 
 from suffice.graphs.comparison import Comparison, compare, n_dags, shd
 from suffice.graphs.directed import Cpdag, Dag, Graph
+from suffice.graphs.lagged import lag
+from suffice.graphs.template import Template
 
-__all__ = ["Comparison", "Cpdag", "Dag", "Graph", "compare", "n_dags", "shd"]
+__all__ = ["Comparison", "Cpdag", "Dag", "Graph", "Template", "compare", "lag", "n_dags", "shd"]

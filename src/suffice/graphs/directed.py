@@ -37,13 +37,15 @@ DagLike: TypeAlias = Any
 
 
 class GraphValue:
-    """What the three kinds of graph share: they have nodes, and never change."""
+    """What all kinds of graph share: they have nodes, and never change."""
 
     nodes: tuple[str, ...]
     _links: Mapping[str, object]
     """Something for each node."""
     _key: tuple[object, ...]
     """What makes it equal to another."""
+    _instead = ""
+    """What to do with it where a `Dag` is needed."""
 
     def __setattr__(self, name: str, *value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} never changes; make another one")
@@ -174,6 +176,8 @@ class Dag(GraphValue):
 
     def __init__(self, x: DagLike = (), nodes: Iterable[str] | None = None) -> None:
         x = getattr(x, "dag", x)  # a network stands for its graph
+        if isinstance(x, GraphValue) and not isinstance(x, Dag):
+            raise GraphError(f"this is a {type(x).__name__}, not a Dag{x._instead}")
         mentioned, pairs = read_directed(x._parents if isinstance(x, Dag) else x)
         names = all_nodes(mentioned, pairs, nodes)
         check_edges(pairs)
@@ -393,6 +397,7 @@ class Cpdag(GraphValue):
     """The pairs (parent, child), sorted."""
     undirected: tuple[Edge, ...]
     """The pairs (a, b) with a < b, sorted."""
+    _instead = "; one of its members is .to_dag()"
 
     def __init__(
         self, directed: Iterable[Edge] = (), undirected: Iterable[Edge] = (), nodes: Iterable[str] | None = None

@@ -8,7 +8,7 @@ Names are any text without the marks `;` `,` `->` `<-` and line breaks; in doubl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -234,18 +234,23 @@ def unknown(name: object, known: Iterable[str]) -> GraphError:
     return GraphError(f"the graph has no node {shown(name)}{hint}")
 
 
-def statements(order: Iterable[str], parents: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def statements(
+    order: Iterable[str], parents: Mapping[str, Sequence[str]], write: Callable[[str], str] | None = None
+) -> Iterator[str]:
     """The statements that spell a graph, one per child in the order given, with the parents in their own order.
+
+    `write` puts a name into text; `written` does, unless another is given.
 
     >>> list(statements("abce", {"a": [], "b": [], "c": ["b", "a"], "e": []}))
     ['b, a -> c', 'e']
     """
+    write = write or written
     has_children = {p for ps in parents.values() for p in ps}
     for child in order:
         if parents[child]:
-            yield f"{', '.join(map(written, parents[child]))} -> {written(child)}"
+            yield f"{', '.join(map(write, parents[child]))} -> {write(child)}"
         elif child not in has_children:
-            yield written(child)
+            yield write(child)
 
 
 def written(name: str) -> str:
