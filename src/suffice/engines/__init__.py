@@ -1,8 +1,26 @@
 """Engines: from rows to statistics, wherever the rows are."""
 
+from suffice.engines.conll import read_conll
 from suffice.engines.data import Data, Schema
 from suffice.engines.encode import texts
 from suffice.engines.engine import Block, Engine, Known, Step, Sum, is_missing
 from suffice.engines.scan import scan
+from suffice.engines.sequences import Missing, Refuse, Sequences, sequences
 
-__all__ = ["Block", "Data", "Engine", "Known", "Schema", "Step", "Sum", "is_missing", "scan", "texts"]
+__all__ = [
+    "Block",
+    "Data",
+    "Engine",
+    "Known",
+    "Missing",
+    "Refuse",
+    "Schema",
+    "Sequences",
+    "Step",
+    "Sum",
+    "is_missing",
+    "read_conll",
+    "scan",
+    "sequences",
+    "texts",
+]

@@ -173,7 +173,7 @@ class Data:
     def map(self, step: Callable[[Block], T], *, keep: Iterable[str] = (), what: str = "reading rows") -> Iterator[T]:
         """What a step makes of each block of rows, in their order; `keep` names columns that it gets as they came."""
         kept = tuple(keep)
-        self.engine.check(kept)
+        self.engine.check([n for n in kept if n not in self.engine.keys])
         return self.engine.map(checked_function(step), self.columns, keep=kept, what=what)
 
     def walk(self, step: Callable[[S, Block], S], state: S, *, seed: Any = None) -> S:

@@ -34,7 +34,7 @@ class Block:
     """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN).
 
     `number` tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they
-    were asked for.
+    were asked for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows.
 
     >>> Block({"x": np.array([0, 1], np.uint8)}).n_rows
     2
@@ -44,6 +44,7 @@ class Block:
     weight: Floats | None = None
     number: int = 0
     kept: Mapping[str, Any] = field(default_factory=dict)
+    lengths: npt.NDArray[np.int64] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -237,6 +238,8 @@ class Engine:
     """Whether the rows have weights,"""
     whole_weights: bool = False
     """and these are whole numbers, once they were read: how many equal rows each row stands for."""
+    keys: tuple[str, ...] = ()
+    """Columns that say which rows belong together and in which order: no variables, but they can be kept as they came."""
     n_rows: int | None = None
     """The number of rows, where it is known without reading them."""
     weight: float | None = None

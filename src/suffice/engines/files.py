@@ -94,7 +94,7 @@ class Delimited(Files):
         types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
         # In a file of one column a blank line is an empty cell, but not above the header.
         blank = next(_records(path, separator), (1, []))[0] - 1 if len(self.names) == 1 else 0
-        with _opened(path) as raw:
+        with opened(path) as raw:
             watched = Watched(raw, path, separator)
             try:
                 yield from arrow_csv.open_csv(
@@ -241,7 +241,7 @@ def _about_separator(path: Path, separator: str, mark: str) -> str:
 def _line_at(path: Path, offset: int) -> int:
     """The number of the line in which the byte at `offset` stands."""
     line, before = 1, b""
-    with _opened(path) as raw:
+    with opened(path) as raw:
         while offset > 0 and (data := raw.read(min(offset, BLOCK))):
             joined = before + data
             line += joined.count(b"\n") + data.count(b"\r") - joined.count(b"\r\n") - before.count(b"\n")
@@ -250,7 +250,8 @@ def _line_at(path: Path, offset: int) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, also of one that is compressed; what cannot be read is refused."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
             yield cast(BinaryIO, raw)
@@ -263,7 +264,7 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
     Blank lines are no records, but in a file of one column a blank line is an empty cell.
     """
-    with _opened(path) as raw:
+    with opened(path) as raw:
         lines = csv.reader(
             io.TextIOWrapper(io.BufferedReader(Watched(raw, path, separator)), "utf-8", newline=""), delimiter=separator
         )

@@ -6,8 +6,9 @@ Relations of DuckDB are streamed as Arrow batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import closing, contextmanager
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from suffice.engines.encode import texts
 from suffice.engines.engine import Array, is_missing
-from suffice.engines.parallel import available_memory
+from suffice.engines.parallel import available_memory, n_threads
 from suffice.engines.sources import Categories, Kind, Source, checked_names
 from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words
 from suffice.libraries import nw, pa
@@ -26,6 +27,9 @@ CHUNK = 2**22
 
 BATCH = 2**17
 """Rows of a relation that come at once."""
+
+LEAST = 2**27
+"""Bytes without which DuckDB does not sort."""
 
 
 class Frame(Source):
@@ -171,6 +175,56 @@ def _running() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise DataError(f"DuckDB cannot run the relation: {str(error).splitlines()[0]}") from None
+
+
+def in_sorted_order(
+    parts: Iterable[Mapping[Any, Array]], types: Mapping[Any, np.dtype[Any]], keys: Sequence[Any], memory_limit: int
+) -> Iterator[dict[Any, Array]]:
+    """Rows in parts, sorted by some of their columns, in other parts. DuckDB sorts them in a directory for temporary files.
+
+    >>> parts = [{"k": np.array([3, 1]), "x": np.array([0.3, 0.1])}, {"k": np.array([2]), "x": np.array([0.2])}]
+    >>> [p["x"].tolist() for p in in_sorted_order(parts, {"k": np.dtype(int), "x": np.dtype(float)}, ["k"], 2**30)]
+    [[0.1, 0.2, 0.3]]
+    """
+    import duckdb
+
+    names = {k: f"c{i}" for i, k in enumerate(types)}
+    schema = pa.schema([(names[k], pa.from_numpy_dtype(dtype)) for k, dtype in types.items()])
+    batches = (pa.record_batch([pa.array(part[k]) for k in types], schema=schema) for part in parts)
+    width = sum(dtype.itemsize for dtype in types.values())
+    memory = max(memory_limit, LEAST + width * 2**16)
+    with (
+        tempfile.TemporaryDirectory(prefix="suffice-") as folder,
+        _sorting(),
+        closing(
+            duckdb.connect(config={"memory_limit": f"{memory}B", "temp_directory": folder, "threads": str(_sorters(memory))})
+        ) as connection,
+    ):
+        rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+        with rows.order(", ".join(names[k] for k in keys)).to_arrow_reader(max(2**11, min(BATCH, 2**24 // width))) as reader:
+            for batch in reader:
+                yield {k: batch.column(i).to_numpy(zero_copy_only=False) for i, k in enumerate(types)}
+
+
+def _sorters(memory: int) -> int:
+    """As many threads as have memory to sort in."""
+    return max(1, min(n_threads(), memory // 2**26))
+
+
+@contextmanager
+def _sorting() -> Iterator[None]:
+    """What DuckDB cannot sort is refused in our own words."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, OSError) as error:
+        what = str(error).splitlines()[0]
+        if "memory" in what.lower():
+            raise TooLarge(f"the rows cannot be sorted in so little memory; raise memory_limit ({what})") from None
+        raise DataError(
+            f"{tempfile.gettempdir()}: the rows cannot be sorted there; set TMPDIR to a larger place ({what})"
+        ) from None
 
 
 def from_frame(frame: Any) -> Frame:

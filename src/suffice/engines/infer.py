@@ -67,12 +67,13 @@ def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
 
 
 def marks_among(states: Collection[str]) -> tuple[str, ...]:
-    """The states that look like marks for a missing cell; a minus beside a plus does not.
+    """The states that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma.
 
-    >>> marks_among(["?", "no", "yes"]), marks_among(["+", "-"])
-    (('?',), ())
+    >>> marks_among(["?", "no", "yes"]), marks_among(["+", "-"]), marks_among([",", ".", "the"])
+    (('?',), (), ())
     """
-    return tuple(s for s in states if s in MARKS and not (s == "-" and "+" in states))
+    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
+    return tuple(s for s in states if s in MARKS and s not in meant)
 
 
 class Few:

@@ -146,19 +146,26 @@ class Local(Engine):
 
     def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
         """Read and encode columns; those that must be read again, and how, come apart."""
+        return self._taken(encoders, self._filled(encoders))
+
+    def _filled(self, encoders: Mapping[str, Encoder]) -> Sink:
+        """Columns, encoded in one pass over the rows."""
         sink = self._sink(list(encoders))
         n_rows = 0
         for chunks, _, n in passed(self.source, encoders):
             sink.add(chunks)
             n_rows += n
         self.set_rows(n_rows)
+        return sink
+
+    def _taken(self, encoders: Mapping[str, Encoder], sink: Sink) -> tuple[dict[str, Read], dict[str, str]]:
         again: dict[str, str] = {}
         fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
             if isinstance(encoder, Weights):
                 self._weight = sink.column(name, None, np.dtype(np.float64))
                 continue
-            self._found[name] = found = found_by(encoder, n_rows)
+            self._found[name] = found = found_by(encoder, self.n_rows or 0)
             how = self._reread(name, found)
             if how is None:
                 fresh[name] = self._finished(name, encoder, found, sink)
@@ -334,16 +341,15 @@ class Local(Engine):
         self.require(names)
         if view is None:
             return self
-        if not self._fits_again(names):
+        if not self.fits_again(names):
             return Viewed(self, view)
         blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
         return held({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
-    def _fits_again(self, names: Sequence[str]) -> bool:
+    def fits_again(self, names: Sequence[str]) -> bool:
         """Whether another copy of columns fits into memory: who has the rows there may have a sample of them, too."""
-        columns = [self.seen[n].column for n in names]
-        width = sum(c.dtype.itemsize for c in columns) + (8 if self.weighted else 0)
-        there = sum(c.array.nbytes for c in columns if isinstance(c, Held))
+        width = sum(self.seen[n].column.dtype.itemsize for n in names) + (8 if self.weighted else 0)
+        there = sum(c.array.nbytes for n in set(names) if isinstance(c := self.seen[n].column, Held))
         return (self.n_rows or 0) * width <= max(self.options.memory_limit, 2 * there)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:

@@ -183,16 +183,17 @@ class Partitions(Engine):
         checked = checked_variables(variables, self)  # type: ignore[arg-type]
         return self.again(replace(options, declared={**options.declared, **checked}))
 
-    def _reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
+    def reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
+        """From the tables of a partition to blocks of these columns."""
         return Reader(tuple(names), replace(self.options, declared=self.variables(names)), tuple(keep))
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if step.complete:
             self.require_complete(names)
-        return self._total(self._reader(names or self.names[:1]), step)
+        return self._total(self.reader(names or self.names[:1]), step)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
-        for part in self.run(Work(self._reader(names, keep), ForEach(step))):
+        for part in self.run(Work(self.reader(names, keep), ForEach(step))):
             yield from part
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:

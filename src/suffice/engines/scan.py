@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from suffice.engines.conll import SUFFIXES as CONLL
+from suffice.engines.conll import Conll
 from suffice.engines.data import Data
 from suffice.engines.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.local import Local
@@ -30,7 +32,7 @@ def scan(
     memory_limit: int | str | None = None,
 ) -> Data:
     """Rows, wherever they are: a pandas, polars or Arrow frame, a dict of columns, a structured array, a path, a list or glob
-    of paths of CSV or Parquet files, a DuckDB relation.
+    of paths of CSV, Parquet or CoNLL files, a DuckDB relation.
 
     `variables` declares columns: {name: Finite(...), Real, Count, Bins(5) or a list of states}, or a list of variables; what
     is not declared is inferred. `weights` is the name of a column of row weights, or an array of them. `missing` lists words
@@ -89,6 +91,8 @@ def source_of(x: Any) -> Source:
         return frames.from_columns({n: x[n] for n in x.dtype.names})
     if type(x).__name__ == "DuckDBPyRelation":
         return frames.Relation(x)
+    if type(x).__name__ == "Sequences":
+        raise DataError("these are sequences, which a template is for; their rows, as if each stood alone, are sequences.data")
     return _frame(x)
 
 
@@ -137,6 +141,8 @@ def from_paths(paths: Sequence[str | os.PathLike[str]]) -> Source:
         return Parquet(files)
     if suffixes <= set(SUFFIXES):
         return Delimited(files, [SUFFIXES[suffix(f)] for f in files])
+    if suffixes <= set(CONLL):
+        return Conll(files)
     raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
 
 
@@ -168,6 +174,6 @@ def suffix(path: Path) -> str:
 
 
 def _known(path: Path) -> Path:
-    if suffix(path) not in (*SUFFIXES, *PARQUET) or (path.suffix.lower() == ".gz" and suffix(path) in PARQUET):
-        raise DataError(f"{path}: rows are read from .csv, .tsv (also .gz) and .parquet files")
+    if suffix(path) not in (*SUFFIXES, *CONLL, *PARQUET) or (path.suffix.lower() == ".gz" and suffix(path) in PARQUET):
+        raise DataError(f"{path}: rows are read from .csv, .tsv, .conll, .conllu (also .gz) and .parquet files")
     return path

@@ -64,8 +64,8 @@ class Redrawn:
         numbers = sorted(sizes)
         whole = weighted and whole_weights(sizes.values())
         each = np.array([sizes[i].weight if whole else sizes[i].rows for i in numbers])
-        draws = np.random.default_rng(_seed(seed)).multinomial(int(each.sum()), each / each.sum())
-        return cls(_seed(seed), dict(zip(numbers, draws.tolist(), strict=True)), whole)
+        draws = np.random.default_rng(seed_of(seed)).multinomial(int(each.sum()), each / each.sum())
+        return cls(seed_of(seed), dict(zip(numbers, draws.tolist(), strict=True)), whole)
 
     def __call__(self, block: Block) -> Block:
         rng, n = np.random.default_rng([*self.seed, block.number]), self.draws[block.number]
@@ -97,7 +97,7 @@ class Part:
         each = [int(sizes[i].weight) if whole else sizes[i].rows for i in numbers]
         starts = dict(zip(numbers, np.cumsum([0, *each])[:-1].tolist(), strict=True))
         for fold in range(folds):
-            outside, inside = (cls(_seed(seed), fold, folds, where, starts, whole) for where in (False, True))
+            outside, inside = (cls(seed_of(seed), fold, folds, where, starts, whole) for where in (False, True))
             yield outside, inside
 
     def __call__(self, block: Block) -> Block:
@@ -135,17 +135,19 @@ def whole_weights(sizes: Iterable[Size]) -> bool:
     return not any(s.broken for s in each) and sum(s.weight for s in each) < 2**53
 
 
-def _seed(seed: Any) -> Seed:
+def seed_of(seed: Any) -> Seed:
     """One whole number or several."""
     return tuple(checked_whole(s, "a seed", 0) for s in (seed if isinstance(seed, (list, tuple)) else [seed]))
 
 
 @dataclass(frozen=True, eq=False)
-class _Through(Step[T]):
+class Through(Step[T]):
     """A step that sees rows through a view."""
 
     step: Step[T]
     view: View
+    check: bool = True
+    """Whether the engine is to refuse missing cells for the step."""
 
     @property
     def runs(self) -> int:  # type: ignore[override]
@@ -153,14 +155,14 @@ class _Through(Step[T]):
 
     @property
     def complete(self) -> bool:  # type: ignore[override]
-        return self.step.complete
+        return self.step.complete and self.check
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[T]:
         return self.step(seen for block in blocks if (seen := self.view(block)).n_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class _Then:
+class Then:
     """A view, and what comes after it."""
 
     view: View
@@ -185,6 +187,7 @@ class Viewed(Engine):
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
         self.names, self.weighted, self.ordered, self.near = engine.names, engine.weighted, engine.ordered, engine.near
+        self.keys = engine.keys
         self.seen: dict[str, Seen] = {}
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
@@ -207,16 +210,16 @@ class Viewed(Engine):
         return Viewed(self.engine.declared(variables), self.view)
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
-        return self.engine.total(_Through(step, self.view), names, threads, what)
+        return self.engine.total(Through(step, self.view), names, threads, what)
 
-    def map(self, step: Callable[[Block], T], names: Sequence[str], **how: Any) -> Iterator[T]:
-        return self.engine.map(_Then(self.view, step), names, **how)
+    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
+        return self.engine.map(Then(self.view, step), names, keep=keep, what=what)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         return self.hold(names).walk(step, state, names, seed=seed)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        return self.engine.hold(names, self.view if view is None else _Then(self.view, view))
+        return self.engine.hold(names, self.view if view is None else Then(self.view, view))
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
         held = self.hold(layout.names)

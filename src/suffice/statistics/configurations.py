@@ -102,6 +102,10 @@ def renamed(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Fini
     return tuple(by.get(v.name, v) for v in variables)
 
 
+COUNTED = 2**16
+"""Up to so many kinds of rows, those that occur are found by marks, which is faster than sorting."""
+
+
 def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The first row of each kind of equal rows, and the kind of each row.
 
@@ -118,8 +122,18 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
             size = n_rows
         group = group * n + column
         size *= n
+    if size <= max(COUNTED, 2 * n_rows):
+        return _counted(group, size)
     _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
     return first, inverse
+
+
+def _counted(group: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The same by marks instead of sorting, where groups are numbered below `size`."""
+    place = np.full(size, -1, np.intp)
+    place[group[::-1]] = np.arange(len(group))[::-1]  # of equal rows, the first is written last
+    seen = place >= 0
+    return place[seen], (np.cumsum(seen) - 1)[group]
 
 
 def alike(lines: npt.NDArray[Any]) -> Iterator[npt.NDArray[np.int64]]:
