@@ -1,0 +1,4 @@
+"""Sequences: filters, smoothers, best paths and draws over steps; arrays in, arrays out.
+
+`finite` has states (`lanes` and `blocks` are its fast ways), `gaussian` numbers. They know no models, and use only kernels.
+"""

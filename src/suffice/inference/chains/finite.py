@@ -1,0 +1,176 @@
+"""Sequences of hidden finite states: expected statistics, filter, smoother, best paths, draws of paths.
+
+A sequence of steps t = 1 … n has states s_t and observations y_t,
+
+    p(s, y) = ∏_t M_t[s_{t−1}, s_t] b_t[s_t],    s_0 = 0
+
+so row 0 of the first matrix is the start. Rows of M need not sum to 1. Nothing underflows: common cases are scaled at each step
+(Rabiner 1989, Proc. IEEE 77, p. 272) and checked; what scaling would lose is done again in logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from suffice.inference.chains.best import best_in_lanes
+from suffice.inference.chains.blocks import expect_in_lanes
+from suffice.inference.chains.lanes import has_lanes
+from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateSteps
+
+SHORT = 10_000_000
+"""Sequences with so many steps times states find their best path with all values in memory."""
+
+STRETCH = 1024
+"""So many filters of a sequence are kept at a time by the general kernels; the rest is run again on the way back."""
+
+
+class Stepwise(NamedTuple):
+    """`probabilities[j, t]` of each state at each step, and of each sequence ln p(y) and its first impossible step or −1."""
+
+    probabilities: Array
+    log_likelihood: Array
+    stuck: Ints
+
+
+class BestPaths(NamedTuple):
+    """The n best paths: `paths[r, t]`, −1 where there are fewer, with `log_prob[q, r]` = ln p(path, y), −inf where fewer."""
+
+    paths: Codes
+    log_prob: Array
+
+
+def expect_states(steps: StateSteps, *, out: Array | None = None) -> Expectations:
+    """ln p(y) of each sequence and the expected numbers of transitions and of states given y.
+
+    With a table there are `counts`, with `log_likelihood` a `posterior`, which is put into `out` if that is given: memory that is
+    asked for again at each call costs as much as the rest. It must not be that of the likelihoods.
+
+    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
+    ...                    symbols=np.array([0, 1], np.int32), table=np.array([[0.9, 0.2], [0.1, 0.8]]))
+    >>> expect_states(steps).counts.round(3)
+    array([[0.818, 0.182],
+           [0.111, 0.889]])
+    """
+    S, K = steps.n_sequences, steps.n_states
+    counts = np.zeros((0, K)) if steps.table is None else np.zeros(steps.table.shape)
+    posterior = np.empty((K, 0))
+    if steps.log_likelihood is not None:
+        posterior = np.empty((K, steps.n_steps)) if out is None else out
+    return _expect(steps, Expectations(np.zeros(S), np.full(S, -1), np.zeros(steps.matrices.shape), counts, posterior))
+
+
+def _expect(steps: StateSteps, into: Expectations) -> Expectations:
+    """Lanes where there are any; the general way for the sequences that these leave."""
+    both = len(into.counts) and into.posterior.shape[1]
+    todo = into._replace(counts=into.counts[:0]) if both else into
+    left = expect_in_lanes(steps, todo) if has_lanes(steps) else np.arange(steps.n_sequences)
+    if len(left):
+        _visit(steps, left, todo)
+    if both:
+        weights = np.repeat(steps.weights_or_ones, np.diff(steps.starts))
+        for j, p in enumerate(into.posterior):
+            into.counts[:, j] = np.bincount(steps.some_symbols, weights * p, len(into.counts))
+    return into
+
+
+def _visit(
+    steps: StateSteps,
+    which: Ints,
+    into: Expectations,
+    *,
+    filters: Array | None = None,
+    draws: tuple[Array, Codes] | None = None,
+) -> None:
+    """The general way, for some of the sequences."""
+    from suffice.kernels.chain import visit
+
+    longest, K = steps.longest, steps.n_states
+    rows, marks = np.empty((min(STRETCH, longest) + 1, K)), np.empty((-(-longest // STRETCH), K))
+    uniforms, paths = draws or (np.zeros(0), np.zeros(0, np.int32))
+    for q in which if into.posterior.shape[1] else ():
+        into.posterior[:, steps.starts[q] : steps.starts[q + 1]] = 0.0
+    filters = np.zeros((K, 0)) if filters is None else filters
+    visit(which, *steps.arrays(), steps.weights_or_ones, *into, filters, uniforms, paths, rows, marks)
+
+
+def _nothing(steps: StateSteps) -> Expectations:
+    """No sums."""
+    S, K = steps.n_sequences, steps.n_states
+    return Expectations(np.zeros(S), np.full(S, -1), np.zeros((0, K, K)), np.zeros((0, K)), np.zeros((K, 0)))
+
+
+def filter_states(steps: StateSteps) -> Stepwise:
+    """p(s_t | y_1, …, y_t) and ln p(y); zeros from a step on that is impossible.
+
+    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
+    ...                    log_likelihood=np.log([[0.9, 0.1], [0.1, 0.9]]))
+    >>> filter_states(steps).probabilities.round(3)
+    array([[0.9, 0.1],
+           [0.1, 0.9]])
+    """
+    found, out = _nothing(steps), np.zeros((steps.n_states, steps.n_steps))
+    _visit(steps, np.arange(steps.n_sequences), found, filters=out)
+    return Stepwise(out, found.log_likelihood, found.stuck)
+
+
+def smooth_states(steps: StateSteps) -> Stepwise:
+    """p(s_t | y_1, …, y_n) and ln p(y); zeros for a sequence that is impossible.
+
+    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.array([[[0.5, 0.5], [0.5, 0.5]], np.eye(2)]),
+    ...                    log_likelihood=np.log([[0.5, 0.1], [0.5, 0.9]]))
+    >>> smooth_states(steps).probabilities.round(3)
+    array([[0.1, 0.1],
+           [0.9, 0.9]])
+    """
+    found = _expect(steps, _nothing(steps)._replace(posterior=np.empty((steps.n_states, steps.n_steps))))
+    return Stepwise(found.posterior, found.log_likelihood, found.stuck)
+
+
+def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
+    """The n paths of largest p(path, y) of each sequence, best first.
+
+    Gains closer than 1e-9 are equal, and the smaller state wins, from the last step to the first.
+
+    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
+    ...                    log_likelihood=np.log([[0.9, 0.2], [0.1, 0.8]]))
+    >>> best_paths(steps, 2).paths
+    array([[0, 1],
+           [0, 0]], dtype=int32)
+    """
+    S = steps.n_sequences
+    out = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n)))
+    short = np.diff(steps.starts) * steps.n_states < SHORT
+    if n == 1 and has_lanes(steps):
+        found = out.log_prob[:, 0].copy()
+        best_in_lanes(steps, np.flatnonzero(short), out.paths[0], found)
+        out.log_prob[:, 0] = found
+        _best_in_stretches(steps, np.flatnonzero(~short), out)
+    else:
+        _best_in_stretches(steps, np.arange(S), out)
+    return out
+
+
+def _best_in_stretches(steps: StateSteps, which: Ints, out: BestPaths) -> None:
+    """The general way, for some of the sequences, with little memory for each."""
+    from suffice.kernels.best_path import best_steps
+
+    if len(which):
+        longest, K, n = steps.longest, steps.n_states, len(out.paths)
+        marks = np.empty((-(-longest // STRETCH), K, n))
+        origins = np.empty((min(STRETCH, longest), K, n), np.int32)
+        best_steps(which, *steps.arrays(log_matrices=True), out.log_prob, out.paths, marks, origins)
+
+
+def draw_paths(steps: StateSteps, uniforms: Array) -> Codes:
+    """A path of each sequence, drawn from p(s_1, …, s_n | y) by a uniform number for each step; −1 where y is impossible.
+
+    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
+    ...                    log_likelihood=np.log([[0.9, 0.2], [0.1, 0.8]]))
+    >>> draw_paths(steps, np.array([0.95, 0.1]))
+    array([1, 0], dtype=int32)
+    """
+    paths = np.full(steps.n_steps, -1, np.int32)
+    _visit(steps, np.arange(steps.n_sequences), _nothing(steps), draws=(np.ascontiguousarray(uniforms), paths))
+    return paths

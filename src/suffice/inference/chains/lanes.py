@@ -1,0 +1,219 @@
+"""Sequences whose steps have one matrix but for the first: many side by side, in lanes.
+
+Lanes are formed by length alone, so that results do not depend on who else is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.inference.chains.steps import Array, Ints, StateSteps
+
+LANES, TILE = 48, 8
+"""Sequences side by side, and steps between two scalings."""
+
+FAINT = 1e-10
+"""Likelihoods of a symbol that are all smaller are divided by the largest."""
+
+BATCH = 2**17
+"""Sums of so many steps are void together, if one of their sequences turns out to need logarithms."""
+
+MEMORY = 2**26
+"""Bytes that lanes may take; longer sequences go with fewer beside them."""
+
+
+class Lanes(NamedTuple):
+    """Runs of steps, `length[l]` of them from step `begin[l]` on, the longest first.
+
+    `before[l]` is the filter before a run, `enter[l]` the distribution of its first state if it is the first of a sequence (the
+    other is 0 then), `final[l]` is proportional to p(what comes after the run | its last state).
+    """
+
+    begin: Ints
+    length: Ints
+    before: Array
+    enter: Array
+    final: Array
+    weights: Array
+
+    def at(self, which: Ints | npt.NDArray[np.bool_]) -> Lanes:
+        """Some of the lanes."""
+        begin, length, before, enter, final, weights = self
+        return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
+
+
+class Parameters(NamedTuple):
+    """What all lanes share, for a number of states that is a multiple of 4: a matrix whose rows sum to 1 at most, its transpose,
+    and a table whose rows are 1 at most, with logarithms of what both were divided by."""
+
+    matrix: Array
+    transposed: Array
+    log_scale: float
+    table: Array
+    tops: Array
+
+
+def has_lanes(steps: StateSteps) -> bool:
+    """Whether first steps, and only those, have code 0, and all others code 1."""
+    first, lengths = steps.starts[:-1], np.diff(steps.starts)
+    if len(steps.matrices) != 2 or not lengths.min(initial=1) or not len(first):
+        return False
+    return not steps.codes[first].any() and int(np.count_nonzero(steps.codes)) == steps.n_steps - len(first)
+
+
+class Sums(NamedTuple):
+    """Sums over lanes: `pairs`, to be multiplied by the matrix, `first` of first steps, `counts` by symbol; and the posterior."""
+
+    pairs: Array
+    first: Array
+    counts: Array
+    posterior: Array
+
+    @classmethod
+    def zeros(cls, n_states: int, n_symbols: int, posterior: Array) -> Sums:
+        padded = -n_states % 4 + n_states
+        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), np.zeros((n_symbols, n_states)), posterior)
+
+    def like(self) -> Sums:
+        """No sums yet, and the same posterior."""
+        return self._replace(**{name: np.zeros_like(getattr(self, name)) for name in ("pairs", "first", "counts")})
+
+    def add(self, other: Sums) -> None:
+        """Add another's sums to these."""
+        for mine, theirs in zip(self[:3], other[:3], strict=True):
+            mine += theirs
+
+
+class Run(NamedTuple):
+    """Of each lane: ln p(y), whether it is lost to scaling, the filter after it, and p(lane | state before) up to a factor."""
+
+    log_p: Array
+    lost: npt.NDArray[np.bool_]
+    after: Array
+    reach: Array
+
+    @classmethod
+    def of(cls, n: int, padded: int) -> Run:
+        return cls(np.zeros(n), np.zeros(n, np.bool_), np.zeros((n, padded)), np.zeros((n, padded)))
+
+
+def parameters(steps: StateSteps) -> Parameters:
+    """The matrix and the table of steps as lanes take them."""
+    K = steps.n_states
+    padded, (scale,) = -K % 4 + K, _largest(steps.matrices[1].sum(axis=1).max(keepdims=True))
+    matrix = np.zeros((padded, padded))
+    matrix[:K, :K] = steps.matrices[1] / scale
+    table = np.zeros((0 if steps.table is None else len(steps.table), padded))
+    if steps.table is not None:
+        table[:, :K] = steps.table
+    tops = _largest(table.max(axis=1, initial=0.0))
+    tops[tops > FAINT] = 1.0
+    logs = np.log(tops) if (tops < 1.0).any() else np.zeros(0)
+    return Parameters(matrix, matrix.T.copy(), float(np.log(scale)), table / tops[:, None], logs)
+
+
+def _largest(x: Array) -> Array:
+    """What to divide by: these, or 1 for those that are 0."""
+    return np.where(x > 0.0, x, 1.0)
+
+
+def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) -> Run:
+    """Forward and back over lanes, and to the sums what those add that are not lost."""
+    n, padded = len(lanes.begin), len(given.matrix)
+    out = Run.of(n, padded)
+    side = side_by_side(lanes.length, padded)
+    room = Room.of(padded, int(lanes.length[0]), side, steps.log_likelihood is not None)
+    ends = np.cumsum(lanes.length)
+    size = max(BATCH, 8 * len(into.counts))
+    first = 0
+    while first < n:
+        last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + size)) + 1
+        last = min(n, first + -(-(last - first) // side) * side)
+        _run_batch(steps, given, lanes, into, out, np.arange(first, last), room)
+        first = last
+    return out
+
+
+def tiers(length: Ints) -> Iterator[slice]:
+    """Lanes, the longest first, in parts whose lengths are not too unlike: each has as many side by side as memory allows."""
+    first = 0
+    while first < len(length):
+        last = int(np.searchsorted(-length, -length[first] // 4, side="right"))
+        yield slice(first, last)
+        first = last
+
+
+def side_by_side(length: Ints, padded: int) -> int:
+    """How many lanes go side by side."""
+    side = LANES
+    while side > 1 and 2 * 8 * padded * int(length[0]) * side > MEMORY:
+        side //= 2
+    return min(side, len(length))
+
+
+def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, which: Ints, room: Room) -> None:
+    """Lanes without those that are lost, until none is."""
+    side = room.seen.shape[1]
+    while len(which):
+        sums, some, run = into.like(), lanes.at(which), Run.of(len(which), len(given.matrix))
+        for g in range(0, len(which), side):
+            _run_group(steps, given, some, sums, run, (g, min(side, len(which) - g)), room)
+        for name in Run._fields:
+            getattr(out, name)[which] = getattr(run, name)
+        if not run.lost.any():
+            into.add(sums)
+            return
+        which = which[~run.lost]
+        for x in room:  # what a lost lane left may be no number, and 0 times that would go to the sums
+            x[:] = 0
+
+
+class Room(NamedTuple):
+    """What a group needs beside its lanes: see `suffice.kernels.chain_lanes`."""
+
+    seen: Ints
+    b: Array
+    alpha: Array
+    scale: Array
+    spare: Array
+    own: Array
+    beta: Array
+    u: Array
+    gamma: Array
+
+    @classmethod
+    def of(cls, K: int, longest: int, side: int, dense: bool) -> Room:
+        """For tiles of likelihoods, or for one step of them: `spare`."""
+        n, tile = -(-longest // TILE), (K, TILE + 1, side)
+        spare = np.zeros((K, side))
+        b = np.zeros((n, *tile)) if dense else spare.reshape(1, K, 1, side)
+        shapes = (2, side), (1, K, 1, side), (1, *tile), (1, *tile)
+        return cls(np.zeros((TILE, side), np.int64), b, np.zeros((n, *tile)), np.zeros((n, side)), spare, *map(np.zeros, shapes))
+
+
+def _run_group(
+    steps: StateSteps, given: Parameters, lanes: Lanes, sums: Sums, run: Run, group: tuple[int, int], room: Room
+) -> None:
+    """Forward and back over lanes side by side."""
+    from suffice.kernels import lane_tiles
+    from suffice.kernels.chain_lanes import sweep
+
+    begin, length, *sides = lanes
+    seen, b, alpha, scale, spare, own, beta, u, gamma = room
+    symbols = steps.some_symbols
+    if steps.log_likelihood is not None:
+        top = np.empty(seen.shape)
+        lane_tiles.fill(*group, begin, length, steps.log_likelihood, b, gamma, gamma.view(np.int64), top, run.log_p)
+        if steps.symbols is not None:
+            lane_tiles.fill_more(*group, begin, length, symbols, given.table, given.tops, b, run.log_p)
+        symbols = symbols[:0]
+    gamma = spare.reshape(1, len(spare), 1, -1) if len(sums.counts) else gamma
+    known = (*group, begin, length, symbols, given.table, given.tops)
+    flat = alpha.reshape(*alpha.shape[:2], -1), u.reshape(alpha.shape[1], -1)
+    for back in (False, True) if len(sums.pairs) else (False,):
+        matrix = given.transposed if back else given.matrix
+        sweep(back, *known, matrix, *sides, *run, *sums, seen, b, alpha, scale, spare, own, beta, u, gamma, *flat)
