@@ -1,0 +1,141 @@
+"""Kalman filter and smoother of many sequences side by side, whose covariances and gains are known.
+
+Arrays are [step][coordinate][lane], and every inner loop runs over lanes. A lane is a piece of a sequence: (its first step, how
+many steps, of which steps low:high are its own; others lead up to them, or on from them, until they forget what is further
+away). Step u of all lanes has row u0 + u of the tables, or the last one:
+
+    e = W y - U a,    a' = B y + A a + f',    r = Uᵀ e + Aᵀ r',    E[z | y] = a + P r
+
+with a the predicted mean, e the whitened innovations, and ' the next step. Lanes come longest first,
+also by the ends of their own steps, which begin alike. Columns of tables, and the
+coordinates they are multiplied with, are filled up with zeros to a multiple of four.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from suffice.kernels import kernel
+
+_rows, _matrices, _lanes = nb.float64[:, ::1], nb.float64[:, :, ::1], nb.int64[:, ::1]
+_tables, _floats = nb.types.Tuple((_matrices, _matrices, _rows)), nb.float64[::1]
+
+
+@kernel(nb.void(_rows, _rows, _rows, _rows, nb.int64, _floats, nb.int64, _rows), reorder=True)
+def times(M: Any, X: Any, N: Any, Y: Any, y0: int, base: Any, n: int, out: Any) -> None:
+    """out = M X + N Y[y0:] + base, for the first n lanes: four rows of X and four of Y at a time, so that stores are few."""
+    for i in range(M.shape[0]):
+        start, a, b, c, d, e, f, g, h = base[i], M[i, 0], M[i, 1], M[i, 2], M[i, 3], N[i, 0], N[i, 1], N[i, 2], N[i, 3]
+        for x in range(n):
+            first = start + a * X[0, x] + b * X[1, x] + c * X[2, x] + d * X[3, x]
+            out[i, x] = first + (e * Y[y0, x] + f * Y[y0 + 1, x] + g * Y[y0 + 2, x] + h * Y[y0 + 3, x])
+        for k in range(4, M.shape[1], 4):
+            a, b, c, d = M[i, k], M[i, k + 1], M[i, k + 2], M[i, k + 3]
+            for x in range(n):
+                out[i, x] += a * X[k, x] + b * X[k + 1, x] + c * X[k + 2, x] + d * X[k + 3, x]
+        for k in range(4, N.shape[1], 4):
+            a, b, c, d, z = N[i, k], N[i, k + 1], N[i, k + 2], N[i, k + 3], y0 + k
+            for x in range(n):
+                out[i, x] += a * Y[z, x] + b * Y[z + 1, x] + c * Y[z + 2, x] + d * Y[z + 3, x]
+
+
+@kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.boolean, _rows, _matrices, _rows), reorder=True)
+def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: bool, now: Any, S: Any, squares: Any) -> None:
+    """Fill S[u + 1] with the innovations e of step u and the predicted mean of the next one.
+
+    `tables` are [W, B], [-U, A] and [0, f'] by rows, the first row of the last that of the first step. squares[0] gets the sums
+    of e² over each lane's own steps; `now` is room for the outputs of a step, `gaps` whether some are missing.
+    """
+    M, N, base = tables
+    p, width, m = y.shape[1], lanes.shape[0], base.shape[1] - y.shape[1]
+    last, active, own, four = M.shape[0] - 1, width, width, p - p % 4
+    for x in range(width):
+        squares[0, x] = 0.0
+        for i in range(m):
+            S[0, p + i, x] = base[u0, p + i] + (f_steps[lanes[x, 0], i] if f_steps.shape[0] > 0 else 0.0)
+    for u in range(lanes[0, 1]):
+        while lanes[active - 1, 1] <= u:
+            active -= 1
+        while own > 0 and lanes[own - 1, 3] <= u:
+            own -= 1
+        for j in range(0, four, 4):
+            for x in range(active):
+                t = lanes[x, 0] + u
+                now[j, x], now[j + 1, x], now[j + 2, x], now[j + 3, x] = (
+                    y[t, j],
+                    y[t, j + 1],
+                    y[t, j + 2],
+                    y[t, j + 3],
+                )
+        for j in range(four, p):
+            for x in range(active):
+                now[j, x] = y[lanes[x, 0] + u, j]
+        for j in range(p if gaps else 0):
+            for x in range(active):
+                now[j, x] = now[j, x] if now[j, x] == now[j, x] else 0.0
+        row = min(u0 + u, last)
+        times(M[row], now, N[row], S[u], p, base[row + 1], active, S[u + 1])
+        if f_steps.shape[0] > 0:
+            for i in range(m):
+                for x in range(active):
+                    S[u + 1, p + i, x] += f_steps[lanes[x, 0] + min(u + 1, lanes[x, 1] - 1), i]
+        if u >= lanes[0, 2]:
+            for j in range(0, four, 4):
+                for x in range(own):
+                    a, b, c, d = S[u + 1, j, x], S[u + 1, j + 1, x], S[u + 1, j + 2, x], S[u + 1, j + 3, x]
+                    squares[0, x] += (a * a + b * b) + (c * c + d * d)
+            for j in range(four, p):
+                for x in range(own):
+                    squares[0, x] += S[u + 1, j, x] * S[u + 1, j, x]
+
+
+@kernel(nb.void(_lanes, nb.int64, _tables, _matrices, _matrices, nb.int64, _matrices), reorder=True)
+def smooth_lanes(lanes: Any, u0: int, tables: Any, S: Any, room: Any, p: int, means: Any) -> None:
+    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs.
+
+    `tables` are [Uᵀ, P Uᵀ], [Aᵀ, P Aᵀ] and 0: e and the next r give r and P r.
+    """
+    M, N, nothing = tables
+    m, width, side, zero = M.shape[1] // 2, lanes.shape[0], 0, np.int64(0)
+    last, active, own, four = M.shape[0] - 1, 0, 0, m - m % 4
+    for u in range(lanes[0, 1] - 1, -1, -1):
+        while active < width and lanes[active, 1] > u:
+            active += 1
+        while own < width and lanes[own, 3] > u:
+            own += 1
+        row, side = min(u0 + u, last), 1 - side
+        times(M[row], S[u + 1], N[row], room[1 - side], zero, nothing[zero], active, room[side])
+        if u >= lanes[0, 2]:
+            for i in range(0, four, 4):
+                z, a = m + i, p + i
+                for x in range(own):
+                    t = lanes[x, 0] + u
+                    means[0, t, i] = S[u, a, x] + room[side, z, x]
+                    means[0, t, i + 1] = S[u, a + 1, x] + room[side, z + 1, x]
+                    means[0, t, i + 2] = S[u, a + 2, x] + room[side, z + 2, x]
+                    means[0, t, i + 3] = S[u, a + 3, x] + room[side, z + 3, x]
+            for i in range(four, m):
+                for x in range(own):
+                    means[0, lanes[x, 0] + u, i] = S[u, p + i, x] + room[side, m + i, x]
+
+
+@kernel(nb.void(nb.int64[:, ::1], nb.int64, nb.int32[::1], nb.float64[::1], _rows))
+def tally(sequences: Any, steady: int, groups: Any, weights: Any, counts: Any) -> None:
+    """How much weight each row of a table of covariances has in each group: counts[group, row].
+
+    `sequences`: where each starts, its length, and the first row and number of rows of its table: the steps up to `steady` have
+    the first rows, those at the end the last ones, and all between them the row `steady`.
+    """
+    for s in range(sequences.shape[0]):
+        start, n, base, rows = sequences[s, 0], sequences[s, 1], sequences[s, 2], sequences[s, 3]
+        run, g, at = 0, 0, 0
+        for t in range(n):
+            row = t if t < steady else max(steady, rows - n + t)
+            if run > 0 and (row != at or groups[start + t] != g):
+                counts[g, base + at] += run * weights[s]
+                run = 0
+            run, g, at = run + 1, groups[start + t], row
+        counts[g, base + at] += run * weights[s]
