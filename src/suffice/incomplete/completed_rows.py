@@ -91,11 +91,23 @@ def batches(component: Component, rows: ObservedRows) -> Iterator[Batch]:
 
 def completed(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed)."""
-    component, rows = batch.component, batch.rows
-    columns = {local.node.name: _completed_columns(local, rows, component, units) for local in component.others}
+    columns = other_columns(batch, units)
     log_weight, joint = log_weights(batch, theta, columns)
-    logs, weight = posterior(log_weight, rows)
-    total = Expectation(logs, np.zeros(theta.tables.n_cells), {}, {})
+    logs, weight = posterior(log_weight, batch.rows)
+    total = gathered(batch, theta, columns, joint, weight)
+    return total._replace(log_likelihood=logs)
+
+
+def other_columns(batch: Batch, units: Units) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """The columns of nodes that are neither tables nor normal, completed."""
+    component = batch.component
+    return {local.node.name: _completed_columns(local, batch.rows, component, units) for local in component.others}
+
+
+def gathered(batch: Batch, theta: Theta, columns: Mapping[str, Any], joint: UnknownNumbers | None, weight: Array) -> Expectation:
+    """What the rows of a batch add if their completions have these weights (joint states × rows); its ln p is left at 0."""
+    component, rows = batch.component, batch.rows
+    total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
     weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
         total.cells[theta.tables.cells(local.node.name)] = counted(local, rows.codes, local.gathered(weight))

@@ -209,18 +209,20 @@ class NodeFamily:
         return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
 
 
+def node_family(child: Variable, parents: tuple[Variable, ...], family: Any) -> NodeFamily:
+    """A variable, its parents and their family, with what its statistic is of."""
+    if getattr(family, "iterative", False):
+        return NodeFamily(child, parents, family, (), ())
+    request, members = family.needs(child, parents), {v.name: v for v in (*parents, child)}
+    return NodeFamily(child, parents, family, tuple(members[n] for n in request.finite), request.real)  # type: ignore[misc]
+
+
 def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any]) -> dict[str, NodeFamily]:
     """The nodes of a graph with their families: those named, or the ones of their types."""
     result = {}
     for name, child in variables.items():
         parents = tuple(variables[p] for p in dag.parents(name))
-        family = families.get(name) or family_of(child, parents)
-        finite: tuple[Finite, ...] = ()
-        reals: tuple[str, ...] = ()
-        if not getattr(family, "iterative", False):
-            request = family.needs(child, parents)
-            finite, reals = tuple(v for n in request.finite if isinstance(v := variables[n], Finite)), request.real
-        result[name] = NodeFamily(child, parents, family, finite, reals)
+        result[name] = node_family(child, parents, families.get(name) or family_of(child, parents))
     return result
 
 

@@ -175,11 +175,18 @@ def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
 
 
 class PatternFinder:
-    """Finds the components of rows, of at most `most` joint states; each is worked out once."""
+    """Finds the components of rows, of at most `most` joint states; each is worked out once. `hidden` are variables that no
+    row shows: nodes that are not columns, unless others are named."""
 
-    def __init__(self, nodes: Mapping[str, NodeFamily], columns: Sequence[str], most: int = MAX_STATES) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[str, NodeFamily],
+        columns: Sequence[str],
+        most: int = MAX_STATES,
+        hidden: Iterable[str] | None = None,
+    ) -> None:
         self.nodes, self.columns, self.most = nodes, tuple(columns), most
-        self.hidden = frozenset(n for n in nodes if n not in self.columns)
+        self.hidden = frozenset((n for n in nodes if n not in self.columns) if hidden is None else hidden)
         self._keys: dict[bytes, tuple[Missing, ...]] = {}
         self._components: dict[Key, Component] = {}
 

@@ -1,0 +1,47 @@
+"""Steps that are alike: those with the same transition, and those that show the same states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.lagged import places_of
+from suffice.errors import FitError
+from suffice.statistics.configurations import distinct
+
+Ints = npt.NDArray[np.int64]
+
+
+def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
+    """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence.
+
+    >>> steps_of(np.array([2, 1]))
+    (array([0, 2, 3]), array([0, 1, 0]))
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
+
+
+class Kinds(NamedTuple):
+    """Steps that are alike: the kind of each step, and of each kind its phase and codes."""
+
+    kind: npt.NDArray[np.int32]
+    phase: Ints
+    codes: dict[str, Ints]
+
+    @classmethod
+    def of(cls, phase: Ints, columns: Mapping[str, npt.NDArray[Any]]) -> Kinds:
+        first, inverse = distinct([phase, *columns.values()], len(phase))
+        codes = {name: cells[first].astype(np.int64) for name, cells in columns.items()}
+        return cls(inverse.astype(np.int32), phase[first], codes)
+
+    def of_phase(self, number: int) -> tuple[npt.NDArray[np.intp], dict[str, Ints]]:
+        """The kinds of a phase and their codes."""
+        some = np.flatnonzero(self.phase == number)
+        return some, {name: codes[some] for name, codes in self.codes.items()}
+
+
+class ImpossibleSequence(FitError):
+    """A sequence without probability under the parameters: the number of its block, and the step there at which it is lost."""
