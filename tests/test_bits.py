@@ -116,7 +116,7 @@ def test_as_many_threads_as_before() -> None:
     assert n_threads() == before
 
 
-NO_ALGEBRA = {"compare", "n_dags", "read", "read_tiers", "scan", "shd", "write"}
+NO_ALGEBRA = {"compare", "lag", "n_dags", "read", "read_conll", "read_tiers", "scan", "sequences", "shd", "write"}
 
 
 def test_every_public_function_is_guarded() -> None:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _NAMES = {
+    "engines.conll": "read_conll",
     "engines.data": "Data",
     "engines.scan": "scan",
+    "engines.sequences": "Missing Refuse Sequences sequences",
     "errors": "SufficeError SufficeNote",
     "families.conditional_gaussian": "Gaussian",
     "families.empirical_bayes": "EmpiricalBayes",
@@ -32,7 +34,8 @@ _NAMES = {
     "families.regression_cpd": "Regression RegressionCpd",
     "families.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
     "formats": "load read write",
-    "graphs": "Cpdag Dag Graph compare n_dags shd",
+    "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
+    "incomplete.first_slices": "Diffuse Free Given Stationary",
     "inference.sampling": "Gibbs LikelihoodWeighting",
     "iteration": "Run",
     "learning.climb": "Squarem",
@@ -47,17 +50,22 @@ _NAMES = {
     "learning.project": "Projection project",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
+    "models.chain": "Chain",
     "models.bde": "BDe",
     "models.divergence": "entropy kl",
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
+    "recipes.choices": "HeldOut ICL",
     "recipes.classifiers": "discriminant naive_bayes",
+    "recipes.cross_validation": "cross_validate",
+    "recipes.hmm": "hmm",
+    "recipes.hmm_run": "HmmRun",
     "recipes.learn": "learn",
     "recipes.missingness": "Missingness missingness",
     "recipes.mixture": "mixture",
-    "recipes.mixture_run": "HeldOut ICL MixtureRun",
-    "recipes.resampling": "bootstrap cross_validate",
+    "recipes.mixture_run": "MixtureRun",
+    "recipes.resampling": "bootstrap",
     "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
@@ -82,8 +90,15 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names.spli
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
+    from suffice.engines.conll import read_conll as read_conll
     from suffice.engines.data import Data as Data
     from suffice.engines.scan import scan as scan
+    from suffice.engines.sequences import (
+        Missing as Missing,
+        Refuse as Refuse,
+        Sequences as Sequences,
+        sequences as sequences,
+    )
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
     from suffice.families.conditional_gaussian import Gaussian as Gaussian
     from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes
@@ -118,7 +133,17 @@ if TYPE_CHECKING:
     )
     from suffice.families.regression_cpd import Regression as Regression
     from suffice.formats import load as load, read as read, write as write
-    from suffice.graphs import Cpdag as Cpdag, Dag as Dag, Graph as Graph, compare as compare, n_dags as n_dags, shd as shd
+    from suffice.graphs import (
+        Cpdag as Cpdag,
+        Dag as Dag,
+        Graph as Graph,
+        Template as Template,
+        compare as compare,
+        lag as lag,
+        n_dags as n_dags,
+        shd as shd,
+    )
+    from suffice.incomplete.first_slices import Diffuse as Diffuse, Free as Free, Given as Given, Stationary as Stationary
     from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
     from suffice.iteration import Run as Run
     from suffice.learning.climb import Squarem as Squarem
@@ -134,16 +159,21 @@ if TYPE_CHECKING:
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
+    from suffice.models.chain import Chain as Chain
     from suffice.models.divergence import entropy as entropy, kl as kl
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
+    from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
-    from suffice.recipes.resampling import bootstrap as bootstrap, cross_validate as cross_validate
+    from suffice.recipes.cross_validation import cross_validate as cross_validate
+    from suffice.recipes.hmm import hmm as hmm
+    from suffice.recipes.hmm_run import HmmRun as HmmRun
+    from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.learn import learn as learn
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
-    from suffice.recipes.mixture_run import ICL as ICL, HeldOut as HeldOut, MixtureRun as MixtureRun
+    from suffice.recipes.mixture_run import MixtureRun as MixtureRun
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics

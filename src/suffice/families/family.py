@@ -78,6 +78,12 @@ class Cpd(Tabular):
     """Whether lines of configurations that no row had are marked."""
     _lines = 16
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():  # arrays come out of a pickle writeable
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
     @property
     def parents(self) -> tuple[str, ...]:
         """The parents in the order of the graph, which is that of their axes."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from suffice.blas import one_blas_thread
+from suffice.engines.lagged import renamed
 from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, nearest
 from suffice.families import family_of
-from suffice.graphs import Dag
-from suffice.statistics import Request, Statistics
-from suffice.variables import Variable
+from suffice.graphs import Dag, Template
+from suffice.graphs.lagged import variable_and_lag
+from suffice.statistics import Counts, Moments, Request, Statistics
+from suffice.statistics.configurations import sizes
+from suffice.variables import Finite, Variable
 
 
 def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
@@ -26,6 +32,9 @@ def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
 def gather(data: Any, dag: Any) -> Statistics:
     """All that the families of `dag` need to know about `data`, in one scan; it adds to what other data gives.
 
+    Of `sequences(...)` the graph is a `Template`: the statistics of its nodes are over all steps, and those of the first slices
+    apart, under the names of their steps.
+
     >>> s = gather({"x": ["a", "b", "a"], "y": ["u", "u", "v"]}, "x -> y")
     >>> s.counts(["x", "y"]).values
     array([[1., 1.],
@@ -33,9 +42,16 @@ def gather(data: Any, dag: Any) -> Statistics:
     """
     if isinstance(data, Statistics):
         return data
+    if isinstance(data, Sequences):
+        return gather_steps(data, dag)
     graph = Dag(dag)
     rows = scan(data)
     for node in graph.nodes:
+        if node not in rows.columns and node.partition("[-")[0] in rows.columns:
+            raise DataError(
+                f"the graph names {node!r}, a step of a sequence before another, and these are rows: say which belong together "
+                "and in which order, sequences(data, by='patient', order='day')"
+            )
         if node not in rows.columns:
             raise DataError(
                 f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, "
@@ -48,3 +64,54 @@ def gather(data: Any, dag: Any) -> Statistics:
         rows.require_complete(graph.nodes)  # a column without values has no type: that is the reason to give
         raise
     return rows.gather(wanted)
+
+
+def gather_steps(sequences: Sequences, template: Any, without: Container[str] = ()) -> Statistics:
+    """All that a template's nodes, but for some, need to know about sequences: a scan for each slice that differs.
+
+    >>> from suffice.engines.sequences import sequences
+    >>> s = gather_steps(sequences({"x": ["a", "b", "a"]}), "x[-1] -> x")
+    >>> s.counts(["x[-1]", "x"]).values, s.counts(["x[0]"]).values
+    (array([[0., 1.],
+           [1., 0.]]), array([1., 0.]))
+    """
+    graph = Template(template)
+    for node in graph.nodes:
+        if node not in sequences.columns:
+            raise DataError(
+                f"the data has no column {node!r}, which the template names{nearest(node, sequences.columns)}; if no step shows "
+                f"it, declare it: em(template, sequences, hidden=[Finite({node!r}, [...])])"
+            )
+    rows = sequences.select(graph.nodes)
+    rows.data.require_complete(graph.nodes)
+    schema, entries = rows.schema, dict[Request, Counts | Moments]()
+    for t in range(graph.order + 1):
+        last = t == graph.order
+        nodes = {graph.parameter_name(n, t): (n, graph.parents_at(n, t)) for n in graph.nodes}
+        places = {p: variable_and_lag(p) for _, parents in nodes.values() for p in parents}
+        places |= {key: (name, 0) for key, (name, _) in nodes.items()}
+        variables = {n: renamed(schema[base], n) for n, (base, _) in places.items()}
+        wanted = [
+            family_of(variables[key], own := [variables[p] for p in parents]).needs(variables[key], own)
+            for key, (_, parents) in nodes.items()
+            if key not in without
+        ]
+        steps = rows.lagged(places, first=t, last=None if last else t)
+        seen = wanted and rows.lengths.max() > t
+        found = {e.request: e for e in steps.gather(wanted)} if seen else nothing_seen(wanted, variables)
+        for request, entry in found.items():
+            entries[request] = entries[request] + entry if request in entries else entry  # type: ignore[operator]
+    return Statistics(entries.values(), rows.weight)
+
+
+def nothing_seen(requests: Iterable[Request], variables: Mapping[str, Variable]) -> dict[Request, Counts | Moments]:
+    """The statistics of no rows at all."""
+    result: dict[Request, Counts | Moments] = {}
+    for request in requests:
+        finite: tuple[Finite, ...] = tuple(variables[n] for n in request.finite)  # type: ignore[misc]
+        k, none = len(request.real), np.zeros(0, np.int64)
+        if k:
+            result[request] = Moments(finite, request.real, none, np.zeros(0), np.zeros((0, k)), np.zeros((0, k, k)))
+        else:
+            result[request] = Counts(finite, np.zeros(sizes(finite)))
+    return result

@@ -45,14 +45,30 @@ def estimated(
         nodes = free_nodes(dag, variables, statistics, ties, ready or ())
         prior = tied_prior(prior.choose(variables, nodes, statistics), ties).bind(variables, statistics)
     together = seen_together(ties, statistics, variables)
+    nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
+    cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
+    by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
+    info = f"fitted from {statistics.weight:,.10g} rows, {by}{shared_in_words(ties)}"
+    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
+
+
+def estimated_nodes(
+    nodes: Mapping[str, tuple[Variable, Sequence[Variable]]],
+    statistics: Statistics,
+    prior: Prior | None,
+    how: Estimate,
+    ready: Mapping[str, Cpd],
+    together: Mapping[str, Any],
+) -> tuple[dict[str, Cpd], list[str]]:
+    """The distribution of each node, child and parents, that statistics and a bound prior give; and the nodes that the prior says
+    nothing about, which is noted. `together` has what tied nodes have seen."""
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
-    for name in dag.nodes:
-        if ready and name in ready:
+    for name, (child, parents) in nodes.items():
+        if name in ready:
             cpds[name] = ready[name]
             unspoken += [name] if prior is not None else []
             continue
-        child, parents = variables[name], [variables[p] for p in dag.parents(name)]
         family = family_of(child, parents)
         imagined = None if prior is None else prior.believe(child, parents)
         if prior is not None and imagined is None:
@@ -61,9 +77,7 @@ def estimated(
         cpds[name] = family.estimate(child, parents, seen, imagined, how)
     if unspoken:
         note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
-    info = f"fitted from {statistics.weight:,.10g} rows, {by}{shared_in_words(ties)}"
-    return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
+    return cpds, unspoken
 
 
 def free_nodes(

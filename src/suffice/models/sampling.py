@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa
-from suffice.variables import Count, Finite
+from suffice.variables import Count, Finite, Variable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,17 +46,18 @@ def sample(bn: BayesNet, n: int, seed: int | None) -> pa.Table:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for _ in pool.map(fill, starts, seeds):
             pass
-    return _table(bn, columns)
+    return pa.table(arrow_columns(bn.variables, columns))
 
 
-def _table(bn: BayesNet, columns: dict[str, Any]) -> pa.Table:
+def arrow_columns(variables: Mapping[str, Variable], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Codes and numbers as Arrow arrays: states as a dictionary, counts as whole numbers."""
     arrays = {}
     for name, values in columns.items():
-        v = bn.variables[name]
+        v = variables[name]
         if isinstance(v, Finite):
             arrays[name] = pa.DictionaryArray.from_arrays(
                 pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred
             )
         else:
             arrays[name] = pa.array(values.astype(np.int64) if isinstance(v, Count) else values)
-    return pa.table(arrays)
+    return arrays

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -26,6 +27,7 @@ from suffice.statistics.statistics import Entry, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
 VERSION = 1
+_STEP = re.compile(r"\[-?[0-9]+\]$")
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -81,9 +83,11 @@ def load(path: str | PathLike[str]) -> Statistics:
 
 
 def checked(statistics: Statistics) -> Statistics:
-    """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows."""
+    """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows; or of steps of the same
+    sequences, of which some are only of the first, or of those after the first."""
     if not (np.isfinite(statistics.weight) and statistics.weight >= 0):
         raise FormatError(f"the weight of the rows is {statistics.weight}")
+    of_steps = any(_STEP.search(name) for entry in statistics for name in (*entry.names, *entry.request.real))
     for entry in statistics:
         parts = [entry.values] if isinstance(entry, Counts) else [*entry.spread, entry.df]
         what = listed([*entry.names, *entry.request.real])
@@ -93,7 +97,8 @@ def checked(statistics: Statistics) -> Statistics:
             raise FormatError(f"the statistic of {what} holds a negative variance")
         if isinstance(entry, Moments) and (np.any(entry.log_base < 0) or np.isinf(entry.log_base).any()):
             raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have")
-        if abs(entry.total - statistics.weight) > 1e-6 * max(statistics.weight, entry.total):
+        lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
+        if abs(lacking) > 1e-6 * most and not (of_steps and lacking > 0):
             raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {statistics.weight:g}")
     return statistics
 

@@ -81,6 +81,40 @@ def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str]
     return pl.Series(name, cells, None if states is None else pl.String)
 
 
+def code_table(rows: Any, columns: Mapping[str, tuple[Ints, Sequence[str]]]) -> Any:
+    """A frame like that of the rows with columns of states, each by its codes (−1 for none) and their names.
+
+    >>> code_table({"x": [1]}, {"y": (np.array([1, -1]), ["no", "yes"])})
+    {'y': array(['yes', None], dtype=object)}
+    """
+    cells = {n: column(rows, n, codes, states) for n, (codes, states) in columns.items()}
+    if _kind(rows) == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(cells, index=rows.index)
+    return new_table(rows, cells)
+
+
+def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
+    """A frame of these columns, of the kind that the rows are, but with rows of its own.
+
+    >>> new_table({"x": [1]}, {"y": np.array([1.5, 2.5])})
+    {'y': array([1.5, 2.5])}
+    """
+    kind = _kind(rows)
+    if kind == "columns":
+        return dict(columns)
+    if kind == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(dict(columns))
+    if kind == "polars":
+        import polars as pl
+
+        return pl.DataFrame(dict(columns))
+    return pa.table(dict(columns))
+
+
 def checked_size(n_rows: int | None, n_columns: int) -> None:
     """Refuse answers that would not fit in memory, where the number of rows is known."""
     size = 8 * (n_rows or 0) * n_columns

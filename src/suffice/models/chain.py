@@ -1,0 +1,409 @@
+"""Chains: sequences whose steps repeat a template, p(x) = Π_t Π_i p(x_i,t | parents), fitted or written down.
+
+Each variable has one distribution that all steps share. Where lags do not exist yet, a variable has one of its own, named after
+its step, `state[0]`; or the first slices follow from the others (`Stationary`), or begin anywhere (`Diffuse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.display import Rows, Tabular
+from suffice.engines.lagged import renamed
+from suffice.errors import ModelError, nearest
+from suffice.families.family import Array, Cpd, Estimate, Mean
+from suffice.families.priors import Prior
+from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
+from suffice.graphs.template import Template
+from suffice.incomplete.first_slices import Diffuse, First, Free, Stationary, checked_first
+from suffice.models.answers import and_more, counted
+from suffice.models.bayes_net import BayesNet
+from suffice.models.written import written_cpd
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Real, Variable, by_name
+
+if TYPE_CHECKING:
+    from suffice.models.chain_answers import Decoded
+    from suffice.models.following import Following
+
+
+class Chain(Tabular):
+    """A model of sequences. `fit`, `em` and `hmm` make one from data; this makes one from numbers.
+
+    `cpds` holds for each variable of the template its distribution, as `BayesNet` takes it (parents in the order of the
+    template), and for each node of the first slices its own under the name of its step, `"state[0]"`; with
+    `first=Stationary()` or `Diffuse()` these are left out.
+
+    >>> fair, roll = Finite("die", ["fair", "loaded"]), Finite("roll", list("123456"))
+    >>> chain = Chain("die[-1] -> die -> roll", {
+    ...     "die": [[0.95, 0.05], [0.1, 0.9]], "die[0]": [0.5, 0.5],
+    ...     "roll": [[1 / 6] * 6, [0.1, 0.1, 0.1, 0.1, 0.1, 0.5]]}, variables=[fair, roll])
+    >>> chain.order, chain.n_parameters, chain.stationary().round(3)
+    (1, 13, array([0.667, 0.333]))
+    """
+
+    def __init__(
+        self,
+        template: Any,
+        cpds: Mapping[str, Any],
+        variables: Mapping[str, Variable] | Iterable[Variable] = (),
+        first: Any = None,
+    ) -> None:
+        graph, how = Template(template), checked_first(first)
+        if not isinstance(cpds, Mapping):
+            raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
+        declared: Any = variables
+        if isinstance(variables, Mapping):
+            declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+        known = by_name(declared)
+        wanted = parameter_names(graph, how, cpds)
+        for name in [*cpds, *known]:
+            if name not in wanted and name not in graph.nodes:
+                raise ModelError(f"the template has no node {name!r}{nearest(name, wanted)}")
+        lacking = [n for n in wanted if n not in cpds]
+        if lacking:
+            raise ModelError(f"there is no distribution for the node {lacking[0]!r}")
+        bound: dict[str, Cpd] = {}
+        for name in (n for n in graph.topological_order if n not in known):  # a Gaussian is Real without saying, and so on
+            present = {**known, **{p: known[p] for p in graph.slice.parents(name) if p in known}}
+            own = next((k for k in wanted if k != name and k.startswith(f"{name}[")), name)
+            _declare(name, cpds[own if own in cpds else name], present)
+            known[name] = present[name]
+        for name in (n for n, t in graph.first_nodes if isinstance(how, Diffuse) and unrolled_name(n, t) not in wanted):
+            if not isinstance(known[name], Real):
+                raise ModelError(f"first=Diffuse() is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
+        every = {
+            relative_name(n, k): renamed(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
+        }
+        for name, (base, parents) in wanted.items():
+            spoken = {**every, name: renamed(known[base], name)}
+            bound[name] = written_cpd(name, cpds[name], parents, spoken)
+        self._set(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)
+
+    def _set(
+        self,
+        template: Template,
+        variables: Mapping[str, Variable],
+        cpds: Mapping[str, Cpd],
+        statistics: Statistics | None = None,
+        prior: Prior | None = None,
+        estimate: Estimate | None = None,
+        fit_info: str = "written down",
+        incomplete: bool = False,
+        hidden: Iterable[str] = (),
+        first_slices: First | None = None,
+    ) -> None:
+        self._template, self._variables = template, {n: variables[n] for n in template.nodes}
+        self._first = first_slices or Free()
+        self._cpds = {n: cpds[n] for n in parameter_names(template, self._first, cpds)}
+        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
+        self._incomplete, self._hidden = incomplete, tuple(hidden)
+
+    @classmethod
+    def of(cls, template: Template, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Chain:
+        """A chain from finished distributions; the way in for learners and readers of files."""
+        chain = cls.__new__(cls)
+        chain._set(template, variables, cpds, **fitted)
+        return chain
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "first"}  # made again when it is asked for
+
+    @property
+    def template(self) -> Template:
+        return self._template
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables of a slice by name."""
+        return MappingProxyType(self._variables)
+
+    @property
+    def order(self) -> int:
+        """The largest lag."""
+        return self._template.order
+
+    @property
+    def first_slices(self) -> First:
+        """How sequences begin: `Free()`, `Stationary()` or `Diffuse()`."""
+        return self._first
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What it was fitted from; None if it was written down, or fitted from incomplete sequences."""
+        return self._statistics
+
+    @property
+    def prior(self) -> Prior | None:
+        """The prior it was fitted with, with every default filled in."""
+        return self._prior
+
+    @property
+    def estimate(self) -> Estimate:
+        return self._estimate
+
+    @property
+    def fit_info(self) -> str:
+        """How the chain came about, in a sentence."""
+        return self._fit_info
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether it was fitted from sequences with missing cells or hidden variables."""
+        return self._incomplete
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The variables that were hidden when it was fitted: sequences need not have them."""
+        return self._hidden
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters."""
+        return sum(cpd.n_parameters for cpd in self._cpds.values())
+
+    @cached_property
+    def first(self) -> tuple[Mapping[str, Any], ...]:
+        """The distributions of each of the first slices, one for each step until all lags exist, by variable; a number that
+        begins anywhere has none."""
+        if isinstance(self._first, Stationary):
+            return (MappingProxyType(self._settled()),)
+        keys = [{n: self._template.parameter_name(n, t) for n in self._template.nodes} for t in range(self.order)]
+        return tuple(MappingProxyType({n: self._cpds[key] for n, key in own.items() if key in self._cpds}) for own in keys)
+
+    def _settled(self) -> dict[str, Any]:
+        """The first slice of a chain that has always been running, where one variable carries it on."""
+        from suffice.families.categorical import Table
+        from suffice.families.conditional_gaussian import ConditionalGaussian
+
+        own = [n for n in self._template.nodes if self._template.own_at(n, 0)]
+        if len(own) != 1:
+            raise ModelError(f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states")
+        variable: Any = self._variables[own[0]]
+        if not isinstance(variable, Finite):
+            settled = self.stationary()
+            if len(settled.names) > 1:
+                raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
+            line = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
+            return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: line}
+        return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: Table(variable, (), self.stationary())}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._cpds:
+            raise ModelError(f"the chain has no node {name!r}{nearest(str(name), self._cpds)}")
+        return self._cpds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cpds)
+
+    def __len__(self) -> int:
+        return len(self._cpds)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cpds
+
+    def __eq__(self, other: object) -> bool:
+        """Same template, same variables, same parameters, same way to begin."""
+        if not isinstance(other, Chain):
+            return NotImplemented
+        mine, theirs = ((c._template, c._variables, type(c._first)) for c in (self, other))
+        return mine == theirs and all(type(self[n]) is type(other[n]) and self[n].same(other[n]) for n in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @one_blas_thread
+    def stationary(self) -> Any:
+        """What the transition settles to: the distribution of the joint state of the variables that carry the chain on, in the
+        order of their names; of numbers their names, mean and covariance."""
+        from suffice.models.chain_answers import settled
+
+        return settled(self)
+
+    @one_blas_thread
+    def log_prob(self, sequences: Any) -> Array:
+        """ln p(what is seen) of each sequence, hidden and missing cells summed out."""
+        from suffice.models.chain_answers import log_prob
+
+        return log_prob(self, sequences)
+
+    @one_blas_thread
+    def log_likelihood(self, sequences: Any = None) -> float:
+        """Σ ln p(sequence), each as often as its weight says; without sequences, of those the chain was fitted from."""
+        from suffice.models.chain_answers import log_likelihood
+
+        if sequences is not None:
+            return log_likelihood(self, sequences)
+        if self._statistics is None:
+            raise ModelError("this chain keeps no statistics of complete steps: give the sequences")
+        return float(sum(cpd.log_likelihood_of_fit(self._statistics) for cpd in self._cpds.values()))
+
+    def bic(self, sequences: Any = None) -> float:
+        """log-likelihood − ½ k ln N, N the number of steps: higher is better."""
+        return self.log_likelihood(sequences) - 0.5 * self.n_parameters * float(np.log(self._n_steps(sequences)))
+
+    def aic(self, sequences: Any = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(sequences) - self.n_parameters
+
+    def _n_steps(self, sequences: Any) -> float:
+        if sequences is not None:
+            return float(sequences.weight)
+        return float("nan") if self._statistics is None else self._statistics.weight
+
+    @one_blas_thread
+    def filter(self, sequences: Any, *, interval: float | None = None) -> Any:
+        """p(cell | what was seen up to its step) of each hidden or missing cell, a row for each row, in the kind of the input.
+
+        Columns `state=calm` hold probabilities; of numbers there are the mean, `y`, the standard deviation, `y_sd`, and with
+        `interval=0.9` the ends `y_lower`, `y_upper`.
+        """
+        from suffice.models.chain_answers import posterior_frame
+
+        return posterior_frame(self, sequences, interval, smooth=False)
+
+    @one_blas_thread
+    def smooth(self, sequences: Any, *, interval: float | None = None) -> Any:
+        """p(cell | all that is seen of its sequence) of each hidden or missing cell; as `filter` gives it."""
+        from suffice.models.chain_answers import posterior_frame
+
+        return posterior_frame(self, sequences, interval, smooth=True)
+
+    @one_blas_thread
+    def decode(self, sequences: Any, best: int = 1) -> Any:
+        """The most probable states of a sequence's hidden and missing cells together, with ln p of them and of what is seen.
+        Missing cells on which no others depend are no part of it: they are summed out.
+
+        `best=5` gives a tuple of the five most probable. Gains within 1e-9 are equal, and the earlier state wins.
+        """
+        from suffice.models.chain_answers import decode
+
+        found: tuple[Decoded, ...] = decode(self, sequences, best)
+        return found[0] if best == 1 else found
+
+    @one_blas_thread
+    def posterior_decode(self, sequences: Any) -> Any:
+        """The most probable state of each hidden or missing cell by itself, in the input's kind of frame."""
+        from suffice.models.chain_answers import posterior_decode
+
+        return posterior_decode(self, sequences)
+
+    @one_blas_thread
+    def forecast(self, sequences: Any, steps: int = 1, *, interval: float | None = None, given: Any = None) -> Any:
+        """The next steps of each sequence: probabilities of states, means and deviations of numbers, a row for each step ahead.
+
+        `given` has what is known of these steps, such as inputs: a column for each, as long as there are steps (the same for all
+        sequences), or with the sequences' own column for each of them.
+        """
+        from suffice.models.chain_forecast import forecast
+
+        return forecast(self, sequences, steps, interval, given)
+
+    @one_blas_thread
+    def sample(self, n: int = 1, length: int | None = None, seed: int | None = None, *, given: Any = None) -> Any:
+        """n sequences of so many steps, as an Arrow table with the columns `sequence` and `step`.
+
+        With `given` sequences: n draws of their hidden and missing cells from p(cells | what is seen), as a list of frames.
+        """
+        from suffice.models.chain_sampling import sample, sample_given
+
+        return sample(self, n, length, seed) if given is None else sample_given(self, given, n, seed)
+
+    @one_blas_thread
+    def impute(self, sequences: Any, *, draws: int | None = None, seed: int = 0) -> Any:
+        """The rows with every missing cell filled: by the most probable state, the mean, or by `draws` of all cells together."""
+        from suffice.models.chain_sampling import impute
+
+        return impute(self, sequences, draws, seed)
+
+    @one_blas_thread
+    def update(self, more: Any) -> Chain:
+        """The chain that all sequences together give, old and new, with the same prior."""
+        from suffice.models.chain_estimated import updated
+
+        return updated(self, more)
+
+    def follow(self, hidden: Iterable[str] | None = None) -> Following:
+        """A filter that takes one row at a time: `following, answer = following.next({"y": 1.2})`."""
+        from suffice.models.following import Following
+
+        return Following.of(self, hidden)
+
+    def unroll(self, n: int) -> BayesNet:
+        """The network of n steps, over `x[0]`, `x[1]`, …
+
+        >>> chain = Chain("x[-1] -> x", {"x": [[0.9, 0.1], [0.2, 0.8]], "x[0]": [0.5, 0.5]}, [Finite("x", ["a", "b"])])
+        >>> chain.unroll(3).query("x[2]").probs.round(4)
+        array([0.585, 0.415])
+        """
+        if isinstance(self._first, Diffuse):
+            raise ModelError("a chain with first=Diffuse() has no first slice that a network could have")
+        dag, cpds = self._template.unroll(n), {}
+        variables = {unrolled_name(x, t): renamed(v, unrolled_name(x, t)) for x, v in self._variables.items() for t in range(n)}
+        for t in range(n):
+            for x in self._template.nodes:
+                cpd = self.first[t][x] if t < len(self.first) else self._cpds[x]
+                names = {p: unrolled_name(b, t - k) for p in cpd.parents for b, k in [variable_and_lag(p)]}
+                cpds[unrolled_name(x, t)] = _under(cpd, variables, unrolled_name(x, t), names)
+        return BayesNet.of(dag, variables, cpds, fit_info=f"{n} steps of a chain {self._fit_info}")
+
+    def _headline(self) -> str:
+        n = counted(self.n_parameters, "parameter")
+        begin = "" if isinstance(self._first, Free) else f", first={self._first!r}"
+        return f"Chain {self._template}{begin}: {n}; {self._fit_info}"
+
+    _lines, _indent = 40, "  "
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        facts = []
+        for name, cpd in list(self._cpds.items())[:limit]:
+            v = cpd.child
+            kind = counted(v.n_states, "state") if isinstance(v, Finite) else type(v).__name__.lower()
+            base = name if name in self._variables else name.rpartition("[")[0]
+            mark = " (hidden)" if base in self._hidden else ""
+            facts.append((name, kind + mark, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
+        return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
+
+
+def parameter_names(template: Template, first: First, given: Container[str] = ()) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The nodes that have parameters: variable and parents of each, those of all steps first. With `Diffuse()` those of the first
+    slices are among them that are `given`; the others begin anywhere."""
+    names = {n: (n, template.parents(n)) for n in template.nodes}
+    if isinstance(first, Stationary):
+        return names
+    own = {unrolled_name(n, t): (n, template.parents_at(n, t)) for n, t in template.first_nodes}
+    return names | {key: node for key, node in own.items() if not isinstance(first, Diffuse) or key in given}
+
+
+def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
+    """What a variable is that only its distribution declares."""
+    if isinstance(given, Cpd):
+        known[name] = renamed(given.child, name)
+        return
+    kind = getattr(given, "kind", None)
+    if kind is None:
+        raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
+    known[name] = kind(name)
+
+
+def _under(cpd: Any, variables: Mapping[str, Variable], name: str, parents: Mapping[str, str]) -> Cpd:
+    """A distribution with its child and parents under other names."""
+    from dataclasses import replace
+
+    own: Cpd = (
+        replace(
+            cpd,
+            child=variables[name],
+            parent_variables=tuple(variables[parents[p]] for p in cpd.parents),
+            seen=None,
+            imagined=None,
+        )
+        if not cpd.is_regression
+        else replace(cpd, child=variables[name], parent_variables=tuple(variables[parents[p]] for p in cpd.parents))
+    )
+    return own

@@ -1,0 +1,86 @@
+"""From statistics of complete steps and a prior to a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suffice.engines.lagged import renamed
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, ModelError, listed, nearest
+from suffice.families import family_of
+from suffice.families.family import Cpd, Estimate
+from suffice.families.gathering import gather_steps
+from suffice.families.priors import Prior
+from suffice.graphs.lagged import variable_and_lag
+from suffice.graphs.template import Template
+from suffice.incomplete.first_slices import Free
+from suffice.models.chain import Chain, parameter_names
+from suffice.models.estimated import estimated_nodes
+from suffice.statistics import Statistics
+from suffice.variables import Finite, Variable
+
+
+def estimated_chain(
+    template: Template,
+    statistics: Statistics,
+    prior: Prior | None,
+    how: Estimate,
+    *,
+    bound: bool = False,
+    ready: Mapping[str, Cpd] | None = None,
+) -> Chain:
+    """The chain that statistics of complete steps, a prior and a choice of point values make.
+
+    `ready` has distributions that statistics cannot give: regressions, and first slices that are given.
+    """
+    known = statistics.variables
+    lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]
+    if lacking:
+        raise DataError(f"the statistics do not speak of {listed(lacking)}, which the template names{nearest(lacking[0], known)}")
+    if not statistics.weight > 0:
+        raise DataError("there are no steps to learn from")
+    slice_ = {n: _variable(n, known, ready or {}) for n in template.nodes}
+    nodes: dict[str, tuple[Variable, list[Variable]]] = {}
+    for key, (name, parents) in parameter_names(template, Free()).items():
+        own = [renamed(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
+        nodes[key] = renamed(slice_[name], key), own
+    variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
+    if prior is not None and not bound:
+        free = (
+            (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in nodes.items() if n not in (ready or {})
+        )
+        prior = prior.choose(variables, free, statistics).bind(variables, statistics)
+    cpds, unspoken = estimated_nodes(nodes, statistics, prior, how, ready or {}, {})
+    by = "maximum likelihood" if len(unspoken) == len(nodes) or prior is None else f"posterior {type(how).__name__.lower()}"
+    info = f"fitted from {statistics.weight:,.10g} steps, {by}"
+    return Chain.of(template, slice_, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info)
+
+
+def _variable(name: str, known: Mapping[str, Variable], ready: Mapping[str, Cpd]) -> Variable:
+    return known[name] if name in known else ready[name].child
+
+
+def updated(chain: Chain, more: Any) -> Chain:
+    """The chain that old and new sequences together give."""
+    if chain.incomplete:
+        raise ModelError(
+            "this chain was fitted from incomplete sequences, whose statistics are expected, not seen: call "
+            "em(template, all_sequences, start=chain), with the old sequences and the new"
+        )
+    if chain.statistics is None:
+        raise ModelError(f"this chain keeps no statistics that steps could be added to ({chain.fit_info})")
+    regressions = [n for n in chain if chain[n].is_regression]
+    if regressions:
+        raise ModelError(f"{regressions[0]!r} is a regression, which needs all steps at once: call fit with all sequences")
+    if not isinstance(more, (Sequences, Statistics)):
+        raise DataError("a chain is updated by sequences(data, by=..., order=...), or by statistics")
+    free = {n: v for n, v in chain.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
+    declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
+    new = more if isinstance(more, Statistics) else gather_steps(_read(more, declared), chain.template)
+    return estimated_chain(chain.template, chain.statistics + new, chain.prior, chain.estimate, bound=True)
+
+
+def _read(sequences: Sequences, variables: Mapping[str, Any]) -> Sequences:
+    here = {n: v for n, v in variables.items() if n in sequences.columns}
+    return sequences.with_variables(here)
