@@ -10,6 +10,7 @@ import pickle
 import pkgutil
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ SOURCE = Path(sf.__file__).parent
 
 
 def cells(n: int = N) -> dict[str, Any]:
-    """a → b → c, a → x → y, counts k by a, and a logistic l of x."""
+    """a → b → c, a → x → y, counts k by a, a logistic l of x, and steps t of sequences i."""
     rng = np.random.default_rng(0)
     a = rng.integers(0, 3, n)
     b = (a + (rng.random(n) < 0.3)) % 2
@@ -35,7 +36,7 @@ def cells(n: int = N) -> dict[str, Any]:
     y = 2 * x + rng.normal(size=n)
     label = rng.random(n) < 1 / (1 + np.exp(-x + 1))
     words = {n: np.array([f"{n}{i}" for i in range(3)])[v] for n, v in {"a": a, "b": b, "c": c, "l": label.astype(int)}.items()}
-    return {**words, "x": x, "y": y, "k": rng.poisson(1.0 + a)}
+    return {**words, "x": x, "y": y, "k": rng.poisson(1.0 + a), "i": np.arange(n) // 20, "t": np.arange(n) % 20}
 
 
 def gaps(table: dict[str, Any], share: float = 0.1) -> dict[str, Any]:
@@ -64,6 +65,26 @@ def found(method: Any, score: Any = None, **how: Any) -> Callable[[Data], Any]:
         return [sorted(map(sorted, result.cpdag.undirected)), sorted(result.cpdag.directed), result.score or 0.0]
 
     return search
+
+
+def in_turn(data: Data) -> Any:
+    """What is learned of sequences that are redrawn: their weight, and the counts of pairs of steps."""
+    redrawn = sf.sequences(data, by="i", order="t").resample(1)
+    pairs = redrawn.lagged({"a": ("a", 0), "a[-1]": ("a", 1)}, first=1)
+    return [redrawn.sequence_weight, pairs.gather([sf.Request(("a", "a[-1]"))]).counts(["a", "a[-1]"]).values]
+
+
+def turns(data: Data) -> sf.Sequences:
+    return sf.sequences(data, by="i", order="t")
+
+
+HIDDEN_STATE: dict[str, Any] = {"hidden": [sf.Finite("h", ["u", "v"])], "starts": 2, "max_iter": 5, "tol": 0}
+
+
+@cache
+def chain() -> sf.Chain:
+    """A chain that was fitted here."""
+    return sf.em("h[-1] -> h -> a; h -> x", turns(sf.scan(some(WHOLE, "a", "x", "i", "t"))), **HIDDEN_STATE).model
 
 
 LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
@@ -137,6 +158,28 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         lambda d: sf.mixture(d, [1, 2], choose=sf.HeldOut(2), starts=1, max_iter=5).log_likelihood > -np.inf,
     ),
     "mixture with gaps": (some(HOLED, "a", *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
+    "sequences": (some(WHOLE, "a", "i", "t"), in_turn),
+    "chain": (some(WHOLE, "a", "b", "x", "i", "t"), lambda d: numbers(sf.fit("a[-1] -> a -> b; a -> x <- x[-2]", turns(d)))),
+    "hidden chain": (
+        some(WHOLE, "a", "x", "i", "t"),
+        lambda d: sf.em("h[-1] -> h -> a; h -> x", turns(d), **HIDDEN_STATE).log_likelihood,
+    ),
+    "chain with gaps": (
+        {**some(HOLED, "a", "b", "x"), **some(WHOLE, "i", "t")},
+        lambda d: numbers(sf.em("a[-1] -> a -> b; a -> x", turns(d), max_iter=3, tol=0).model),
+    ),
+    "chain of numbers": (
+        {**some(HOLED, "x", "y"), **some(WHOLE, "i", "t")},
+        lambda d: numbers(sf.em("x[-1] -> x -> y", turns(d), max_iter=3, tol=0).model),
+    ),
+    "answers of a chain": (
+        {**some(HOLED, "a", "x"), **some(WHOLE, "i", "t")},
+        lambda d: [
+            chain().log_prob(turns(d)),
+            chain().decode(turns(d), best=2)[1].log_prob,
+            *(np.asarray(ask(turns(d))["h=u"]) for ask in (chain().smooth, chain().filter, chain().forecast)),
+        ],
+    ),
     "missingness": (some(HOLED, *FINITE, *REAL), lambda d: sf.missingness(d).missing),
     "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
     "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, sf.HillClimb(), n=5).strength("a", "b") > 0.5),
@@ -263,7 +306,7 @@ def test_steps_are_frozen_values_of_modules() -> None:
 
 ROWS = re.compile(r"\.(batches|pick|written_out|_store)\(|\b(block|batch)\.start\b|\.(fold|map)\(lambda")
 PRIVATE = re.compile(r"from suffice\.engines\.(\w+) import")
-PUBLIC = {"data", "engine", "scan", "sample", "gather", "parallel", "bitmaps", "bits", "sources"}
+PUBLIC = {"data", "engine", "scan", "sample", "gather", "parallel", "bitmaps", "bits", "sources", "sequences", "conll", "lagged"}
 
 
 @pytest.mark.parametrize("file", sorted(p for p in SOURCE.rglob("*.py") if "engines" not in p.parts), ids=lambda p: p.name)

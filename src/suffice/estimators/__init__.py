@@ -1,4 +1,4 @@
-"""scikit-learn adapters: networks and regressions with `fit`, `predict` and `predict_proba`.
+"""scikit-learn adapters: networks, regressions and hidden Markov models with `fit`, `predict` and `predict_proba`.
 
 Each fits a `BayesNet` and keeps it as `network_`: what a classifier of scikit-learn cannot be asked, its network can. They are
 cloned, searched over and put in pipelines like any other estimator. Options are objects of the library, `prior=BDeu(1)`; `None`
@@ -14,6 +14,7 @@ try:
 except ImportError:
     raise SufficeError("suffice.estimators needs scikit-learn: pip install suffice[sklearn]") from None
 
+from suffice.estimators.hidden_markov import HMM
 from suffice.estimators.networks import (
     BayesNetClassifier,
     GaussianDiscriminant,
@@ -22,4 +23,4 @@ from suffice.estimators.networks import (
     NaiveBayesClassifier,
 )
 
-__all__ = ["BayesNetClassifier", "GLMClassifier", "GLMRegressor", "GaussianDiscriminant", "NaiveBayesClassifier"]
+__all__ = ["HMM", "BayesNetClassifier", "GLMClassifier", "GLMRegressor", "GaussianDiscriminant", "NaiveBayesClassifier"]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import DataError, FitError, listed
 from suffice.libraries import nw, pa
 from suffice.variables import Bins, Finite, Real, state_text
@@ -110,6 +111,28 @@ def rows(frame: Frame, X: Any, target: Target, sample_weight: Any, variables: An
     declared |= _declared(variables, frame)
     weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
     return scan({**frame.columns, name: target.cells}, {**declared, name: target.variable}, weights=weights)
+
+
+def steps(frame: Frame, lengths: Any, variables: Any = None, name: str = "state") -> Sequences:
+    """The rows as sequences of these lengths, one after the other; without lengths they are one. `name` is the hidden state."""
+    if name in frame.columns:
+        raise DataError(f"a feature has the name {name!r} of the hidden state: give that another, name='regime'")
+    n = len(next(iter(frame.columns.values())))
+    declared = {**dict.fromkeys(frame.numbers, Real), **_declared(variables, frame)}
+    if lengths is None:
+        return sequences(frame.columns, variables=declared)
+    sizes = _lengths(lengths, n)
+    key = next(k for k in ("sequence", *(f"sequence {i}" for i in range(len(frame.columns)))) if k not in frame.columns)
+    return sequences({key: np.repeat(np.arange(len(sizes)), sizes), **frame.columns}, by=key, variables=declared)
+
+
+def _lengths(lengths: Any, n: int) -> npt.NDArray[np.int64]:
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not len(sizes) or sizes.min() < 1:
+        raise DataError(f"lengths are the numbers of steps of the sequences, whole numbers from 1 up, not {lengths!r}")
+    if sizes.sum() != n:
+        raise DataError(f"the lengths of the sequences sum to {sizes.sum():,}, and there are {n:,} rows")
+    return sizes.astype(np.int64)
 
 
 def _declared(variables: Any, frame: Frame) -> dict[str, Any]:

@@ -121,10 +121,12 @@ class BayesNetClassifier(NetworkClassifier):
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         prior = suitable(self.prior, data.schema.values(), PRIOR)
         if self.dag is not None:
-            return fit(self._graph(), data, prior=prior, estimate=self.estimate)
+            bn: BayesNet = fit(self._graph(), data, prior=prior, estimate=self.estimate)
+            return bn
         criterion = self.criterion or (BIC() if prior is None else Evidence(prior))
         method = TAN(self.target) if self.method is None else self.method
-        return learn(data, criterion, method, prior, estimate=self.estimate, progress=False)
+        learned: BayesNet = learn(data, criterion, method, prior, estimate=self.estimate, progress=False)
+        return learned
 
     def _graph(self) -> Dag:
         graph = self.dag.dag if isinstance(self.dag, BayesNet) else Dag(self.dag)

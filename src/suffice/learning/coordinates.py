@@ -316,7 +316,7 @@ class Atlas:
 
     def weighed(self, statistic: Any, names: Any = None) -> dict[str, Any]:
         """What is expected, and imagined, of each node."""
-        seen = self.problem.statistics(statistic)
+        seen = self.problem.scored(statistic)
         chosen = self.charts if names is None else names
         return {name: self.charts[name].weighed(seen.answer(self._needs[name])) for name in chosen}
 

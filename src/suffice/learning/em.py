@@ -22,9 +22,12 @@ from suffice.families.design import are_numbers
 from suffice.families.family import Estimate
 from suffice.families.logistic import LogisticCpd
 from suffice.iteration import Progress, Run, checked_seconds
+from suffice.learning.chain_problem import chain_problem_of
+from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
+from suffice.learning.held import read_fixed
 from suffice.learning.problem import ParameterProblem, problem_of
-from suffice.learning.starts import beginnings, collapsed, relabelled
+from suffice.learning.starts import beginnings, collapsed, hidden_states, relabelled
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import shared_in_words
 from suffice.statistics import Statistics
@@ -80,6 +83,8 @@ class EmRun(Run[BayesNet]):
         self._require_rows()
         if self.problem.ties:
             raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
+        if self.problem.entries:
+            raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
         return observed_information(self.problem, self.point.parameters)
 
     def _require_rows(self) -> None:
@@ -135,9 +140,10 @@ def em(
     tol: float = 1e-6,
     max_iter: int = 500,
     *,
-    fixed: Sequence[str] = (),
+    fixed: Sequence[str] | Mapping[str, Any] = (),
     families: Mapping[str, Any] | None = None,
     shared: Any = None,
+    first: Any = None,
     m_step: str | None = None,
     accelerate: Squarem | None = None,
     batches: int | None = None,
@@ -152,9 +158,10 @@ def em(
     random: whether a cell is missing may depend on what the row shows, not on what it hides (`missingness` looks into that).
 
     EM finds a local optimum. With hidden variables there are 10 `starts`, drawn by `seed`; the best is kept, and `run.optima` has
-    them all. `start`, a network, is one to begin with; `fixed` names nodes whose distributions there are known, and stay. A climb
-    ends when an iteration gains at most `tol` (in nats, of the objective; 0: never), after `max_iter` iterations, at the time
-    limit, or on Ctrl-C: then the best so far is returned.
+    them all. `start`, a network, is one to begin with; `fixed` names nodes whose distributions there are known, and stay; of
+    Gaussians it may name single entries: `{"level": ["intercept", "coefficients"]}`, or a parent, whose coefficient is meant. A
+    climb ends when an iteration gains at most `tol` (in nats, of the objective; 0: never), after `max_iter` iterations, at the
+    time limit, or on Ctrl-C: then the best so far is returned.
 
     `accelerate=Squarem()` extrapolates; `batches=10` takes an M-step after each tenth of the data (incremental EM: the trace has
     the free energy, a bound on the objective). `families` names other families of nodes, such as `{"y": Logistic()}`, whose
@@ -172,9 +179,14 @@ def em(
     if accelerate is not None and not isinstance(accelerate, Squarem):
         raise FitError(f"accelerate is Squarem() or left out, not {accelerate!r}")
     threads = None if threads is None else whole(threads, "threads", 1)
-    how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "shared": shared}
-    problem = problem_of(dag, data, hidden=hidden, start=start, threads=threads, **how)
-    problem = _holding(problem, [fixed] if isinstance(fixed, str) else list(fixed), start)
+    how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": threads}
+    if of_sequences(dag, data):
+        refuse_shared(shared)
+        problem: ParameterProblem = chain_problem_of(dag, data, hidden=hidden, first=first, **how)
+    else:
+        refuse_first(first)
+        problem = problem_of(dag, data, hidden=hidden, shared=shared, **how)
+    problem = _holding(problem, fixed, start)
     shown: Progress[Climb] = Progress("EM", checked_seconds(time_limit), progress)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
 
@@ -188,20 +200,27 @@ def em(
     return _finished(problem, climbs, n, stopped, tol)
 
 
-def _holding(problem: ParameterProblem, fixed: list[str], start: BayesNet | None) -> ParameterProblem:
-    """The problem in which the distributions of some nodes are those of the start."""
+def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> ParameterProblem:
+    """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
     tied = {node for tie in problem.ties for node in tie.nodes}
-    for name in fixed:
+    fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
+    for name in (*fixed, *entries):
         if name in tied:
             raise FitError(f"{name!r} is in fixed= and in shared=: hold it as it is, or tie it to others, not both")
-    if fixed and start is None:
+    if (fixed or entries) and start is None:
         raise FitError("fixed= keeps distributions as they are at the start: give it, start=bn")
     for name in fixed:
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
-    if not fixed or start is None:
+    for name in entries:
+        if problem.said[name] is not None:
+            raise FitError(f"fixed names single entries of {name!r}, and the prior speaks of all of them: leave one of them out")
+    if not (fixed or entries) or start is None:
         return problem
-    return replace(problem, start=problem.parameters({name: start[name] for name in start}), fixed=tuple(fixed))
+    held = problem.parameters({name: start[name] for name in start})
+    if problem.start is not None:
+        held = problem.with_nodes(held, problem.start, problem.fixed)
+    return replace(problem, start=held, fixed=(*problem.fixed, *fixed), entries=entries)
 
 
 def checked_numbers(
@@ -268,9 +287,9 @@ def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: b
 
 def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:
     moved = False
-    if climb is not best and not climb.stopped and problem.hidden:
+    if climb is not best and not climb.stopped and (states := hidden_states(problem)):
         other = problem.cpds(climb.point.parameters)
-        for name in problem.hidden:
+        for name in states:
             places = relabelled(problem.dag, name, cpds, other)
             moved = moved or (places is not None and bool((places != np.arange(len(places))).any()))
     objective = -np.inf if climb.stopped else climb.point.objective
@@ -280,9 +299,8 @@ def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, 
 def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) -> str:
     """How many rows there are, the share of their cells that is missing, what is hidden, and how it went."""
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
-    share = sum(problem.rows.missing.values()) / max(1, problem.rows.n_rows * len(problem.rows.columns))
-    parts = [f"{problem.weight:,.10g} rows"]
-    parts += [f"{share:.3g} of the cells missing"] if share else []
+    parts = [problem.amount]
+    parts += [f"{share:.3g} of the cells missing"] if (share := problem.missing_share) else []
     parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
     how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
     return f"fitted from {', '.join([*parts, by, how])}"

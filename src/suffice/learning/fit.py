@@ -16,6 +16,8 @@ from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
 from suffice.families.regression_cpd import needs_rows
 from suffice.graphs import Dag
+from suffice.learning.chain_fit import fit_chain, score_chain
+from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
@@ -37,8 +39,9 @@ def fit(
     estimate: Estimate | None = None,
     families: Mapping[str, Any] | None = None,
     shared: Any = None,
-) -> BayesNet:
-    """The network of this graph that the data gives.
+    first: Any = None,
+) -> Any:
+    """The network of this graph that the data gives; of sequences and a `Template` the `Chain`.
 
     `dag` is a `Dag` or anything that makes one, a `Plate`, or a network, whose graph and states are taken; `data` is anything
     that `scan` takes, or `Statistics`, and then no rows are needed.
@@ -53,6 +56,9 @@ def fit(
 
     `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on their parents. A network brings its own.
 
+    `data=sequences(...)` and a template, `"state[-1] -> state -> y"`, make a chain, whose first slices are `first=Free()`,
+    `Stationary()` or `Given(...)`.
+
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
     >>> from suffice.families.priors import BDeu
@@ -61,6 +67,10 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
+    if of_sequences(dag, data):
+        refuse_shared(shared)
+        return fit_chain(dag, data, prior=prior, estimate=estimate, families=families, first=first)
+    refuse_first(first)
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
@@ -197,6 +207,9 @@ def score(
     chosen = BIC() if score is None else score
     if isinstance(chosen, type) or not hasattr(chosen, "local"):
         raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
+    if of_sequences(dag, data):
+        refuse_shared(shared)
+        return score_chain(dag, data, chosen, by_node=by_node)
     graph, ties = shared_in(Dag(dag), shared_of(dag, shared))
     if families := families_of(dag, families):
         parts = _beside_regressions(dag, graph, data, chosen, families, [tie.nodes for tie in ties])

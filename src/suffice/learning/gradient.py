@@ -19,11 +19,13 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Estimate
 from suffice.iteration import Progress, Run, checked_seconds
+from suffice.learning.chain_problem import chain_problem_of
+from suffice.learning.chain_task import of_sequences, refuse_first
 from suffice.learning.climb import Point, Way, best_first, evaluated, from_starts
 from suffice.learning.coordinates import Atlas
 from suffice.learning.em import checked_numbers
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import problem_of
+from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import described
@@ -80,9 +82,10 @@ class LBFGS:
         from scipy.optimize import minimize
 
         problem, here = ascent.problem, ascent.point
-        atlas = Atlas.around(problem, here.parameters, here.statistic)
+        atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.fixed)
         if not atlas.size:
             return
+        held = {n: cpd for n, cpd in problem.cpds(here.parameters).items() if n in problem.fixed}
         origin = atlas.vector(here.parameters)
         curvature = atlas.curvature(here.parameters, here.statistic)
         scale = np.sqrt(np.maximum(curvature, 0.05 / atlas.unit**2))
@@ -91,7 +94,7 @@ class LBFGS:
         def loss(z: Array) -> tuple[float, Array]:
             ascent.check()
             cpds = atlas.cpds(origin + z / scale)
-            point = seen[z.tobytes()] = evaluated(problem, problem.parameters(cpds))
+            point = seen[z.tobytes()] = evaluated(problem, problem.parameters({**held, **cpds}))
             return -point.objective, -atlas.scores(cpds, point.statistic) / scale
 
         def accepted(z: Array) -> None:
@@ -130,7 +133,7 @@ class Projected:
 
     def _climb(self, ascent: Ascent) -> None:
         problem = ascent.problem
-        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic)
+        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.fixed)
         for name, chart in atlas.charts.items():
             if not isinstance(chart.cpd, Table):
                 raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
@@ -139,7 +142,8 @@ class Projected:
             tables, slopes = problem.cpds(ascent.point.parameters), atlas.weighed(ascent.point.statistic)
             while step * problem.weight > 1e-14:
                 ascent.check()
-                point = evaluated(problem, problem.parameters({n: _stepped(tables[n], slopes[n], step) for n in slopes}))
+                moved = {n: _stepped(tables[n], slope, step) for n, slope in slopes.items()}
+                point = evaluated(problem, problem.parameters({**tables, **moved}))
                 if point.objective >= ascent.point.objective:
                     break
                 step /= 2.0
@@ -206,14 +210,16 @@ def gradient(
     max_iter: int = 500,
     *,
     method: Method | None = None,
+    first: Any = None,
     time_limit: float | None = None,
     progress: bool | None = None,
     threads: int | None = None,
 ) -> Run[BayesNet]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
-    Arguments are those of `em`; `method` is `LBFGS()` or, for study, `Projected()`. An iteration may need more than one
-    E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged` False.
+    Arguments are those of `em`, also of templates and sequences; `method` is `LBFGS()` or, for study, `Projected()`. An
+    iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
+    False.
 
     >>> run = gradient("x -> y", {"x": ["a", "a", "b", None], "y": ["u", "u", "v", "v"]})
     >>> run.converged, run.model["x"].probs.round(3)
@@ -221,7 +227,12 @@ def gradient(
     """
     chosen = _checked_method(method)
     tol, max_iter, seed, starts, _ = checked_numbers(tol, max_iter, seed, starts, None)
-    problem = problem_of(dag, data, hidden=hidden, prior=prior, estimate=estimate, start=start, threads=threads)
+    how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": threads}
+    if of_sequences(dag, data):
+        problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
+    else:
+        refuse_first(first)
+        problem = problem_of(dag, data, **how)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch: Progress[Any] = Progress("gradient ascent", checked_seconds(time_limit), progress)
 
@@ -241,7 +252,7 @@ def gradient(
     if not best.converged and not stopped:
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
     by = f"gradient ascent ({type(chosen).__name__})"
-    info = f"fitted from {problem.weight:,.10g} rows by {by}: {best.in_words(len(ascents))}"
+    info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
     bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 
@@ -261,7 +272,7 @@ def _refuse_collapse(ascent: Ascent) -> None:
 def lift(ascent: Ascent) -> None:
     """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
     problem, here = ascent.problem, ascent.point
-    atlas = Atlas.around(problem, here.parameters, here.statistic)
+    atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.fixed)
     weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if isinstance(c.cpd, Table)}
     for share in 0.1 * 0.25 ** np.arange(8):

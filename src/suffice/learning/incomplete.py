@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.family import Estimate, checked_estimate
@@ -62,7 +63,7 @@ def task_of(
     if start is not None and hidden == ():
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
         hidden = [v for v in others if isinstance(v, Finite)]
-    unseen = _hidden(hidden)
+    unseen: dict[str, Any] = declared_hidden(hidden)
     for name in unseen:
         if name not in graph:
             raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
@@ -82,7 +83,7 @@ def task_of(
     for v in unseen.values():
         if v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
-    rows = _typed(rows, families if isinstance(families, Mapping) else {})
+    rows = typed(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     wider = alike((*ties, *getattr(dag, "alike", ())), variables)
@@ -94,7 +95,10 @@ def task_of(
     return Task(graph, rows, variables, tuple(unseen), own, how, dict(families or {}), threads, ties)
 
 
-def _typed(rows: Data, families: Mapping[str, Any]) -> Data:
+R = TypeVar("R", Data, Sequences)
+
+
+def typed(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
     schema = rows.schema
     numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
@@ -103,9 +107,9 @@ def _typed(rows: Data, families: Mapping[str, Any]) -> Data:
     declared = {n: kind if kind is Finite else Count(n) for n, kind in numbers.items() if kind is not Real}
     if not declared:
         return rows
-    typed = rows.with_variables(declared)
+    result = rows.with_variables(declared)
     for name, kind in declared.items():
-        v = typed.schema[name]
+        v = result.schema[name]
         if kind is Finite and isinstance(v, Finite) and v.n_states > STATES:
             raise FitError(
                 f"{name!r} is a number with {v.n_states:,} different values, and {type(families[name]).__name__} is a family of "
@@ -114,7 +118,7 @@ def _typed(rows: Data, families: Mapping[str, Any]) -> Data:
     states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
     said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
     note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
-    return typed
+    return result
 
 
 def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:
@@ -124,15 +128,19 @@ def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable
     for name, family in (families or {}).items():
         if name not in graph:
             raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
-        if isinstance(family, type) or not hasattr(family, "n_parameters"):
-            raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
-        child, parents = variables[name], [variables[p] for p in graph.parents(name)]
-        if getattr(family, "iterative", False):
-            family.check(child, parents)
-            if getattr(family, "ordered", False) and isinstance(child, Finite):
-                _say_order(child)
-        elif family != family_of(child, parents):
-            raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
+        check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
+
+
+def check_family(name: str, family: Any, child: Variable, parents: Sequence[Variable]) -> None:
+    """Refuse a family that a node with these parents cannot have."""
+    if isinstance(family, type) or not hasattr(family, "n_parameters"):
+        raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
+    if getattr(family, "iterative", False):
+        family.check(child, parents)
+        if getattr(family, "ordered", False) and isinstance(child, Finite):
+            _say_order(child)
+    elif family != family_of(child, parents):
+        raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
 
 
 def _say_order(child: Finite) -> None:
@@ -150,18 +158,20 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _hidden(hidden: Any) -> dict[str, Finite]:
-    """Hidden variables by name, from a list of `Finite`, one of them, or {name: states}."""
-    if isinstance(hidden, Finite):
+def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
+    """Hidden variables by name, from a list of `Finite`, one of them, or {name: states}; with `numbers` also `Real`."""
+    kinds = (Finite, Real) if numbers else (Finite,)
+    if isinstance(hidden, kinds):
         hidden = [hidden]
     if isinstance(hidden, Mapping):
-        hidden = [v if isinstance(v, Finite) else Finite(n, v) for n, v in hidden.items()]
+        hidden = [v if isinstance(v, kinds) else Finite(n, v) for n, v in hidden.items()]
     if isinstance(hidden, str) or not isinstance(hidden, Iterable):
         raise FitError(f"hidden variables are declared with their states: hidden=[Finite('class', ['a', 'b'])], not {hidden!r}")
-    result: dict[str, Finite] = {}
+    result: dict[str, Any] = {}
     for v in hidden:
-        if not isinstance(v, Finite):
-            raise FitError(f"a hidden variable is a Finite with its states: Finite('class', ['a', 'b']), not {v!r}")
+        if not isinstance(v, kinds):
+            also = ", or a Real('level')" if numbers else ""
+            raise FitError(f"a hidden variable is a Finite with its states: Finite('class', ['a', 'b']){also}, not {v!r}")
         if v.name in result:
             raise FitError(f"the hidden variable {v.name!r} is declared twice")
         result[v.name] = v

@@ -234,20 +234,9 @@ class Joint(Normal, JointNormals):
     def line(self, j: int, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array, float]:
         """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
         assert self.imagined is not None
-        d, said = j + 1, self.imagined[j]
-        kappa, m0 = said.count[0], said.mean[0] - self.shift[:d]
-        off = mean[:, :d] - m0
-        S = said.scatter[0] + scatter[:, :d, :d].sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
-        r = regress(S, ROUNDING)
-        if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
-            name = said.reals[j if r.collinear is None else r.collinear]
-            raise FitError(
-                f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
-                "rescale the columns, leave one out, or give a stronger prior"
-            )
-        df = _positive(said.df[0] + N.sum() + self._extra(len(N), j), said.reals[j])
-        at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
-        return at[:, j] - at[:, :j] @ b, b, float(r.residual / df)
+        said, d = self.imagined[j], j + 1
+        m0 = said.mean[0] - self.shift[:d]
+        return shared_line(said, m0, N, mean[:, :d], scatter[:, :d, :d], self._extra(len(N), j))
 
     def log_prior(self) -> float:
         """Σ of the formula at the top."""
@@ -255,11 +244,10 @@ class Joint(Normal, JointNormals):
         for j, said in enumerate(self.imagined or ()):
             for group in self._groups:
                 root = self.root[group[0]]
-                c = np.append(-np.linalg.solve(root[:j, :j].T, root[j, :j]), 1.0)
-                v, m0 = root[j, j] ** 2, said.mean[0] - self.shift[: j + 1]
-                off = (self.mean[group, : j + 1] - m0) @ c
-                total -= 0.5 * (said.df[0] + self._extra(len(group), j)) * np.log(v)
-                total -= 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v
+                b, v = np.linalg.solve(root[:j, :j].T, root[j, :j]), float(root[j, j] ** 2)
+                a = self.mean[group, j] - self.mean[group, :j] @ b
+                m0, extra = said.mean[0] - self.shift[: j + 1], self._extra(len(group), j)
+                total += log_prior_of_shared_line(said, m0, a, b, v, extra)
         return float(total)
 
     def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> Joint:
@@ -269,6 +257,30 @@ class Joint(Normal, JointNormals):
 
     def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
         return chain([variables[n] for n in self.names], hidden, self.mean + self.shift, self.root, counts)
+
+
+def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array, extra: float) -> tuple[Array, Array, float]:
+    """Intercepts of classes, and the coefficients and variance that they share, of the last column on those before it, from the
+    moments of each class and what is imagined of one; `m0` is the imagined mean, `extra` the e of the formula at the top."""
+    kappa, off = said.count[0], mean - m0
+    S = said.scatter[0] + scatter.sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
+    r = regress(S, ROUNDING)
+    if r.collinear is not None or not r.residual > NO_RESIDUAL * S[-1, -1]:
+        name = said.reals[-1 if r.collinear is None else r.collinear]
+        raise FitError(
+            f"the data determines {name!r} from the other columns so closely that the prior is lost in rounding; "
+            "rescale the columns, leave one out, or give a stronger prior"
+        )
+    df = positive_df(said.df[0] + N.sum() + extra, said.reals[-1])
+    at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
+    return at[:, -1] - at[:, :-1] @ b, b, float(r.residual / df)
+
+
+def log_prior_of_shared_line(said: Moments, m0: Array, a: Array, b: Array, v: float, extra: float) -> float:
+    """The logarithm that this maximises besides the expected log-likelihood: the formula at the top."""
+    c = np.append(-b, 1.0)
+    off = m0 @ c - a
+    return float(-0.5 * (said.df[0] + extra) * np.log(v) - 0.5 * (c @ said.scatter[0] @ c + said.count[0] * (off @ off)) / v)
 
 
 def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
@@ -306,7 +318,7 @@ class Separate(Normal, SeparateNormals):
         if self.imagined is not None:
             kappa, m0, S0, df = self._said(self.imagined)
             scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
-            mean, N = (N * mean + kappa * m0) / (kappa + N), _positive(df + N, self.names[0])
+            mean, N = (N * mean + kappa * m0) / (kappa + N), positive_df(df + N, self.names[0])
         if self.shared:
             return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
         return mean, np.asarray(scatter / N)
@@ -338,7 +350,8 @@ class Separate(Normal, SeparateNormals):
         return result
 
 
-def _positive(df: Any, name: str) -> Any:
+def positive_df(df: Any, name: str) -> Any:
+    """What a residual is divided by, refused where the posterior mean does not exist."""
     if not np.all(df > 0.0):
         raise FitError(f"the posterior mean of the variance of {name!r} does not exist; give the prior a df above 2")
     return df

@@ -75,10 +75,8 @@ def normal_of(
     for key, N, mean, scatter in zip(groups.keys, groups.spread.weight, groups.spread.mean, groups.spread.scatter, strict=True):
         if least > N:
             continue
-        r = _regression(node, int(key), scatter)
-        # of tied columns that lie far apart the scatter may be much larger than that of each
-        if not r.residual / N > COLLAPSED * variance or r.residual <= NO_RESIDUAL * scatter[-1, -1]:
-            raise Collapsed(node.name, described(int(key), node.finite), "its variance is falling to zero")
+        r = regression_of(node, int(key), scatter, node.reals[:-1])
+        refuse_collapse(node, int(key), r, N, variance, scatter)
         intercept[key], coefficients[key], v[key] = mean[-1] - r.coefficients @ mean[:-1], r.coefficients, r.residual / N
     shape = sizes(node.finite)
     return ConditionalGaussian(
@@ -86,15 +84,28 @@ def normal_of(
     )
 
 
-def _regression(node: NodeFamily, key: int, scatter: Array) -> Regression:
+def refuse_collapse(node: NodeFamily, key: int | None, r: Regression, N: float, variance: float, scatter: Array) -> None:
+    """Refuse a variance that falls to zero; `variance` is that of the child's observed cells."""
+    # of tied columns that lie far apart the scatter may be much larger than that of each
+    if not r.residual / N > COLLAPSED * variance or r.residual <= NO_RESIDUAL * scatter[-1, -1]:
+        raise Collapsed(node.name, _where(node, key), "its variance is falling to zero")
+
+
+def regression_of(node: NodeFamily, key: int | None, scatter: Array, parents: Sequence[str]) -> Regression:
+    """The regression of a node on these parents in one of its configurations, or (None) in all; one that does not exist is
+    refused."""
     if not np.isfinite(scatter).all():
         raise too_large(node.name)
     r = regress(scatter)
     if r.collinear is not None:
-        column, before = node.reals[r.collinear], node.reals[: r.collinear]
+        column, before = parents[r.collinear], parents[: r.collinear]
         of = f"a linear combination of {listed(before)} or constant" if before else "constant"
-        raise Collapsed(node.name, described(key, node.finite), f"its parent {column!r} is {of} there")
+        raise Collapsed(node.name, _where(node, key), f"its parent {column!r} is {of} there")
     return r
+
+
+def _where(node: NodeFamily, key: int | None) -> str:
+    return "" if key is None else described(key, node.finite)
 
 
 def log_prior_of_line(line: Line, imagined: Moments, how: Estimate, log_scale: float) -> float:

@@ -40,6 +40,7 @@ from suffice.incomplete.components import (
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
+from suffice.learning.held import Held, ratios
 from suffice.learning.incomplete import Task, task_of
 from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
 from suffice.learning.starts import Starts
@@ -89,6 +90,8 @@ class ParameterProblem(Task):
     fixed: tuple[str, ...] = ()
     start: Theta | None = None
     """Where fixed nodes have their parameters from."""
+    entries: Mapping[str, Held] = field(default_factory=dict)
+    """Nodes of which only some entries are fixed."""
 
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
@@ -110,8 +113,8 @@ class ParameterProblem(Task):
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
         known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
-        said = _said(nodes, prior)
-        _refuse_constants(nodes, units, spread, said, task.ties)
+        said = imagined_by(nodes, prior)
+        refuse_constants(nodes, units, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
@@ -121,6 +124,25 @@ class ParameterProblem(Task):
     def weight(self) -> float:
         """The weight of all rows together."""
         return self.components.shown.weight
+
+    @cached_property
+    def hidden_names(self) -> frozenset[str]:
+        """The names of all that no row shows."""
+        return frozenset(self.hidden)
+
+    def base(self, name: str) -> str:
+        """The variable behind a name: the same for all lags."""
+        return name
+
+    @property
+    def missing_share(self) -> float:
+        """The share of the cells that is missing."""
+        return sum(self.rows.missing.values()) / max(1, self.rows.n_rows * len(self.rows.columns))
+
+    @property
+    def amount(self) -> str:
+        """How much data there is, in words."""
+        return f"{self.weight:,.10g} rows"
 
     @cached_property
     def scaled(self) -> ParameterProblem:
@@ -168,7 +190,7 @@ class ParameterProblem(Task):
 
     def parts(self, n: int) -> list[ParameterProblem]:
         """The same rows in n parts, for incremental EM."""
-        if self.fixed:
+        if self.fixed or self.entries:
             raise FitError("batches= cannot be used with fixed=: leave one of them out")
         if any(node.iterative for node in self.others):
             raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
@@ -263,6 +285,10 @@ class ParameterProblem(Task):
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
+    def scored(self, statistic: Statistic) -> Statistics:
+        """The statistics from which the gradient of the objective follows."""
+        return self.statistics(statistic)
+
     def network(self, theta: Theta, statistic: Statistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
         seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
@@ -299,8 +325,8 @@ class ParameterProblem(Task):
     def _is_seen(self, node: NodeFamily) -> bool:
         """Whether rows show all of a family, and it has parameters of its own that were estimated from them."""
         missing = self.rows.missing
-        own = node.name not in self.fixed and not any(node.name in tie.nodes for tie in self.ties)
-        return own and all(v.name in missing and not missing[v.name] for v in node.members)
+        held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
+        return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
 
     @cached_property
     def others(self) -> list[NodeFamily]:
@@ -349,6 +375,10 @@ class ParameterProblem(Task):
             return cpd
         if node.normal:
             assert isinstance(old, ConditionalGaussian)
+            if node.name in self.entries:
+                start: Any = None if self.start is None else self.start.others[node.name]
+                held, variance = self.entries[node.name], self.units.variance[node.name]
+                return held.estimate(node, groups, old, start, ratios(node, self.units), variance)
             return normal_of(node, groups, old, imagined, how, self.units.variance[node.name])
         new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
         result: Cpd = kept(new, old, groups)
@@ -399,7 +429,15 @@ class ParameterProblem(Task):
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
     def _held(self, theta: Theta) -> Theta:
-        return theta if self.start is None else self.with_nodes(theta, self.start, self.fixed)
+        if self.start is None:
+            return theta
+        theta = self.with_nodes(theta, self.start, self.fixed)
+        old: Mapping[str, Any] = self.start.others
+        put = {
+            n: held.put(theta.others[n], old[n], ratios(self.nodes[n], self.units))  # type: ignore[arg-type]
+            for n, held in self.entries.items()
+        }
+        return replace(theta, others={**theta.others, **put}) if put else theta
 
 
 def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
@@ -419,7 +457,7 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
     return ParameterProblem.of(task)
 
 
-def _said(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
+def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
     """What the prior imagines of each node; None where it says nothing, which is noted."""
     answers = {
         n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
@@ -430,13 +468,13 @@ def _said(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any
     return answers
 
 
-def _refuse_constants(
+def refuse_constants(
     nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
 ) -> None:
     """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
     tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
     for i, name in enumerate(units.centre):
-        if name in tied:
+        if name in tied or name not in nodes:
             continue
         square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
         same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2

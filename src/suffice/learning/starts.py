@@ -28,6 +28,7 @@ from suffice.families.logistic import LogisticCpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.units import Units
+from suffice.learning.number_starts import drawn_line
 from suffice.learning.objective import normal_of
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics import Statistics
@@ -59,13 +60,18 @@ def beginnings(problem: ParameterProblem, start: BayesNet | None, n: int, seed: 
         yield _told_apart(problem, theta, rng)
 
 
+def hidden_states(problem: ParameterProblem) -> list[str]:
+    """The hidden variables that have states; numbers have none that could be told apart."""
+    return [n for n in problem.hidden if isinstance(problem.variables[n], Finite)]
+
+
 def _told_apart(problem: ParameterProblem, theta: Theta, rng: np.random.Generator) -> Theta:
     """The same parameters, unless states of a hidden variable are alike there: EM would never tell them apart."""
-    if not problem.hidden:
+    if not hidden_states(problem):
         return theta
     cpds = problem.cpds(theta)
     moved = cpds
-    for name in problem.hidden:
+    for name in hidden_states(problem):
         pairs = alike(problem.dag, problem.variables, name, cpds)
         if pairs:
             states = list(dict.fromkeys(s for pair in pairs for s in pair))
@@ -95,7 +101,7 @@ class Starts:
             if node.by_table and self._hidden(node):
                 # around the states that the child shows
                 own = self.problem.components.shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
-                own = np.ones_like(own) if node.name in self.problem.hidden else own
+                own = np.ones_like(own) if node.name in self.problem.hidden_names else own
                 weights[self.problem.tables.cells(node.name)] = np.tile(
                     0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
                 )
@@ -106,7 +112,10 @@ class Starts:
             if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
                 others[node.name] = node.family.random(node.child, node.parents, rng)
                 continue
-            hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden)
+            if node.normal and any(r in self.problem.hidden_names for r in node.reals):
+                others[node.name] = drawn_line(node, self.problem.hidden_names, self.problem.base, self.units, rng)
+                continue
+            hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
             if node.reals and hidden not in chosen:
                 chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
             others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
@@ -125,7 +134,7 @@ class Starts:
         return self.problem.units
 
     def _hidden(self, node: NodeFamily) -> bool:
-        return any(v.name in self.problem.hidden for v in node.members)
+        return any(v.name in self.problem.hidden_names for v in node.members)
 
     def filled(self, node: NodeFamily, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
