@@ -8,11 +8,13 @@ from typing import Any
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import FitError, note
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, FitError, note
 from suffice.families.family import Estimate, Mean
 from suffice.families.priors import BDeu, Gamma, NormalInverseGamma, suitable
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
+from suffice.models.chain import Chain
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
@@ -33,13 +35,14 @@ def learn(
     hidden: Any = (),
     starts: int | None = None,
     constraints: Constraints | None = None,
+    lags: Any = None,
     estimate: Estimate | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> BayesNet:
+) -> Any:
     """The network that the data supports best: `search` finds its graph, by default `Orders()` and BIC, and `fit` its parameters.
 
     By default the parameters are posterior means: of tables under BDeu(1), of numbers under NormalInverseGamma(), of counts under
@@ -47,6 +50,8 @@ def learn(
     learned by `structural_em`, with `HillClimb()` by default, and a note says so. Columns that identify rows are left out,
     with a note. To see how the graph was found, how sure it is and why each edge is there, call `search`, which takes the same
     arguments, and `fit(found.dag, data)`.
+
+    Of `sequences(...)` a `Chain` is learned, whose parents may lie up to `lags` steps back, as in `search`.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> bn = learn(rows)
@@ -56,6 +61,16 @@ def learn(
     """
     asked: dict[str, Any] = {"constraints": constraints, "seed": seed, "time_limit": time_limit}
     asked |= {"threads": threads, "progress": progress}
+    if isinstance(data, Sequences):
+        if hidden:
+            raise FitError(
+                "structure with hidden variables or missing cells of sequences is not attempted: give the template, "
+                "em(template, sequences, hidden=...)"
+            )
+        found = search(data, score, method, memory_limit=memory_limit, lags=lags, **asked)
+        return _chain(found, data, prior, estimate)
+    if lags is not None:
+        raise DataError("lags= need sequences: learn(sequences(data, by, order), lags=...)")
     rows = data if isinstance(data, Statistics) else scan(data)
     if not isinstance(rows, Statistics) and (hidden or any(rows.missing.values())):
         if memory_limit is not None:
@@ -65,6 +80,13 @@ def learn(
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
     return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate), found)
+
+
+def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:
+    """The chain of the template that was found."""
+    chain = fit(found.template, data, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate)
+    fitted: dict[str, Any] = {"statistics": chain.statistics, "prior": chain.prior, "estimate": chain.estimate}
+    return Chain.of(chain.template, chain.variables, {n: chain[n] for n in chain}, fit_info=_told_by(chain, found), **fitted)
 
 
 def _from_incomplete(
@@ -85,7 +107,10 @@ def _from_incomplete(
 
 def _told(bn: BayesNet, found: Found) -> BayesNet:
     """The same network, which also says how its graph was found."""
+    fitted: dict[str, Any] = {"statistics": bn.statistics, "prior": bn.prior, "estimate": bn.estimate}
+    return BayesNet.of(bn.dag, bn.variables, {name: bn[name] for name in bn}, fit_info=_told_by(bn, found), **fitted)
+
+
+def _told_by(model: BayesNet | Chain, found: Found) -> str:
     score = "" if found.score is None else f", {found.problem.score} {found.score:,.3f}"
-    info = f"{bn.fit_info}; graph by {type(found.method).__name__}{score}"
-    fitted: dict[str, Any] = {"statistics": bn.statistics, "prior": bn.prior, "estimate": bn.estimate, "fit_info": info}
-    return BayesNet.of(bn.dag, bn.variables, {name: bn[name] for name in bn}, **fitted)
+    return f"{model.fit_info}; graph by {type(found.method).__name__}{score}"

@@ -24,6 +24,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
 from suffice.graphs import Cpdag, Dag
@@ -178,6 +179,11 @@ def structural_em(
     >>> run.dag, round(run.score, 2), run.converged
     (Dag('moon; rain -> wet'), -108.68, True)
     """
+    if isinstance(data, Sequences):
+        raise FitError(
+            "structure with hidden variables or missing cells of sequences is not attempted: search(sequences, lags=1) is for "
+            "complete ones, and em(template, sequences) learns the parameters of a template"
+        )
     chosen = _checked(method)
     for name, value, least in (("rounds", rounds, 1), ("max_iter", max_iter, 1), ("starts", 1 if starts is None else starts, 1)):
         check_number(name, value, least)

@@ -83,12 +83,13 @@ class TAN:
         """Naive Bayes, and the forest of the other variables whose edges gain most."""
         target = numbered(problem, self.target, "target")
         others = [i for i in range(problem.n) if i != target]
-        self._check(problem, target, others)
+        below = [i for i in others if i not in problem.given]
+        self._check(problem, target, below)
         rules, scores = problem.rules, problem.scores
-        alone = scores.families([(i, (target,)) for i in others])
+        alone = scores.families([(i, (target,)) for i in below])
         inner = np.ix_(others, others)
         weight = np.full((problem.n, problem.n), -np.inf)
-        for i, score in zip(others, alone.tolist(), strict=True):
+        for i, score in zip(below, alone.tolist(), strict=True):
             candidates = [j for j in others if rules.allowed[i, j] and rules.max_parents[i] > 1]
             if candidates and score > -np.inf:
                 weight[i] = scores.toggles(i, (target,), candidates) - score
@@ -96,7 +97,7 @@ class TAN:
         kept = Rules(rules.allowed[inner], rules.required[inner], rules.max_parents[others] - 1)
         tree = forest(problem, weight[inner], kept, float(alone.sum()), NONE, "TAN", others)
         parents: list[Parents] = [()] * problem.n
-        for i, p in zip(others, tree.tolist(), strict=True):
+        for i, p in ((i, p) for i, p in zip(others, tree.tolist(), strict=True) if i in below):
             parents[i] = (target,) if p == NONE else tuple(sorted((target, others[p])))
         problem.progress.better(f"tree below {self.target}", scores.total(parents), parents)
         return Outcome(parents)

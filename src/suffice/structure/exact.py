@@ -79,16 +79,18 @@ class Exact:
 def _countable(problem: Problem) -> bool:
     """Whether there is room and time for all subsets."""
     free = available_memory() / 2 if problem.memory_limit is None else problem.memory_limit
-    few = problem.n <= MOST and 8 * 2.0**problem.n <= free
-    return few and A_SUBSET * problem.n * 2.0**problem.n < problem.progress.left
+    n = problem.n_open
+    return n <= MOST and 8 * 2.0**n <= free and A_SUBSET * n * 2.0**n < problem.progress.left
 
 
 def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
     """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
-    if problem.n > 20:
+    if problem.n_open > 20:
         Orders().ordered(problem, sets, problem.rules)
     tie = problem.scores.tie(sets.bound) / 4
-    parents = best_of_all(sets, tie=tie, threads=problem.threads, check=lambda: problem.progress.check("all subsets"))
+    parents = best_of_all(
+        sets, problem.given, tie=tie, threads=problem.threads, check=lambda: problem.progress.check("all subsets")
+    )
     score = problem.scores.total(parents)
     _report(problem, "all subsets", score, parents)
     return Outcome(parents, score)

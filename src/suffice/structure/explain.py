@@ -18,8 +18,17 @@ import numpy.typing as npt
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
-from suffice.graphs.text import parse_arrows, unknown, written
-from suffice.structure.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, NodeTested, PairTested
+from suffice.graphs.text import parse_arrows, unknown
+from suffice.structure.explanations import (
+    Change,
+    EdgeAbsent,
+    EdgePresent,
+    Explanation,
+    NodeExplained,
+    NodeTested,
+    PairTested,
+    spelled,
+)
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules, ancestors, toggled
 
@@ -157,6 +166,7 @@ def _present(found: Found, parent: int, child: int) -> EdgePresent:
         equivalent=_equivalent(found, a, b) if reversible else None,
         replaced=_change(around, {child: ranked[0][1]}) if ranked else None,
         n_sets=len(sets),
+        by_time=parent in around.problem.given,
     )
 
 
@@ -202,12 +212,14 @@ def _added(around: Neighbourhood, parent: int, child: int) -> Change:
 
 def _full(around: Neighbourhood, child: int) -> str:
     most = int(around.rules.max_parents[child])
-    return f"{written(around.problem.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
+    return f"{spelled(around.problem.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
 
 
 def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
     """Why an edge that is not there may not be put there; None if it may."""
     rules, names = around.rules, around.problem.names
+    if child in around.problem.given:
+        return "time forbids it: it would lead into the past"
     if not around.problem.has_family(child, (parent,)):
         return "a finite variable cannot have a real parent"
     if not rules.allowed[child, parent]:
@@ -243,12 +255,13 @@ def _node(found: Found, name: str) -> NodeExplained:
     return NodeExplained(
         node=name,
         parents=tuple(found.names[p] for p in own),
-        score=found.scores_by_node()[name],
+        score=found.scores_by_node().get(name, 0.0),
         losses={a: loss for (a, b), loss in found.losses.items() if b == name},
         runners_up=tuple(_change(around, {node: s}) for _, s in ranked),
         n_sets=len(sets),
         complete=complete,
         children={b: loss for (a, b), loss in found.losses.items() if a == name},
+        past=name in found.past,
     )
 
 
@@ -284,7 +297,7 @@ def _tested(found: Found, a: str, b: str) -> PairTested:
     if (b, a) in directed:
         a, b = b, a
     line = (min(a, b), max(a, b)) in lines
-    direction = "the tests leave the direction open" if line else f"{written(a)} -> {written(b)}" if (a, b) in directed else ""
+    direction = "the tests leave the direction open" if line else f"{spelled(a)} -> {spelled(b)}" if (a, b) in directed else ""
     given, p_value = found.details.of(a, b) if found.details is not None else (None, None)
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
 

@@ -86,9 +86,11 @@ class EdgePresent(Explanation):
     """The best other parents of the child without this one."""
     n_sets: int
     """How many parent sets were looked at for that."""
+    by_time: bool = False
+    """Whether the parent lies in the past, so that there is but one direction."""
 
     def title(self) -> str:
-        return f"{written(self.parent)} -> {written(self.child)} is in the graph" + (
+        return f"{spelled(self.parent)} -> {spelled(self.child)} is in the graph" + (
             "; the constraints require it" if self.required else ""
         )
 
@@ -106,6 +108,8 @@ class EdgePresent(Explanation):
             )
 
     def _direction(self) -> str:
+        if self.by_time:
+            return "fixed by time: the past comes before the present"
         if not self.reversible:
             return "compelled: every equivalent graph has it this way"
         gain = None if self.equivalent is None else self.equivalent.gain
@@ -128,11 +132,11 @@ class EdgeAbsent(Explanation):
     """When the child has as many parents as it may: the best graph with this parent in the place of another."""
 
     def title(self) -> str:
-        return f"there is no edge between {written(self.parent)} and {written(self.child)}"
+        return f"there is no edge between {spelled(self.parent)} and {spelled(self.child)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         for (a, b), change in (((self.parent, self.child), self.forward), ((self.child, self.parent), self.backward)):
-            yield f"{written(a)} -> {written(b)}", _change_in_words(change)
+            yield f"{spelled(a)} -> {spelled(b)}", _change_in_words(change)
         if self.swap is not None:
             parents = self.swap.parents[self.child]
             yield "in a parent's place", f"{family(self.child, parents)}: {_gains(self.swap.gain)}"
@@ -150,20 +154,25 @@ class NodeExplained(Explanation):
     n_sets: int
     complete: bool
     children: dict[str, float]
+    past: bool = False
+    """Whether it lies in the past, and so has no parents here."""
 
     def title(self) -> str:
+        if self.past:
+            return f"{spelled(self.node)} lies in the past: it may be a parent, and has none"
         return f"{family(self.node, self.parents)}: score {self.score:,.3f}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         for p, loss in sorted(self.losses.items(), key=lambda x: (-x[1], x[0])):
-            yield f"without {written(p)}", _gains(-loss)
+            yield f"without {spelled(p)}", _gains(-loss)
         for i, change in enumerate(self.runners_up):
             what = f"{family(self.node, change.parents[self.node])}: {_gains(change.gain)}"
             yield ("next best parents" if not i else ""), what
         looked = "all" if self.complete else "the nearest"
-        yield "", f"({looked} {self.n_sets:,} other parent sets that keep the rest of the graph were looked at)"
+        if not self.past:
+            yield "", f"({looked} {self.n_sets:,} other parent sets that keep the rest of the graph were looked at)"
         for c, loss in sorted(self.children.items(), key=lambda x: (-x[1], x[0])):
-            yield f"child {written(c)}", f"without this parent it {_gains(-loss)}"
+            yield f"child {spelled(c)}", f"without this parent it {_gains(-loss)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,7 +189,7 @@ class PairTested(Explanation):
 
     def title(self) -> str:
         between = "an edge" if self.adjacent else "no edge"
-        return f"there is {between} between {written(self.parent)} and {written(self.child)}"
+        return f"there is {between} between {spelled(self.parent)} and {spelled(self.child)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         p = "" if self.p_value is None else f" (p = {self.p_value:.4g})"
@@ -190,7 +199,7 @@ class PairTested(Explanation):
         elif self.given is None:
             yield "tests", f"they were found independent{p}"
         else:
-            yield "tests", f"independent given {', '.join(map(written, self.given)) or 'nothing'}{p}"
+            yield "tests", f"independent given {', '.join(map(spelled, self.given)) or 'nothing'}{p}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,13 +210,23 @@ class NodeTested(Explanation):
     edges: tuple[PairTested, ...]
 
     def title(self) -> str:
-        return f"{written(self.node)} has {len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
+        return f"{spelled(self.node)} has {len(self.edges)} edge{'s' * (len(self.edges) != 1)}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         for e in self.edges:
             other = e.child if e.parent == self.node else e.parent
             p = "" if e.p_value is None else f" (the largest p = {e.p_value:.4g})"
-            yield written(other), f"{e.direction}{p}"
+            yield spelled(other), f"{e.direction}{p}"
+
+
+def spelled(name: str) -> str:
+    """A name in a sentence: that of a column in the past needs no quotes.
+
+    >>> spelled("x[-1]"), spelled("heart rate")
+    ('x[-1]', '"heart rate"')
+    """
+    variable, bracket, lag = name.partition("[-")
+    return name if bracket and lag.endswith("]") and lag[:-1].isdigit() and written(variable) == variable else written(name)
 
 
 def _finite(facts: Any) -> Any:
@@ -235,7 +254,7 @@ def family(child: str, parents: Sequence[str]) -> str:
     >>> family("xray", ("lung", "tub"))
     'xray | lung, tub'
     """
-    return f"{written(child)} | {', '.join(map(written, parents))}" if parents else f"{written(child)} | nothing"
+    return f"{spelled(child)} | {', '.join(map(spelled, parents))}" if parents else f"{spelled(child)} | nothing"
 
 
 def _gains(gain: float | None) -> str:

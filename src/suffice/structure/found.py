@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ import numpy as np
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
-from suffice.graphs import Cpdag, Dag
-from suffice.graphs.text import Edge, written
+from suffice.graphs import Cpdag, Dag, Template
+from suffice.graphs.text import Edge
 from suffice.iteration import Step
 from suffice.structure.explain import Neighbourhood, explain
-from suffice.structure.explanations import Explanation
+from suffice.structure.explanations import Explanation, spelled
 from suffice.structure.plan import Plan, in_words
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -70,6 +70,10 @@ class Found:
     seconds: float
     details: Any = None
     """What the method tells besides: the tests of PC."""
+    lags: Mapping[str, int] | None = None
+    """Of a search in sequences: the variables, and how far back each was looked at. The other names are these in the past."""
+    first: tuple[Found | None, ...] = ()
+    """What was found at each of the first steps, which lack a lag; None where parents before the start are just left out."""
     _parents: tuple[Parents, ...] | None = None
     _problem: Problem | None = field(default=None)
 
@@ -93,6 +97,7 @@ class Found:
             method=method,
             seconds=problem.progress.seconds,
             details=getattr(outcome, "details", None),
+            lags=problem.lags,
             _parents=parents,
             _problem=problem,
         )
@@ -111,6 +116,33 @@ class Found:
                     f"what {in_words(self.method)} found is not the class of a graph; see found.cpdag: {error}"
                 ) from None
         return Dag({self.names[i]: [self.names[p] for p in ps] for i, ps in enumerate(self._parents)})
+
+    @cached_property
+    def template(self) -> Template:
+        """The graph of a search in sequences: the parents of each variable at the present step, and in the first steps.
+
+        >>> from suffice.engines.sequences import sequences
+        >>> from suffice.structure.search import search
+        >>> found = search(sequences({"x": list("uuuuuuvvvvvv") * 9, "y": list("aaaaaabbbbbb") * 9}))
+        >>> found.template
+        Template('x[-1] -> x; x -> y')
+        """
+        if self.lags is None:
+            raise FitError(
+                "a template is found in sequences: search(sequences(data, by, order), lags=1); this is a graph of rows"
+            )
+        own = Template(self._window(self.dag))
+        given = zip(own.first, self.first, strict=False)
+        found = [there if here is None else self._window(here.dag) for there, here in given]
+        return Template(own, first=[*found, *own.first[len(found) :]])
+
+    def _window(self, dag: Dag) -> dict[str, tuple[str, ...]]:
+        return {x: dag.parents(x) for x in sorted(self.lags or ())}
+
+    @property
+    def past(self) -> frozenset[str]:
+        """Of a search in sequences: the names of variables in the past, which may be parents only."""
+        return frozenset() if self.lags is None else frozenset(self.names) - set(self.lags)
 
     @property
     def gap(self) -> float | None:
@@ -151,7 +183,7 @@ class Found:
 
     def scores_by_node(self) -> dict[str, float]:
         """What each node adds to the score."""
-        return dict(self._scores)
+        return {name: score for name, score in self._scores.items() if name not in self.past}
 
     @cached_property
     def losses(self) -> dict[Edge, float]:
@@ -207,7 +239,14 @@ class Found:
             "finished": self.finished,
             "seconds": self.seconds,
             "trace": [s._asdict() for s in self.trace],
+            **self._in_sequences(),
         }
+
+    def _in_sequences(self) -> dict[str, Any]:
+        if self.lags is None:
+            return {}
+        first = [None if here is None else here.to_dict() for here in self.first]
+        return {"lags": dict(self.lags), "template": [list(e) for e in self._graph_edges], "first": first}
 
     def _named(self, parents: Parents) -> tuple[str, ...]:
         return tuple(self.names[p] for p in parents)
@@ -238,9 +277,14 @@ class Found:
         score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
         stopped = "" if self.finished else "; stopped before its end: the best so far"
         return (
-            f"{_many(len(self.names), 'variable')}, {_many(n, 'edge')}; {score}{self._sure}\n"
+            f"{_many(len(self.names) - len(self.past), 'variable')}{self._looked_back}, {_many(n, 'edge')}; {score}{self._sure}\n"
             f"found by {in_words(self.method)} in {self.seconds:.3g} s{stopped}"
         )
+
+    @property
+    def _looked_back(self) -> str:
+        most = max((self.lags or {"": 0}).values())
+        return f", lags up to {most}" if most else ""
 
     @cached_property
     def _score_word(self) -> str:
@@ -249,10 +293,11 @@ class Found:
     def _table(self) -> tuple[list[str], list[list[object]]]:
         open_ended = {frozenset(e) for e in self.cpdag.undirected}
         if self._parents is None:
-            rows: list[list[object]] = [[f"{written(a)} -> {written(b)}"] for a, b in self.cpdag.directed]
-            return ["edge"], rows + [[f"{written(a)} - {written(b)}"] for a, b in self.cpdag.undirected]
-        ways = {e: "either way" if frozenset(e) in open_ended else "" for e in self.losses}
-        rows = [[f"{written(a)} -> {written(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
+            rows: list[list[object]] = [[f"{spelled(a)} -> {spelled(b)}"] for a, b in self.cpdag.directed]
+            return ["edge"], rows + [[f"{spelled(a)} - {spelled(b)}"] for a, b in self.cpdag.undirected]
+        past = self.past
+        ways = {e: "by time" if e[0] in past else "either way" if frozenset(e) in open_ended else "" for e in self.losses}
+        rows = [[f"{spelled(a)} -> {spelled(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
 
     def __repr__(self) -> str:

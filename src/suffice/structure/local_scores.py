@@ -71,7 +71,7 @@ class LocalScores:
     """The scores of families over some data, of the kind that answers fastest. A family that cannot be estimated has −inf.
 
     A kind says what families of one size score, in `_of_sets`; all questions come down to that. `watch` is called between parts
-    of long work; it may raise to stop it.
+    of long work; it may raise to stop it. Variables that are `given` may be parents, but are not modelled: they score nothing.
 
     >>> from suffice.engines import scan
     >>> from suffice.scores import BIC
@@ -100,12 +100,14 @@ class LocalScores:
         threads: int | None = None,
         memory_limit: float | None = None,
         watch: Callable[[], None] = lambda: None,
+        given: Collection[int] = (),
     ) -> None:
         self.data, self.score, self.threads, self.memory_limit, self.watch = data, score, threads, memory_limit, watch
         self.variables = tuple(sorted(variables, key=lambda v: v.name))
         self.names = tuple(v.name for v in self.variables)
         self.weight = data.weight
-        self.known: dict[Family, float] = {}
+        self.given = sorted(given)
+        self.known: dict[Family, float] = {(i, ()): 0.0 for i in self.given}
         self._told = False
         self._prepare()
 
@@ -147,16 +149,19 @@ class LocalScores:
         """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
         n = self.n
         single, pair = np.empty(n), np.full((n, n), -np.inf)
-        levels, scores = self._scored(Rules.free(n, 1), prune=False)
+        levels, scores = self._scored(Rules.free(n, 1).without_parents(self.given), prune=False)
         single[levels[0].sets[:, 0]] = scores[0][:, 0]
         if len(levels) > 1:
             a, b = levels[1].sets.T
             pair[a, b], pair[b, a] = scores[1].T
+        single[self.given], pair[self.given] = 0.0, -np.inf
         return single, pair
 
     def parent_sets(self, rules: Rules, *, prune: bool = True) -> ParentSets:
         """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
-        return chosen(rules, *self._scored(rules, prune=prune), prune=prune)
+        levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
+        scores[0][self.given] = 0.0
+        return chosen(rules, levels, scores, prune=prune)
 
     def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""

@@ -7,7 +7,7 @@ pp. 445–452). Time and memory grow with 2^n, whatever the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -98,8 +98,8 @@ class Orders:
         total = problem.scores.total(parents)
         tie = problem.scores.tie(total)
         bound = sets.bound
-        if bound > total + tie and problem.n <= ALL_ORDERS:
-            best = best_of_all(sets, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
+        if bound > total + tie and problem.n_open <= ALL_ORDERS:
+            best = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
             bound = problem.scores.total(best)
             if bound > total + tie:
                 problem.progress.better("all orders", bound, best)
@@ -182,38 +182,53 @@ def markov_blankets(parents: list[Parents]) -> npt.NDArray[np.bool_]:
 
 
 def best_of_all(
-    sets: ParentSets, *, tie: float = 0.0, threads: int | None = None, check: Callable[[], None] = lambda: None
+    sets: ParentSets,
+    roots: Collection[int] = (),
+    *,
+    tie: float = 0.0,
+    threads: int | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> list[Parents]:
     """The parents of the best graph, found by looking at every subset; `check` is called many times on the way.
 
-    Of graphs that score alike, up to `tie` in all, the one is taken whose last variables have the largest numbers.
+    `roots` have no parents: they may come first in any order, and only subsets of the others are looked at. Of graphs that score
+    alike, up to `tie` in all, the one is taken whose last variables have the largest numbers.
 
     >>> best_of_all(ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0), (1, (0,), -1.5)]))
     [(1,), ()]
     """
     from suffice.kernels.subsets import LOW, fill
 
-    n, low = sets.n, min(sets.n, LOW)
-    masks = sets.masks[:, 0].astype(np.int64)
+    others, (inner, rows) = [i for i in range(sets.n) if i not in roots], sets.below(roots)
+    n, low = inner.n, min(inner.n, LOW)
+    masks = inner.masks[:, 0].astype(np.int64)
     total = np.empty(1 << n)
     blocks = np.arange(1 << (n - low), dtype=np.int64)
     ones = np.array([int(k).bit_count() for k in blocks])
     for level in range(n - low + 1):
         ready = blocks[ones == level]
         parts = [ready[k : k + AT_ONCE] for k in range(0, len(ready), AT_ONCE)]
-        tasks = ((lambda part=part: fill(total, part, low, sets.first, sets.score, masks)) for part in parts)
+        tasks = ((lambda part=part: fill(total, part, low, inner.first, inner.score, masks)) for part in parts)
         for _ in in_order(tasks, threads):
             check()
     if total[-1] == -np.inf:
         raise FitError("no graph without cycles keeps the rules with families that can be estimated")
-    return _walk_back(sets, masks, total, tie)
+    result: list[Parents] = [()] * sets.n
+    for child, row in zip(others, _walk_back(inner, masks, total, tie, [sets.parents[r] for r in rows]), strict=True):
+        result[child] = sets.parents[rows[row]]
+    return result
 
 
-def _walk_back(sets: ParentSets, masks: npt.NDArray[np.int64], total: npt.NDArray[np.float64], tie: float) -> list[Parents]:
-    """The graph behind the best total. What ties may lose is lost once, not at every step, so that the score stays the best."""
+def _walk_back(
+    sets: ParentSets, masks: npt.NDArray[np.int64], total: npt.NDArray[np.float64], tie: float, parents: Sequence[Parents]
+) -> list[int]:
+    """The graph behind the best total, as the place of each node's set; `parents` are the sets with all their members.
+
+    What ties may lose is lost once, not at every step, so that the score stays the best.
+    """
     left = (1 << sets.n) - 1
     spare = tie
-    result: list[Parents] = [()] * sets.n
+    result = [0] * sets.n
     while left:
         for child in reversed(range(sets.n)):
             if not left >> child & 1:
@@ -224,10 +239,8 @@ def _walk_back(sets: ParentSets, masks: npt.NDArray[np.int64], total: npt.NDArra
             loss = total[left] - (total[rest] + sets.score[rows])  # in the kernel's order: the best loses exactly nothing
             if (loss <= spare).any():
                 break
-        _, _, row, lost = min(
-            (len(sets.parents[r]), sets.parents[r], r, x) for r, x in zip(rows, loss, strict=True) if x <= spare
-        )
-        result[child], left, spare = sets.parents[row], rest, spare - lost
+        _, _, row, lost = min((len(parents[r]), parents[r], int(r), x) for r, x in zip(rows, loss, strict=True) if x <= spare)
+        result[child], left, spare = row, rest, spare - lost
     return result
 
 

@@ -8,7 +8,7 @@ parents are the set without the child, so that the terms of all sets give the sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -179,6 +179,24 @@ class ParentSets:
     def members(self, row: int) -> Parents:
         """The members of one set."""
         return tuple(np.flatnonzero(self.flags(row)).tolist())
+
+    def below(self, roots: Collection[int]) -> tuple[ParentSets, Ints]:
+        """The sets of the other children without these parents, in the same order, and the row of each here.
+
+        >>> sets, rows = ParentSets.of(2, [(0, (), 0.0), (1, (0,), -1.0), (1, (), -2.0)]).below([0])
+        >>> sets.of_child(0), rows
+        ([((), -1.0), ((), -2.0)], array([1, 2]))
+        """
+        if not roots:
+            return self, np.arange(len(self))
+        others = np.array([i for i in range(self.n) if i not in roots], np.int64)
+        sizes = np.diff(self.first)[others]
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = np.repeat(self.first[others] - first[:-1], sizes) + np.arange(first[-1])
+        kept = np.packbits(self.flags(rows)[:, others], axis=1, bitorder="little")
+        masks = np.zeros((len(rows), 8 * max(1, -(-len(others) // 64))), np.uint8)
+        masks[:, : kept.shape[1]] = kept
+        return ParentSets(first, self.score[rows], masks.view(np.uint64)), rows
 
     @property
     def bound(self) -> float:

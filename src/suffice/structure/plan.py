@@ -108,7 +108,7 @@ class Plan(OneTable):
         return Plan(
             method=in_words(method),
             n_rows=rows,
-            n_variables=problem.n,
+            n_variables=problem.n_open,
             families=work.families,
             tables=float(sum(work.tables.values())),
             cells=cells,
@@ -172,6 +172,7 @@ def _enumerated(problem: Problem, rules: Rules, method: Any) -> Work:
             families += sets
             by_size[k + 1] += sets
     by_size[1] = max(by_size[1], float(n))
+    families -= len(problem.given)
     tables = {k: min(_choose(n, k), sets) for k, sets in by_size.items() if sets}
     if tables and (below := max(tables) - 1):
         tables.setdefault(below, _choose(n, below))  # the parents' own tables
@@ -201,7 +202,7 @@ def _one_by_one(problem: Problem) -> bool:
 
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
     """All parent sets, then every set of variables once (dynamic programming) or branches of unknown number."""
-    work, n = _enumerated(problem, rules, method), rules.n
+    work, n = _enumerated(problem, rules, method), problem.n_open
     if n > 27 or (problem.memory_limit is not None and 2.0 ** (n + 3) > problem.memory_limit):
         return Work(work.families, work.tables, at_least=True)
     return Work(work.families, work.tables, bytes=2.0 ** (n + 3), seconds=TRANSITIONS * n * 2.0**n)
@@ -212,10 +213,10 @@ def _climbing(problem: Problem, rules: Rules, method: Any) -> Work:
     n = rules.n
     pairs = float(rules.allowed.sum())
     runs = 1.0 + (getattr(method, "restarts", 0) or 0)
-    steps = 1.5 * n * runs
+    steps = 1.5 * problem.n_open * runs
     size = min(4, n, 1 + int(rules.max_parents.max(initial=0)))
     tables = {1: float(n), 2: pairs / 2} | ({size: steps * n} if size > 2 else {})
-    return Work(n + pairs + steps * n, tables, at_least=True, by_difference=False)
+    return Work(problem.n_open + pairs + steps * n, tables, at_least=True, by_difference=False)
 
 
 def _pairs(problem: Problem, rules: Rules, method: Any) -> Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -45,6 +46,8 @@ class Problem:
     progress: Progress[list[Parents]] = field(default_factory=lambda: Progress("searching"))
     constraints: Any = None
     """What the rules were made from, for explanations by name."""
+    lags: Mapping[str, int] | None = None
+    """Of steps of sequences: the variables, and how far back each is looked at; the other names are these in the past."""
 
     @property
     def n(self) -> int:
@@ -53,6 +56,16 @@ class Problem:
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(v.name for v in self.variables)
+
+    @cached_property
+    def given(self) -> frozenset[int]:
+        """The variables that lie in the past: they have no parents, and no score."""
+        return frozenset(i for i, name in enumerate(self.names) if self.lags is not None and name not in self.lags)
+
+    @property
+    def n_open(self) -> int:
+        """How many variables may have parents."""
+        return self.n - len(self.given)
 
     @cached_property
     def scores(self) -> LocalScores:
@@ -64,6 +77,7 @@ class Problem:
             threads=self.threads,
             memory_limit=self.memory_limit,
             watch=lambda: self.progress.check("scoring parent sets"),
+            given=self.given,
         )
 
     def under(self, **changes: Any) -> Problem:
@@ -91,10 +105,14 @@ class Problem:
         return self.rules.capped(most if isinstance(most, int) else None)
 
     def has_family(self, child: int, parents: Parents) -> bool:
+        if parents and child in self.given:
+            return False
         return has_family(self.variables[child], [self.variables[p] for p in parents])
 
     def n_parameters(self, child: int, parents: Parents) -> int:
         """How many parameters a family has."""
+        if child in self.given:
+            return 0
         variable, above = self.variables[child], [self.variables[p] for p in parents]
         return family_of(variable, above).n_parameters(variable, above)
 

@@ -64,6 +64,18 @@ class Rules:
             )
         return replace(self, max_parents=np.minimum(self.max_parents, max_parents))
 
+    def without_parents(self, nodes: Sequence[int]) -> Rules:
+        """The same rules, but these nodes have no parents.
+
+        >>> Rules.free(3).without_parents([0]).allowed.sum()
+        np.int64(4)
+        """
+        if not len(nodes):
+            return self
+        allowed, required = self.allowed.copy(), self.required.copy()
+        allowed[nodes], required[nodes] = False, False
+        return replace(self, allowed=allowed, required=required)
+
     def within(self, candidates: npt.NDArray[np.bool_]) -> Rules:
         """The same rules with these candidate parents only, and what is required."""
         return replace(self, allowed=(self.allowed & candidates) | self.required)

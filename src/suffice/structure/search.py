@@ -9,16 +9,19 @@ from typing import Any, Literal, overload
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, FitError, listed, note, whole
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
+from suffice.structure.first_steps import elsewhere, with_first_steps
 from suffice.structure.found import Found
 from suffice.structure.orders import Orders
 from suffice.structure.plan import Plan, check
 from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.windows import Window
 from suffice.variables import Variable
 
 
@@ -29,6 +32,7 @@ def search(
     method: Any = ...,
     constraints: Constraints | None = ...,
     *,
+    lags: Any = ...,
     seed: int = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
@@ -43,6 +47,7 @@ def search(
     method: Any = ...,
     constraints: Constraints | None = ...,
     *,
+    lags: Any = ...,
     seed: int = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
@@ -57,6 +62,7 @@ def search(
     method: Any = None,
     constraints: Constraints | None = None,
     *,
+    lags: Any = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
@@ -70,6 +76,11 @@ def search(
     as many states as rows) are left out, with a note; a finite variable never gets a real parent. The result does not depend on
     the order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says so.
 
+    Of `sequences(...)` the columns of earlier steps may be parents, too: up to `lags` steps back (by default 1), or each column
+    as far as {column: steps} says. Only the present step is scored, on all steps that have these lags; see `found.template`. The
+    first steps are searched apart, by the same method, if there are at least 10 sequences: `found.first`. Constraints may name
+    lagged columns, such as `Forbid(("a[-1]", "b"))`; `a` itself is only that of the present step.
+
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
     the search takes beside the data. `dry_run=True` only foretells the cost. `progress` shows the best score so far on standard
     error: by default on a terminal, after a second.
@@ -78,18 +89,34 @@ def search(
     >>> found = search(rows)
     >>> found.dag, round(found.score, 2), found.proved
     (Dag('moon; rain -> wet'), -62.38, True)
+    >>> from suffice.engines.sequences import sequences
+    >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
+    (('x[-1]', 'x'),)
     """
     kinds = "a method is an object such as Orders(), HillClimb(), Exact() or PC()"
     chosen: Method = _checked(Orders() if method is None else method, "run", kinds)
     budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
-    problem = problem_of(data, score, constraints, what=type(chosen).__name__, **budget)
-    plan = Plan.of(problem, chosen)
+    rows = window_of(data, lags)
+    problem = problem_of(rows, score, constraints, what=type(chosen).__name__, **budget)
     if dry_run:
-        return plan
-    check(plan, problem.memory_limit)
-    finished = True
+        return Plan.of(problem, chosen)
+    found = found_by(chosen, problem)
+    if not isinstance(data, Sequences):
+        return found
+
+    def ask(place: Window) -> Found:
+        left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
+        return found_by(elsewhere(chosen), problem_of(place, score, constraints, **budget | {"time_limit": left}))
+
+    return with_first_steps(found, rows, ask)
+
+
+def found_by(method: Method, problem: Problem) -> Found:
+    """What a method finds; the best so far where a limit or Ctrl-C stops it."""
+    check(Plan.of(problem, method), problem.memory_limit)
+    finished, time_limit = True, problem.progress.time_limit
     try:
-        outcome = outcome_of(chosen, problem)
+        outcome = outcome_of(method, problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
             if isinstance(stop, KeyboardInterrupt):
@@ -99,7 +126,19 @@ def search(
     finally:
         problem.progress.close()
     problem.progress.time_limit = None  # what follows is short, and must come to its end
-    return Found.of(problem, chosen, outcome, finished and outcome.finished)
+    return Found.of(problem, method, outcome, finished and outcome.finished)
+
+
+def window_of(data: Any, lags: Any) -> Any:
+    """The data, of sequences a window over their steps.
+
+    A search of a window itself looks at nothing else, and so not at the first steps.
+    """
+    if isinstance(data, Sequences):
+        return Window.of(data, lags)
+    if lags is not None:
+        raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")
+    return data
 
 
 def problem_of(
@@ -114,16 +153,26 @@ def problem_of(
     progress: bool | None = None,
     what: str = "searching",
 ) -> Problem:
-    """The problem in numbers; what is wrong with it is said here."""
+    """The problem in numbers; what is wrong with it is said here. Of sequences, `data` is a window over their steps."""
     if constraints is not None and not isinstance(constraints, Constraints):
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
     seed = whole(seed, "a seed", 0)
     threads = None if threads is None else whole(threads, "threads", 1)
     checked_seconds(time_limit)
-    rows = data if isinstance(data, Statistics) else scan(data)
-    variables = _variables(rows)
-    if constraints is not None:
-        _refuse_left_out(constraints, rows)
+    lags: Mapping[str, int] | None = None
+    if isinstance(data, Sequences):
+        raise DataError(
+            "this is for rows that do not depend on each other; search(sequences), bootstrap and learn are for sequences"
+        )
+    rows: Data | Statistics
+    if isinstance(data, Window):
+        rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
+        variables = tuple(v for _, v in sorted(rows.schema.items()))
+    else:
+        rows = data if isinstance(data, Statistics) else scan(data)
+        variables = _variables(rows)
+        if constraints is not None:
+            _refuse_left_out(constraints, rows)
     return Problem(
         rows,
         variables,
@@ -134,6 +183,7 @@ def problem_of(
         None if memory_limit is None else float(checked_limit(memory_limit)),
         Progress(what, time_limit, progress),
         constraints,
+        lags,
     )
 
 

@@ -1,0 +1,202 @@
+"""Cross-validation: how well what a method learns foretells rows, or whole sequences, that it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.display import OneTable
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, FitError, listed, nearest, note, whole
+from suffice.families.family import Estimate, frame
+from suffice.families.priors import suitable
+from suffice.graphs import Cpdag, Dag, Template
+from suffice.iteration import Progress
+from suffice.learning.fit import fit
+from suffice.recipes.learn import PRIOR
+from suffice.statistics import Statistics
+from suffice.structure.constraints import Constraints
+from suffice.structure.search import problem_of, search
+from suffice.structure.windows import Window
+
+
+class Fold(NamedTuple):
+    """What was learned from the rows outside a fold: ln p of the rows inside, their number or weight, the size of the network."""
+
+    log_likelihood: float
+    weight: float
+    n_edges: int
+    n_parameters: int
+    dag: Dag | Template
+
+    @property
+    def per_row(self) -> float:
+        return self.log_likelihood / self.weight
+
+
+@one_blas_thread
+def cross_validate(
+    data: Any,
+    method: Any = None,
+    folds: int = 10,
+    *,
+    score: Any = None,
+    prior: Any = PRIOR,
+    estimate: Estimate | None = None,
+    constraints: Constraints | None = None,
+    lags: Any = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> CrossValidation:
+    """The log-likelihood of held-out rows: each of some folds in turn is foretold by what the others teach.
+
+    `method` is a method of search, by default `Orders()`, or a graph, and then only its parameters are learned. The rows are put
+    into folds at random, the same for the same seed, so that two methods can be compared fold by fold; weights that are whole
+    numbers count equal rows, which are dealt out one by one. The parameters have the prior that `learn` gives them. With
+    `prior=None`, maximum likelihood, a held-out row may be impossible, and the log-likelihood is then −inf.
+
+    Of `sequences(...)`, whole sequences are held out, `method` may be a template, `lags` are as in `search`, and rows are steps.
+
+    `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far.
+
+    >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
+    >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, "rain; wet; moon", folds=4)
+    >>> learned.mean > empty.mean, [f.n_edges for f in learned.folds]
+    (True, [1, 1, 1, 1])
+    """
+    if isinstance(data, Statistics):
+        raise DataError("cross-validation parts rows, and statistics have none; give the data itself")
+    folds = whole(folds, "the number of folds", 2)
+    rows, dag = (
+        _steps(data, method, lags, score, constraints)
+        if isinstance(data, Sequences)
+        else _rows(data, method, folds, score, constraints, seed, time_limit, lags)
+    )
+    how = suitable(prior, rows.schema.values(), PRIOR)
+    budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    watch: Progress[Any] = Progress("cross-validation", None, progress)
+    done: list[Fold] = []
+    stopped = 0
+    try:
+        for train, test in rows.split(folds, seed):
+            watch.check(f"fold {len(done) + 1} of {folds}")
+            graph = dag
+            if graph is None:
+                train = train.hold()  # a search passes over its rows more than once
+                found = search(train, score, method, constraints, lags=lags, progress=False, **budget)
+                if not found.finished and (time_limit is None or found.seconds < time_limit):
+                    raise KeyboardInterrupt
+                stopped += not found.finished
+                graph = found.dag if found.lags is None else found.template
+            bn = fit(graph, train, prior=how, estimate=estimate)
+            done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
+    except FitError as error:
+        raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
+    except KeyboardInterrupt:
+        if len(done) < 2:
+            raise
+        note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
+    finally:
+        watch.close()
+    if stopped:
+        note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
+    return CrossValidation(tuple(done), folds, watch.seconds)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(OneTable):
+    """The result of `cross_validate`. It prints as a table of folds."""
+
+    folds: tuple[Fold, ...]
+    n_folds: int
+    """The folds asked for; fewer were done if the run was stopped."""
+    seconds: float
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """ln p of all held-out rows together."""
+        return float(sum(f.log_likelihood for f in self.folds))
+
+    @cached_property
+    def mean(self) -> float:
+        """ln p of a held-out row, on average."""
+        return self.log_likelihood / sum(f.weight for f in self.folds)
+
+    @cached_property
+    def error(self) -> float:
+        """The standard error of `mean`, by the spread of the folds; NaN where a fold is −inf."""
+        each = np.array([f.per_row for f in self.folds])
+        return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
+
+    def to_frame(self) -> Any:
+        """The folds as a data frame."""
+        header, rows = self._table()
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(header)})
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = [
+            [i + 1, f"{f.weight:,.10g}", f.log_likelihood, f.per_row, f.n_edges, f.n_parameters] for i, f in enumerate(self.folds)
+        ]
+        return ["fold", "rows", "log-likelihood", "per row", "edges", "parameters"], rows
+
+    def _headline(self) -> str:
+        stopped = f" of {self.n_folds}, then stopped" if len(self.folds) < self.n_folds else ""
+        impossible = "; some held-out rows are impossible: use a prior" if np.isneginf(self.mean) else ""
+        return (
+            f"held-out log-likelihood per row {self.mean:.6g} ± {self.error:.2g} (standard error); "
+            f"{len(self.folds)} folds{stopped}; {self.seconds:.3g} s{impossible}"
+        )
+
+
+def _rows(
+    data: Any, method: Any, folds: int, score: Any, constraints: Constraints | None, seed: int, limit: float | None, lags: Any
+) -> tuple[Data, Dag | None]:
+    """The rows that are parted, and the graph, if one was given."""
+    if lags is not None:
+        raise DataError("lags= need sequences: cross_validate(sequences(data, by, order), lags=...)")
+    dag = None if _is_method(method) else method.to_dag() if isinstance(method, Cpdag) else Dag(method)
+    rows = scan(data).take(_names(data, dag, score, constraints, seed, limit))
+    most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
+    if folds > most:
+        raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
+    return rows, dag
+
+
+def _steps(
+    sequences: Sequences, method: Any, lags: Any, score: Any, constraints: Constraints | None
+) -> tuple[Sequences, Template | None]:
+    """The sequences that are parted, and the template, if one was given."""
+    if _is_method(method):
+        return Window.of(sequences, lags).sequences, None
+    if score is not None or constraints is not None or lags is not None:
+        raise FitError("a score, constraints and lags are for a search; the template is given")
+    template = Template(method)
+    sequences.data.require_complete(template.nodes)
+    return sequences.select(template.nodes), template
+
+
+def _is_method(method: Any) -> bool:
+    return method is None or hasattr(method, "run")
+
+
+def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | None, seed: int, limit: float | None) -> Any:
+    """The columns that take part: those of the graph, or those that would be searched."""
+    if dag is None:
+        return problem_of(data, score, constraints, seed=seed, time_limit=limit).names
+    if score is not None or constraints is not None:
+        raise FitError("a score and constraints are for a search; the graph is given")
+    columns = scan(data).columns
+    strange = [name for name in dag.nodes if name not in columns]
+    if strange:
+        raise DataError(f"the data has no column {listed(strange)}, which the graph names{nearest(strange[0], columns)}")
+    scan(data).require_complete(dag.nodes)
+    return dag.nodes
