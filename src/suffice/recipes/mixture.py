@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,8 +24,8 @@ from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Mixture, Table
 from suffice.learning.mixture_start import Starts, given_start, start_at
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.mixture_run import ICL, Choice, Choices, HeldOut, MixtureRun, Optimum
-from suffice.scores import BIC
+from suffice.recipes.choices import ICL, Choice, Choices, HeldOut, Optimum, checked_judge, checked_sizes
+from suffice.recipes.mixture_run import MixtureRun
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -90,11 +90,9 @@ def mixture(
     Dag('class -> x')
     """
     rows = _rows(data, name)
-    sizes = _sizes(k, rows)
+    sizes = checked_sizes(k, rows.n_rows, "classes", "rows")
     how, (tol, max_iter, seed, _, _) = checked_estimate(estimate), checked_numbers(tol, max_iter, seed, starts, None)
-    judge = BIC() if choose is None else choose
-    if not (isinstance(judge, (ICL, HeldOut)) or hasattr(judge, "price")):
-        raise FitError(f"the number of classes is chosen by BIC(), AIC(), ICL() or HeldOut(folds=5), not {choose!r}")
+    judge = checked_judge(choose, "classes")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of classes of its own: give k as that number")
     watch: Progress[Any] = Progress("mixture", time_limit, progress)
@@ -114,18 +112,6 @@ def _rows(data: Any, name: str) -> Data:
     if name in rows.columns:
         raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
     return rows
-
-
-def _sizes(k: Any, rows: Data) -> list[int]:
-    several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
-    for size in several:
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
-            raise FitError(f"the number of classes is a whole number from 1 up, or several of them, range(1, 6); not {size!r}")
-        if size > rows.n_rows:
-            raise FitError(f"a mixture of {size:,} classes needs at least as many rows, and there are {rows.n_rows:,}")
-    if not several:
-        raise FitError("there is no number of classes to choose among")
-    return list(dict.fromkeys(int(s) for s in several))
 
 
 def _table(rows: Data, start: Any = None) -> Table:

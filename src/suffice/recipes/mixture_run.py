@@ -1,5 +1,4 @@
-"""What `mixture` returns: the network, its parameters as arrays, and the classes of rows; and what the number of classes is
-chosen by, besides the scores."""
+"""What `mixture` returns: the network, its parameters as arrays, and the classes of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,8 @@ from suffice.blas import one_blas_thread
 from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, nearest, whole
-from suffice.families.family import Array, frame
+from suffice.errors import DataError, nearest
+from suffice.families.family import Array
 from suffice.incomplete.classes import (
     ClassLogLikelihood,
     ClassNormals,
@@ -28,75 +27,9 @@ from suffice.incomplete.classes import (
 )
 from suffice.iteration import Run
 from suffice.models.bayes_net import BayesNet
+from suffice.recipes.choices import Choices, Optimum
 from suffice.statistics.configurations import frozen
 from suffice.variables import Count, Finite, Variable
-
-
-@dataclass(frozen=True)
-class ICL:
-    """The number of classes by BIC + Σ ln r: well separated classes are preferred. See `MixtureRun.icl`.
-
-    >>> ICL()
-    ICL()
-    """
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """The number of classes by the log-likelihood of rows that were not learned from, over some folds.
-
-    >>> HeldOut(folds=10)
-    HeldOut(folds=10)
-    """
-
-    folds: int = 5
-
-    def __post_init__(self) -> None:
-        whole(self.folds, "the number of folds", 2)
-
-
-class Optimum(NamedTuple):
-    """What one start led to: its objective, its iterations, and whether it converged; or why a class of it collapsed."""
-
-    objective: float
-    n_iterations: int
-    converged: bool
-    collapsed: str | None
-
-
-class Choice(NamedTuple):
-    """A number of classes that was tried: the value it was judged by, higher is better, and its facts; or why it failed."""
-
-    k: int
-    value: float
-    log_likelihood: float
-    n_parameters: int
-    bic: float
-    icl: float
-    problem: str | None = None
-
-
-class Choices(OneTable, tuple[Choice, ...]):
-    """The numbers of classes that were tried. Prints as a table.
-
-    >>> Choices([Choice(2, -10.0, -8.0, 3, -10.0, -11.0)])
-    k  value  log-likelihood  parameters  BIC  ICL
-    ─  ─────  ──────────────  ──────────  ───  ───
-    2  -10    -8              3           -10  -11
-    """
-
-    __slots__ = ()
-
-    def _table(self) -> tuple[list[str], list[list[object]]]:
-        header = ["k", "value", "log-likelihood", "parameters", "BIC", "ICL"]
-        rows: list[list[object]] = [[f"{v:.10g}" if isinstance(v, float) else v for v in choice[:6]] for choice in self]
-        if any(c.problem for c in self):
-            header, rows = [*header, "problem"], [[*row, c.problem or ""] for row, c in zip(rows, self, strict=True)]
-        return header, rows
-
-    def to_frame(self) -> Any:
-        """The same as a data frame."""
-        return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

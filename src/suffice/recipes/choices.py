@@ -1,0 +1,112 @@
+"""What the number of classes or hidden states is chosen by, besides the scores; and how those that were tried compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from suffice.display import OneTable
+from suffice.errors import FitError, whole
+from suffice.families.family import frame
+from suffice.scores import BIC
+
+
+@dataclass(frozen=True)
+class ICL:
+    """The number of classes by BIC + Σ ln r, that of hidden states by ln p(best path, data) − ½ k ln N: those that are well apart
+    are preferred. See `MixtureRun.icl` and `HmmRun.icl`.
+
+    >>> ICL()
+    ICL()
+    """
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The number of classes, or hidden states, by the log-likelihood of what was not learned from, over some folds of the rows or
+    of whole sequences.
+
+    >>> HeldOut(folds=10)
+    HeldOut(folds=10)
+    """
+
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        whole(self.folds, "the number of folds", 2)
+
+
+class Optimum(NamedTuple):
+    """What one start led to: its objective, its iterations, and whether it converged; or why a class or state of it collapsed."""
+
+    objective: float
+    n_iterations: int
+    converged: bool
+    collapsed: str | None
+
+
+class Choice(NamedTuple):
+    """A number of classes or states that was tried: the value it was judged by, higher is better, its facts; or why it failed."""
+
+    k: int
+    value: float
+    log_likelihood: float
+    n_parameters: int
+    bic: float
+    icl: float
+    problem: str | None = None
+
+
+class Choices(OneTable, tuple[Choice, ...]):
+    """The numbers of classes or states that were tried. Prints as a table.
+
+    >>> Choices([Choice(2, -10.0, -8.0, 3, -10.0, -11.0)])
+    k  value  log-likelihood  parameters  BIC  ICL
+    ─  ─────  ──────────────  ──────────  ───  ───
+    2  -10    -8              3           -10  -11
+    """
+
+    __slots__ = ()
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header = ["k", "value", "log-likelihood", "parameters", "BIC", "ICL"]
+        rows: list[list[object]] = [[f"{v:.10g}" if isinstance(v, float) else v for v in choice[:6]] for choice in self]
+        if any(c.problem for c in self):
+            header, rows = [*header, "problem"], [[*row, c.problem or ""] for row, c in zip(rows, self, strict=True)]
+        return header, rows
+
+    def to_frame(self) -> Any:
+        """The same as a data frame."""
+        return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
+
+
+def checked_judge(choose: Any, what: str) -> Any:
+    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural.
+
+    >>> checked_judge(None, "states")
+    BIC()
+    """
+    judge = BIC() if choose is None else choose
+    if not (isinstance(judge, (ICL, HeldOut)) or hasattr(judge, "price")):
+        raise FitError(f"the number of {what} is chosen by BIC(), AIC(), ICL() or HeldOut(folds=5), not {choose!r}")
+    return judge
+
+
+def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
+    """The numbers of classes or states to try, each at most the number of rows.
+
+    >>> checked_sizes(range(1, 4), 100, "classes", "rows")
+    [1, 2, 3]
+    """
+    several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
+    for size in several:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+            raise FitError(f"the number of {what} is a whole number from 1 up, or several of them, range(1, 6); not {size!r}")
+        if size > n_rows:
+            raise FitError(f"a number of {size:,} {what} needs at least as many {rows}, and there are {n_rows:,}")
+    if not several:
+        raise FitError(f"there is no number of {what} to choose among")
+    return list(dict.fromkeys(int(s) for s in several))
