@@ -18,8 +18,9 @@ from suffice.engines import scan
 from suffice.errors import DataError, FitError, GraphError, SufficeNote
 from suffice.families.gathering import gather
 from suffice.graphs import Cpdag, Dag
+from suffice.recipes.cross_validation import cross_validate
 from suffice.recipes.learn import learn
-from suffice.recipes.resampling import Bootstrap, _threshold, bootstrap, cross_validate
+from suffice.recipes.resampling import Bootstrap, _threshold, bootstrap
 from suffice.structure.constraints import Require
 from suffice.structure.hill_climb import HillClimb
 from suffice.structure.problem import Outcome, Problem

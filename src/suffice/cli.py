@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
-import re
 import sys
 import time
 import warnings
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +15,10 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from suffice import __version__, cli_learn, cli_predict, cli_query
+from suffice import __version__, cli_learn, cli_predict, cli_query, cli_score, cli_sequences
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
-    DataFile,
     FiniteWords,
     Integers,
     Missing,
@@ -32,55 +28,13 @@ from suffice.cli_arguments import (
     Weights,
     Without,
 )
-from suffice.errors import MissingCells, SufficeError, SufficeNote
+from suffice.cli_hints import in_options
+from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
 from suffice.terminal import console, print_facts, say, working
 
-HINTS: tuple[tuple[str, str], ...] = (
-    (r"(?:em\(dag, data, )?hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\]\)?(?:, or --hidden [^ ]+=a,b)?", r"--hidden \1=a,b"),
-    (r"leave it out of hidden=", "leave it out of --hidden"),
-    (r"integers=Finite or variables=, or --finite on the command line", "--integers finite, or --finite NAME"),
-    (r"integers=Finite", "--integers finite"),
-    (r"missing=\[[^\]]*\], or (--missing [^;]*) on the command line", r"\1"),
-    (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
-    (r"say so with missing=", "say so with --missing"),
-    (r"allow more with max_iter=, or accelerate=Squarem\(\)", "allow more with --max-iter"),
-    (
-        r"EmpiricalBayes chooses (\w+) for a whole graph.*",
-        r"auto chooses \1 for one graph and complete rows: give a number, as in bdeu:10",
-    ),
-    (r"choose them first, by_evidence\(.*\), and give that prior", "use another here, as in bdeu:10"),
-    (r"give it, or choose it first, by_evidence\(.*\)", "give it, as in logistic-normal:1"),
-    (r"give them Dirichlet\(1\) or BDeu\(1\)", "use --prior dirichlet:1 or bdeu:1"),
-    (r"scan\(data, variables=\{'([^']*)': \[\.\.\.\], '([^']*)': \[\.\.\.\]\}\)", r"--finite \1=a,b --finite \2=a,b"),
-    (r"\bshared=", "--shared"),
-    (r"or of families=", "or of --family"),
-    (r"families=\{'([^']*)': Logistic\(\)\}", r"--family \1=logistic"),
-    (r"families=\{'([^']*)': PoissonLog\(\)\}", r"--family \1=poisson"),
-    (r"use \w+\(ridge=1\)", "use a ridge, as in --family NAME=WORD:1"),
-    (r"variables= in scan declares them", "--count and --finite declare them"),
-    (r"scan\(data, variables=\{'([^']*)': Finite\}\)", r"--finite \1"),
-    (r"declare it, scan\(data, variables=\{'([^']*)': Count\('[^']*'\)\}\)", r"declare it, --count \1"),
-    (
-        r"draw the answer with query\(\.\.\., method=LikelihoodWeighting\(\)\)",
-        "draw the answer with suffice query --method lw:10000",
-    ),
-    (r"give method=LikelihoodWeighting\(\) to predict or predict_proba, which then draw", "give --method lw:10000, to draw"),
-    (r"query\((?:node|targets), \.\.\., method=LikelihoodWeighting\(\)\)(?:\.mode)?", "suffice query --method lw:10000"),
-    (r"ask without interval=", "ask without --interval"),
-    (r"draw it with query\(('[^']*'), \.\.\., method=LikelihoodWeighting\(\)\)", r"draw that of \1 with --method lw:10000"),
-    (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
-    (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),
-    (r"variables=\{'([^']*)': Real\}", r"--real \1"),
-    (r"variables=\{'([^']*)': \[\.\.\.\]\}", r"--finite \1=a,b"),
-    (r"variables=\[Finite\('([^']*)', \[\.\.\.\]\), \.\.\.\]", r"--finite \1=a,b"),
-    (r"cut (it|'[^']*') (?:with|into) Bins\(\.\.\.\)", r"cut \1 with --bins NAME=5"),
-    (r"prior=BDeu\((\d+)\) or prior=NormalInverseGamma\(\)", r"--prior bdeu:\1 or --prior nig"),
-    (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),
-    (r"; after EM, em\(\.\.\.\)\.information\(\) has intervals from the observed information", ""),
-    (r", or give the frame that pandas\.read_csv\(path, sep='.'\) reads", ""),
-)
-"""Ways out as Python has them, and as the command line has them; the first that match come first."""
+FEW = 12
+"""Of a chain with at most so many nodes `show` prints all distributions."""
 
 
 class Commands(typer.core.TyperGroup):
@@ -139,92 +93,35 @@ app.command()(cli_learn.fit)
 app.command()(cli_learn.learn)
 app.command()(cli_query.query)
 app.command("predict")(cli_predict.predict_command)
+app.command()(cli_score.score)
+for command in (cli_sequences.decode, cli_sequences.smooth, cli_sequences.filter_command, cli_sequences.forecast):
+    app.command(command.__name__.removesuffix("_command"))(command)
 
 
 @app.command()
 def sample(
     model: Model,
-    n: Annotated[int, typer.Option("-n", help="how many rows", min=0)],
+    n: Annotated[int, typer.Option("-n", help="how many rows; of a chain, how many sequences", min=0)],
     out: RowsOut = None,
+    length: Annotated[int | None, typer.Option("--length", help="of a chain: how many steps each sequence has", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows", min=0)] = None,
 ) -> None:
-    """Draw rows from a network."""
-    from suffice import cli_words as words
+    """Draw rows from a network, or sequences from a chain."""
+    from suffice import cli_inputs as inputs
     from suffice.formats.rows import checked_rows_path, write_stream
+    from suffice.models.chain import Chain
 
     if out:
         checked_rows_path(out)
-    bn = words.model_of(model)
-    with working(f"drawing {n:,} rows"):
-        write_stream([bn.sample(n, seed=seed)], out)
+    drawn = inputs.model_of(model)
+    if isinstance(drawn, Chain) is (length is None):
+        instead = "a chain: give --length, the steps of a sequence" if length is None else "a network of rows: leave --length out"
+        raise SufficeError(f"{model} holds {instead}")
+    with working(f"drawing {n:,} {'rows' if length is None else 'sequences'}"):
+        rows = drawn.sample(n, seed=seed) if length is None else drawn.sample(n, length, seed)
+        write_stream([rows], out)
     if out:
-        say(f"{n:,} rows of {len(bn)} columns written to {out}")
-
-
-@app.command()
-def score(model: Model, data: DataFile, weights: Weights = None, missing: Missing = None, as_json: AsJson = False) -> None:
-    """How well a network and its graph account for data: natural logs, higher is better."""
-    from suffice import cli_words as words
-
-    print_facts(_scores(words.model_of(model), words.data_of(data, weights=weights, missing=missing)), as_json)
-
-
-def _scores(bn: Any, rows: Any) -> dict[str, Any]:
-    """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
-    from suffice import cli_words as words
-    from suffice.models.regressions import families_of
-
-    has_rows = hasattr(rows, "columns")
-    hidden = has_rows and bool(bn.hidden - set(rows.columns))
-    families = families_of(bn, None) if has_rows and not hidden else None
-    known: Any = bn.rows(rows) if families else None
-    if families and any(known.missing.values()):
-        return _observed_scores(bn, known)
-    if not families and not hidden:
-        with suppress(MissingCells):
-            known = bn.summary(rows)
-    if known is None:
-        return _observed_scores(bn, words.as_known(rows, bn, {}).select([n for n in bn if n in rows.columns]))
-    return {
-        "rows": known.weight,
-        "parameters": bn.n_parameters,
-        "network: log-likelihood": bn.log_likelihood(known),
-        "network: nats per row": bn.cross_entropy(known),
-        **_graph_scores(bn, known, families),
-    }
-
-
-def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
-    """How well a network accounts for what is observed of incomplete rows."""
-    with working("summing over missing cells"):
-        log_likelihood = bn.log_likelihood(rows)
-    return {
-        "rows": rows.weight,
-        "parameters": bn.n_parameters,
-        "missing cells": sum(rows.missing.values()),
-        "network: log-likelihood": log_likelihood,
-        "network: nats per row": -log_likelihood / rows.weight,
-        "network: AIC": log_likelihood - bn.n_parameters,
-        "network: BIC": log_likelihood - 0.5 * bn.n_parameters * math.log(rows.weight),
-        "graph": "its scores need complete rows; the log-likelihood is that of the cells that are there",
-    }
-
-
-def _graph_scores(bn: Any, known: Any, families: Any) -> dict[str, float]:
-    """The scores of the graph alone, parameters fitted or, unless there are regressions, integrated out."""
-    from suffice.families.priors import K2, BDeu, BGe
-    from suffice.learning.fit import score as scored
-    from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-    from suffice.variables import Finite
-
-    evidence = {
-        (True,): {"K2": Evidence(K2()), "BDeu, ess 1": Evidence(BDeu(1))},
-        (False,): {"BGe": Evidence(BGe())},
-        (False, True): {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))},
-    }
-    kinds = tuple(sorted({isinstance(v, Finite) for v in bn.variables.values()}))
-    scores = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC(), **({} if families else evidence[kinds])}
-    return {f"graph: {name}": scored(bn.dag, known, s, families=families, shared=bn.shared) for name, s in scores.items()}
+        say(f"{rows.num_rows:,} rows of {rows.num_columns} columns written to {out}")
 
 
 @app.command("missing")
@@ -240,11 +137,11 @@ def missing_command(
     as_json: AsJson = False,
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
-    from suffice import cli_words as words
+    from suffice import cli_inputs as inputs
     from suffice.recipes.missingness import missingness
 
-    declared = words.declarations(finite, real, bins)
-    rows = words.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    declared = inputs.declarations(finite, real, bins)
+    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
     report = missingness(rows)
     print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
 
@@ -256,11 +153,10 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two graphs, and two networks' distributions where both have parameters."""
-    from suffice import cli_words as words
     from suffice.graphs import compare as compared
     from suffice.models.divergence import kl
 
-    (a, p), (b, q) = words.graph_of(truth), words.graph_of(learned)
+    (a, p), (b, q) = (_network_or_graph(text) for text in (truth, learned))
     facts = compared(a, b).to_dict()
     if p is not None and q is not None:
         try:
@@ -270,14 +166,24 @@ def compare(
     print_facts(facts, as_json)
 
 
+def _network_or_graph(text: str) -> Any:
+    from suffice import cli_inputs as inputs
+    from suffice.graphs import Template
+
+    graph, model = inputs.graph_of(text)
+    if isinstance(graph, Template):
+        raise SufficeError(f"{text} holds a chain, and networks are compared: suffice score says how well each accounts for data")
+    return graph, model
+
+
 @app.command()
 def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
-    """Read a network in one format and write it in another; the suffixes say which."""
-    from suffice import cli_words as words
+    """Read a network in one format and write it in another; the suffixes say which. Chains are written as .json."""
+    from suffice import cli_inputs as inputs
     from suffice.formats import writable, write
 
     writable(target)
-    bn = words.model_of(source)
+    bn = inputs.model_of(source)
     write(bn, target)
     say(f"{len(bn):,} nodes, {bn.n_parameters:,} parameters written to {target}")
 
@@ -289,24 +195,23 @@ def show(
     dot: Annotated[bool, typer.Option("--dot", help="print the graph in Graphviz's language")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a network: its nodes, with the coefficients of regressions, or the distributions of some."""
-    from suffice import cli_words as words
+    """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
+    from suffice import cli_inputs as inputs
+    from suffice.families.regression_cpd import GlmCpd
+    from suffice.formats.registry import json_of
+    from suffice.models.chain import Chain
 
-    bn = words.model_of(model)
-    names = words.known_names(node or [], bn)
+    bn = inputs.model_of(model)
+    names = inputs.known_names(node or [], bn)
     if dot:
-        print(bn.dag.to_dot())
+        print((bn.template if isinstance(bn, Chain) else bn.dag).to_dot())
     elif as_json:
-        from suffice.formats.json_model import write
-
-        print(write(bn))
+        print(json_of(bn))
     elif names:
-        for name in names:
-            print(f"{bn[name]!r}\n")
+        print(*(f"{bn[name]!r}\n" for name in names), sep="\n")
     else:
-        from suffice.families.regression_cpd import GlmCpd
-
-        print(repr(bn), *(f"\n{bn[name]!r}" for name in bn if isinstance(bn[name], GlmCpd)), sep="\n")
+        told = [n for n in bn if isinstance(bn[n], GlmCpd) or (isinstance(bn, Chain) and len(bn) <= FEW)]
+        print(repr(bn), *(f"\n{bn[name]!r}" for name in told), sep="\n")
 
 
 @app.command()
@@ -326,24 +231,20 @@ def warm() -> None:
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option("-n", help="how many rows to draw", min=1)] = 100_000,
+    what: Annotated[str, typer.Argument(metavar="[WHAT]", help="networks (if not given), or sequences")] = "networks",
+    rows: Annotated[int, typer.Option("-n", help="of networks: how many rows to draw", min=1)] = 100_000,
     seed: Annotated[int, typer.Option(help="the same seed gives the same rows", min=0)] = 0,
 ) -> None:
-    """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come."""
+    """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come; or learn from sequences."""
+    if what not in ("networks", "sequences"):
+        raise SufficeError(f"there is a demo of networks, and one of sequences; not of {what!r}")
+    if what == "sequences":
+        from suffice.demo_sequences import run as run_sequences
+
+        return run_sequences(seed, working)
     from suffice.demo import run
 
-    run(rows, seed, working)
-
-
-def in_options(message: str) -> str:
-    """A message with its ways out in options of the command line, not in Python.
-
-    >>> in_options("cut the parent into intervals: variables={'Wind': Bins(5)}")
-    'cut the parent into intervals: --bins Wind=5'
-    """
-    for python, option in HINTS:
-        message = re.sub(python, option, message)
-    return message
+    return run(rows, seed, working)
 
 
 def _show(shown: set[str], message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:

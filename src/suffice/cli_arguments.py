@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="a network: .bif .xmlbif .net .dsc .xdsl .dsl .uai .json, also .gz")]
-DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; or saved .stats")]
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="a network: .bif .xmlbif .net .dsc .xdsl .dsl .uai .json, or a chain: .json; also .gz"),
+]
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
 Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
 Missing = Annotated[list[str] | None, typer.Option(help="a word that means a missing cell, besides the empty cell")]
@@ -36,8 +39,31 @@ SharedWords = Annotated[
 ]
 HiddenWords = Annotated[
     list[str] | None,
-    typer.Option("--hidden", metavar="NAME=A,B,C", help="a variable that no row shows, with its states (may be repeated)"),
+    typer.Option(
+        "--hidden",
+        metavar="NAME=A,B,C",
+        help="a variable that no row shows, with its states, or their number; of sequences also a number: level=real (may be "
+        "repeated)",
+    ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="COLUMN", help="of sequences: rows with the same cell here are one; all rows if not given"),
+]
+Order = Annotated[
+    str | None,
+    typer.Option("--order", metavar="COLUMN", help="of sequences: what their rows are sorted by; as they come if not given"),
+]
+Gaps = Annotated[
+    str, typer.Option("--gaps", help="steps that a whole-number --order leaves out: refuse, or missing (nothing observed)")
+]
+First = Annotated[str | None, typer.Option("--first", help="how sequences begin: free (if not given), stationary or diffuse")]
+Chained = Annotated[str, typer.Argument(metavar="MODEL", help="a chain, as fit writes it: .json, also .gz")]
+Steps = Annotated[str, typer.Argument(metavar="DATA", help="rows of sequences: .csv .csv.gz .parquet .conll, a glob in quotes")]
+Interval = Annotated[
+    float | None, typer.Option("--interval", metavar="LEVEL", help="0.9: of numbers also the ends of this interval")
+]
+Keep = Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these columns of the rows, too")]
 Starts = Annotated[
     int | None, typer.Option(help="with missing cells: so many starts; with hidden variables 10 (learn: 5), else 1", min=1)
 ]

@@ -12,31 +12,44 @@ import typer
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
+    By,
     CountWords,
     DataFile,
     FamilyWords,
     FiniteWords,
+    First,
+    Gaps,
     HiddenWords,
     Integers,
     Missing,
+    Order,
     RealWords,
     SharedWords,
     Starts,
     Weights,
     Without,
 )
-from suffice.errors import MissingCells, SufficeError, listed
+from suffice.cli_chains import SequenceWords, fit_template, is_template, learn_template, only_of_em, refuse_options
+from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import say
 
 
 def fit(
     graph: Annotated[
-        str, typer.Argument(metavar="GRAPH_OR_MODEL", help="'a -> b; b -> c', a text file with that, or a network's file")
+        str,
+        typer.Argument(
+            metavar="GRAPH_OR_MODEL",
+            help="'a -> b; b -> c', a text file with that, or a network's file; of sequences a template: 'x[-1] -> x'",
+        ),
     ],
     data: DataFile,
     out: Annotated[
         str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
     ],
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    first: First = None,
     prior: Annotated[
         str,
         typer.Option(
@@ -72,9 +85,14 @@ def fit(
     ] = None,
 ) -> None:
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
-    far. A network's file brings its regressions and shared parameters, where none are given."""
+    far. A network's file brings its regressions and shared parameters, where none are given.
+
+    With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
+    """
+    from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.formats import holds, writable
+    from suffice.formats.registry import holds_chains
     from suffice.models.regressions import families_of
     from suffice.models.sharing import shared_of
 
@@ -84,23 +102,33 @@ def fit(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
         )
     start = time.perf_counter()
-    dag, bn = words.graph_of(graph)
-    declared = words.declarations(finite, real, bins, count)
+    dag, bn = inputs.graph_of(graph)
+    declared = inputs.declarations(finite, real, bins, count)
     families = words.families_of(family or [])
+    given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
+    climbing = {option: value for option, value in given.items() if value is not None}
+    about = SequenceWords(by, order, gaps, first)
+    if is_template(dag, data, about):
+        holds_chains(out)
+        refuse_options(shared=shared)
+        more: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "climbing": climbing}
+        read = {"weights": weights, "missing": missing, "integers": integers}
+        chain = fit_template(
+            dag, bn, data, about, hidden=hidden or [], declared=declared, read=read, statistics=statistics, **more
+        )
+        return _written(chain, out, f"{time.perf_counter() - start:.2f} s")
     if not data.lower().endswith(".stats"):
         declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
-    rows = words.data_of(data, declared, weights=weights, missing=missing, integers=integers)
-    known = rows if bn is None else words.as_known(rows, bn, declared)
-    given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
-    climbing = {option: value for option, value in given.items() if value is not None}
-    unseen = words.hidden_of(hidden or [])
+    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers)
+    known = rows if bn is None else inputs.as_known(rows, bn, declared)
+    unseen = inputs.hidden_of(hidden or [])
     rows_known = hasattr(known, "columns")
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
-    asked = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
+    asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
     model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
-    _written(model, out, f"{time.perf_counter() - start:.2f} s")
+    return _written(model, out, f"{time.perf_counter() - start:.2f} s")
 
 
 def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
@@ -119,7 +147,7 @@ def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: d
         except MissingCells:
             pass
         else:
-            _only_of_em(climbing, "complete rows need none")
+            only_of_em(climbing, "complete rows need none")
             if statistics:
                 gathered.save(statistics)
             return fitted(dag, gathered, **asked)
@@ -140,18 +168,11 @@ def _with_regressions(dag: Any, rows: Any, asked: dict[str, Any], climbing: dict
 
     columns = getattr(rows, "columns", ())
     if not any(rows.select([n for n in dag.nodes if n in columns]).missing.values() if columns else ()):
-        _only_of_em(climbing, "complete rows need none, and regressions run to their end")
+        only_of_em(climbing, "complete rows need none, and regressions run to their end")
     elif "time_limit" in climbing:
         say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
     prior, how, families, shared = (asked[key] for key in ("prior", "estimate", "families", "shared"))
     return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)
-
-
-def _only_of_em(climbing: dict[str, Any], why: str) -> None:
-    """Say which options nothing listens to."""
-    if climbing:
-        names = listed([f"--{option.replace('_', '-')}" for option in climbing], style="str")
-        say(f"note: {names} {'is' if len(climbing) == 1 else 'are'} for EM: {why}")
 
 
 def learn(
@@ -159,6 +180,12 @@ def learn(
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
+    ] = None,
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    lags: Annotated[
+        int | None, typer.Option(metavar="K", help="of sequences: parents up to so many steps back; 1 if not given", min=0)
     ] = None,
     method: Annotated[
         str | None,
@@ -201,10 +228,15 @@ def learn(
     as_json: AsJson = False,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
-    EM. Ctrl-C takes the best graph so far."""
+    EM. Ctrl-C takes the best graph so far.
+
+    With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
+    """
+    from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.families.priors import suitable
     from suffice.formats import holds, writable
+    from suffice.formats.registry import holds_chains
     from suffice.learning.fit import fit as fitted
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap as resampled
@@ -212,17 +244,33 @@ def learn(
 
     if out is not None:
         writable(out)
+    in_sequences = by is not None or order is not None or lags is not None
+    if in_sequences:
+        holds_chains(out or "chain.json")
+        refuse_options(hidden=hidden, starts=starts)
+    elif gaps != "refuse":
+        raise SufficeError("--gaps is for sequences: give --order")
     chosen_score = words.score_of(score)
     chosen_prior = None if prior is None else words.prior_of(prior)
-    unseen = words.hidden_of(hidden or [])
-    declared = words.declarations(finite, real, bins, count)
-    rows = words.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    unseen = inputs.hidden_of(hidden or [])
+    declared = inputs.declarations(finite, real, bins, count)
+    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "without": without}
+    rows: Any = inputs.data_of(data, declared, **read)
+    if in_sequences:
+        rows = inputs.sequences_of(rows, by, order, gaps)
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
     method = method or ("hill-climb" if incomplete else "orders")
     in_method = words.takes(method, "max_parents")
     how = words.method_of(method, max_parents=max_parents if in_method else None, restarts=restarts, alpha=alpha)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
     asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
+    limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+    if in_sequences:
+        wished: dict[str, Any] = {"as_json": as_json, "explain": explain, "bootstrap": bootstrap, "dry_run": dry_run}
+        fitting = None if out is None else (PRIOR if prior is None else chosen_prior,)
+        begun = time.perf_counter()
+        chain = learn_template(rows, 1 if lags is None else lags, how, asked, fitting, limits=limits, **wished)
+        return None if chain is None else _written(chain, str(out), f"searched for {time.perf_counter() - begun:.2f} s")
     if incomplete:
         options = {"--bootstrap": bootstrap, "--explain": explain, "--dry-run": dry_run, "--memory-limit": memory_limit}
         for option, value in options.items():
@@ -246,7 +294,6 @@ def learn(
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
     if not as_json and told:
         print(*(f"\n{t}" for t in told), sep="\n")
-    limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
     if strengths is not None and not as_json:
         print(f"\n{strengths!r}")

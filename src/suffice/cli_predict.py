@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import Missing, Model, RowsOut
-from suffice.errors import SufficeError, nearest
+from suffice.cli_arguments import Keep, Missing, Model, RowsOut
 from suffice.libraries import pa
 from suffice.terminal import say
 
@@ -26,7 +24,7 @@ def predict_command(
     ],
     target: Annotated[str, typer.Option("--target", metavar="NAME", help="the variable to predict; its own column is not read")],
     out: RowsOut = None,
-    keep: Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these columns of the rows, too")] = None,
+    keep: Keep = None,
     method: Annotated[
         str, typer.Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
     ] = "exact",
@@ -38,38 +36,22 @@ def predict_command(
     The columns are NAME, the most probable state, and P(NAME=state) for each state; of a real variable NAME, its mean, and
     Var(NAME). They are empty where the cells of a row are impossible under the network.
     """
+    from suffice import cli_inputs as inputs
     from suffice import cli_words as words
-    from suffice.engines.scan import rows_of, source_of
-    from suffice.formats.rows import checked_rows_path, write_stream
+    from suffice.engines.scan import rows_of
+    from suffice.formats.rows import write_stream
     from suffice.models.rows.predict import measures, predictions
 
-    if out is not None:
-        checked_rows_path(out)
+    inputs.checked_out(out, data)
     how = words.sampler_of(method)
-    bn = words.model_of(model)
+    bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
     rows = rows_of(data, missing=tuple(missing or ()))
-    if out is not None and Path(out).resolve() in {Path(p).resolve() for p in getattr(source_of(data), "paths", ())}:
-        raise SufficeError(f"{out} is where the rows come from: write the predictions to another file")
-    kept = _kept(keep or [], rows.columns, bn, target)
+    kept = inputs.kept_columns(keep, rows.columns, _names(bn, target), "the prediction")
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
     n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")
-
-
-def _kept(words: Sequence[str], names: Sequence[str], bn: BayesNet, target: str) -> list[str]:
-    """The columns to copy, by the rules of CSV."""
-    from suffice.cli_words import fields
-
-    kept = list(dict.fromkeys(name for word in words for name in fields(word)))
-    written = _names(bn, target)
-    for name in kept:
-        if name not in names:
-            raise SufficeError(f"there is no column {name!r} to keep{nearest(name, names)}")
-        if name in written:
-            raise SufficeError(f"the column {name!r} cannot be kept: the prediction is written under this name")
-    return kept
 
 
 def _names(bn: BayesNet, target: str) -> list[str]:

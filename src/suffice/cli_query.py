@@ -46,6 +46,7 @@ def query(
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
     from suffice import cli_answers as answers
+    from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.families.family import checked_level
     from suffice.models.evidence import in_words
@@ -55,11 +56,11 @@ def query(
         checked_level(interval)
     _check_options(mpe=mpe, all=marginals, interval=interval is not None, method=how is not None)
     asked = _asked(question, mpe=mpe, marginals=marginals)
-    bn = words.model_of(model)
-    set_to = words.interventions_of(bn, do or [])
+    bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
+    set_to = inputs.interventions_of(bn, do or [])
     if set_to:
         bn = bn.do(set_to)
-    given = words.values_of(bn, asked.given)
+    given = inputs.values_of(bn, asked.given)
     answers.check_states(bn, asked.targets, asked.states)
     with working("asking"), _hinting(model, mpe=mpe):
         if marginals:

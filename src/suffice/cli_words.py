@@ -7,24 +7,19 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from suffice.cli_question import read_settings
-from suffice.engines.scan import scan
-from suffice.errors import SchemaError, SufficeError, listed, nearest
+from suffice.engines.sequences import Missing, Refuse
+from suffice.errors import SufficeError, listed, nearest
 from suffice.families.empirical_bayes import NUMBERS, EmpiricalBayes
 from suffice.families.family import Mean, Mode
 from suffice.families.hierarchical import HierarchicalDirichlet
 from suffice.families.logistic_normal import LogisticNormal
 from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma
-from suffice.formats import NAMES, SUFFIXES, load, read
-from suffice.graphs import Dag
 from suffice.graphs.text import Edge, read_directed
-from suffice.models.bayes_net import BayesNet
+from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-from suffice.statistics import Statistics
-from suffice.variables import Bins, Count, Finite, Real
+from suffice.variables import Count, Finite
 
 PRIORS: dict[str, tuple[Any, str | None]] = {
     "bdeu": (BDeu, "ess"),
@@ -69,6 +64,9 @@ SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 Words = Sequence[str] | None
 """What an option was given, perhaps several times, or not at all."""
 INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
+GAPS = {"refuse": Refuse(), "missing": Missing()}
+FIRST = {"free": Free(), "stationary": Stationary(), "diffuse": Diffuse()}
+"""How sequences begin."""
 
 
 def prior_of(words: str) -> Any:
@@ -300,155 +298,7 @@ def fields(text: str) -> list[str]:
     return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def left_out(data: Any, words: Sequence[str]) -> Any:
-    """The data without these columns."""
-    gone = [name for word in words for name in fields(word)]
-    if not hasattr(data, "columns"):
-        raise SufficeError("--without leaves columns of rows out, and saved statistics have none")
-    for name in gone:
-        if name not in data.columns:
-            raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
-    return data.select([name for name in data.columns if name not in gone])
-
-
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:
     if word not in table:
         raise SufficeError(f"{what} is {' or '.join(table)}, not {word!r}")
     return table[word]
-
-
-def graph_of(text: str) -> tuple[Dag, BayesNet | None]:
-    """A graph from a network's file (with the network), a text file, or the text itself: 'a -> b; b -> c'."""
-    if any(arrow in text for arrow in ("->", "<-", "→", "←")) or text.lstrip().startswith("["):
-        return Dag(text), None
-    if Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES:
-        bn = model_of(text)
-        return bn.dag, bn
-    if not Path(text).is_file():
-        raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")
-    try:
-        return Dag(Path(text).read_text("utf-8-sig")), None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
-
-
-def model_of(text: str) -> BayesNet:
-    """A network from a file, or a bundled one by its name.
-
-    >>> len(model_of("asia"))
-    8
-    """
-    return load(text) if text in NAMES and not Path(text).exists() else read(text)
-
-
-def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
-    """What stands after `=` as a network takes it: a state stays text, the value of a real node or of bins becomes a number.
-
-    >>> values_of(model_of("asia"), {"asia": "yes", "lung": (0.1, 0.9)})
-    {'asia': 'yes', 'lung': (0.1, 0.9)}
-    """
-    return {name: _value_of(bn.variables.get(name), value) for name, value in given.items()}
-
-
-def interventions_of(bn: BayesNet, words: Sequence[str]) -> dict[str, Any]:
-    """What `--do` sets, each time one or several: `x=yes`, `x=yes, y=1.5`.
-
-    >>> interventions_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"])
-    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
-    """
-    result: dict[str, Any] = {}
-    for text in words:
-        for name, value in read_settings(text, "--do").items():
-            if name in result:
-                raise SufficeError(f"--do sets {name!r} twice")
-            result[name] = value
-    return values_of(bn, result)
-
-
-def _value_of(variable: Any, value: Any) -> Any:
-    if variable is None or not isinstance(value, str):
-        return value  # the network says best what is wrong with a name
-    if isinstance(variable, Finite) and (variable.cuts is None or value in variable.states):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
-def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -> dict[str, Any]:
-    """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
-
-    >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
-    Bins(how=5, method='quantile', target=None)
-    """
-    result: dict[str, Any] = {}
-    for words in finite or ():
-        name, equals, states = words.partition("=")
-        result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
-    for words in real or ():
-        result |= dict.fromkeys(words.split(","), Real)
-    for words in count or ():
-        result |= {name: Count(name) for name in words.split(",")}
-    for words in bins or ():
-        name, _, cuts = words.partition("=")
-        try:
-            numbers = [float(c) for c in cuts.split(",") if c.strip()]
-        except ValueError:
-            numbers = []
-        if not numbers:
-            raise SchemaError(f"--bins takes NAME=5 (a number of bins), NAME=18,65 or NAME=18, (cut points); not {words!r}")
-        result[name] = Bins(numbers if "," in cuts or not numbers[0].is_integer() else int(numbers[0]))
-    return result
-
-
-def hidden_of(words: Sequence[str]) -> list[Finite]:
-    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`.
-
-    >>> hidden_of(["ill=no,cold,flu", "class=2"])
-    [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2'])]
-    """
-    result = []
-    for text in words:
-        name, equals, states = (part.strip() for part in text.partition("="))
-        each = fields(states)
-        if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
-            each = [str(i + 1) for i in range(int(each[0]))]
-        if not equals or not name or len(each) < 2 or not all(each):
-            raise SufficeError(f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number; not {text!r}")
-        result.append(Finite(name, each))
-    return result
-
-
-def data_of(
-    path: str,
-    variables: dict[str, Any] | None = None,
-    *,
-    weights: str | None = None,
-    missing: Words = None,
-    integers: str = "real",
-    without: Words = None,
-) -> Any:
-    """Data from a path, as the options say: rows, or statistics that were saved."""
-    options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
-    if not path.lower().endswith(".stats"):
-        rows: Any = scan(path, variables=variables or None, **options)
-    elif variables or any(options.values()):
-        raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
-    else:
-        rows = Statistics.load(path)
-    return left_out(rows, without) if without else rows
-
-
-def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:
-    """Rows, or statistics, with the states of a network, but for columns that the user declared."""
-    if isinstance(rows, Statistics):
-        return bn.summary(rows)
-    return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
-
-
-def known_names(names: Sequence[str], bn: BayesNet) -> list[str]:
-    lacking = [n for n in names if n not in bn]
-    if lacking:
-        raise SufficeError(f"the network has no node {listed(lacking)}{nearest(lacking[0], bn)}")
-    return list(names)

@@ -1,4 +1,4 @@
-"""Networks from and to files, the format chosen by the suffix; and those that come with the package."""
+"""Networks and chains from and to files, the format chosen by the suffix; and those that come with the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from suffice.errors import FormatError, GraphError, ModelError, SchemaError, SufficeNote, TooLarge, listed, nearest, note
 from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
@@ -21,6 +21,7 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
+    from suffice.models.chain import Chain
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -55,8 +56,8 @@ NAMES = ("alarm", "asia", "cancer", "earthquake", "hailfinder", "insurance", "sa
 """The networks that come with the package. NOTICE names their authors and licence."""
 
 
-def read(path: str | PathLike[str]) -> BayesNet:
-    """The network in a file. The suffix tells the format; `.gz` after it is a compressed file.
+def read(path: str | PathLike[str]) -> Any:
+    """The network in a file, or the chain. The suffix tells the format; `.gz` after it is a compressed file.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "coin.bif"
@@ -91,11 +92,12 @@ def load(name: str) -> BayesNet:
         raise FormatError(f"there is no bundled network {name!r}{nearest(str(name), NAMES)}; there are {', '.join(NAMES)}")
     with resources.as_file(resources.files("suffice") / "bundled" / f"{name}.bif.gz") as path, warnings.catch_warnings():
         warnings.simplefilter("ignore", SufficeNote)
-        return read(path)
+        bn: BayesNet = read(path)
+        return bn
 
 
-def write(bn: BayesNet, path: str | PathLike[str]) -> None:
-    """Write a network to a file, which takes the place of one that is there once it is complete.
+def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
+    """Write a network, or a chain, to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
     >>> from suffice.models.bayes_net import BayesNet
@@ -108,14 +110,26 @@ def write(bn: BayesNet, path: str | PathLike[str]) -> None:
     place = Path(path)
     suffix, compressed = _suffix(place)
     writable(place)
+    if hasattr(bn, "template"):
+        holds_chains(place)
     try:
-        text = _json_model().write(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(bn, suffix))
+        text = json_of(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(cast("BayesNet", bn), suffix))
         data = text.encode("utf-8")
     except FormatError as error:
         raise error.at(place) from None
     except UnicodeEncodeError as error:
         raise FormatError(f"{shown(error.object[error.start - 20 : error.end])} cannot be written in UTF-8", path=place) from None
     write_bytes(place, data, compressed=compressed)
+
+
+def json_of(model: BayesNet | Chain) -> str:
+    """Suffice's own JSON of a network or a chain.
+
+    >>> json_of(load("asia"))[:40]
+    '{"suffice": "bayes_net", "version": 1, "'
+    """
+    text: str = _json("json_chain" if hasattr(model, "template") else "json_model").write(model)
+    return text
 
 
 def writable(path: str | PathLike[str]) -> None:
@@ -144,6 +158,18 @@ def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
         raise FormatError(f"{suffix} holds only finite variables, and {shown(other[0])} is none; write .json instead", path=place)
 
 
+def holds_chains(path: str | PathLike[str]) -> None:
+    """Refuse a format that has no room for chains, before work is done for it.
+
+    >>> holds_chains("chain.json.gz")
+    """
+    suffix = _suffix(Path(path))[0]
+    if suffix != ".json":
+        raise FormatError(
+            f"{suffix} holds networks, and this is a chain: write .json; chain.unroll(n) is a network of n steps", path=path
+        )
+
+
 def _suffix(path: Path) -> tuple[str, bool]:
     """The suffix in lower case without `.gz`, and whether that was there."""
     name = path.name.lower()
@@ -154,18 +180,18 @@ def _suffix(path: Path) -> tuple[str, bool]:
     return suffix, compressed
 
 
-def _read_json(text: str) -> tuple[BayesNet, tuple[str, ...]]:
+def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
     """Our own JSON or that of the repositories, by its keys."""
     content = repository_json.parsed(text)
     if "suffice" in content:
-        return _json_model().read(text), ()
+        return _json("json_chain" if content["suffice"] == "chain" else "json_model").read(text), ()
     if "nodes" in content and "cpds" in content:
         return repository_json.read(text)
     raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
 
 
-def _json_model() -> Any:
-    return importlib.import_module("suffice.formats.json_model")
+def _json(module: str) -> Any:
+    return importlib.import_module(f"suffice.formats.{module}")
 
 
 def _model(network: FiniteNetwork) -> tuple[BayesNet, tuple[str, ...]]:

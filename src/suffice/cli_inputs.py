@@ -1,0 +1,265 @@
+"""What the command line opens: graphs, models, rows and sequences, as its options say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from suffice.cli_question import read_settings
+from suffice.cli_words import GAPS, INTEGERS, Words, chosen, fields
+from suffice.engines.scan import rows_of, scan, source_of
+from suffice.engines.sequences import Sequences, sequences
+from suffice.errors import SchemaError, SufficeError, listed, nearest
+from suffice.formats import NAMES, SUFFIXES, load, read
+from suffice.formats.rows import checked_rows_path
+from suffice.graphs import Dag
+from suffice.graphs.lagged import variable_and_lag
+from suffice.models.bayes_net import BayesNet
+from suffice.models.chain import Chain
+from suffice.statistics import Statistics
+from suffice.variables import Bins, Count, Finite, Real, Variable
+
+_INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
+
+
+def graph_of(text: str) -> tuple[Any, Any]:
+    """A graph from a model's file (with it), a text file, or the text itself: 'a -> b; b -> c'. Of a chain, its template."""
+    if any(arrow in text for arrow in ("->", "<-", "→", "←")) or text.lstrip().startswith("["):
+        return Dag(text), None
+    if Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES:
+        model = model_of(text)
+        return (model.template if isinstance(model, Chain) else model.dag), model
+    if not Path(text).is_file():
+        raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")
+    try:
+        return Dag(Path(text).read_text("utf-8-sig")), None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
+
+
+def lagged_names(graph: Dag) -> list[str]:
+    """The names in a graph that mean a variable some steps before.
+
+    >>> lagged_names(Dag('"y[-1]" -> y'))
+    ['y[-1]']
+    """
+    return [name for name in graph.nodes if (_INDEX.search(name) and variable_and_lag(name)[1])]
+
+
+def model_of(text: str) -> Any:
+    """A network or a chain from a file, or a bundled network by its name.
+
+    >>> len(model_of("asia"))
+    8
+    """
+    return load(text) if text in NAMES and not Path(text).exists() else read(text)
+
+
+def network_of(text: str, instead: str) -> BayesNet:
+    """A network; a chain is refused, and what to do instead is said.
+
+    >>> len(network_of("asia", ""))
+    8
+    """
+    model = model_of(text)
+    if isinstance(model, Chain):
+        raise SufficeError(f"{text} holds a chain, a model of sequences: {instead}")
+    network: BayesNet = model
+    return network
+
+
+def chain_of(text: str) -> Chain:
+    """A chain; a network is refused."""
+    model = model_of(text)
+    if not isinstance(model, Chain):
+        raise SufficeError(f"{text} holds a network of rows, not a chain: ask it with suffice predict or suffice query")
+    return model
+
+
+def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
+    """What stands after `=` as a network takes it: a state stays text, the value of a real node or of bins becomes a number.
+
+    >>> values_of(model_of("asia"), {"asia": "yes", "lung": (0.1, 0.9)})
+    {'asia': 'yes', 'lung': (0.1, 0.9)}
+    """
+    return {name: _value_of(bn.variables.get(name), value) for name, value in given.items()}
+
+
+def interventions_of(bn: BayesNet, words: Sequence[str]) -> dict[str, Any]:
+    """What `--do` sets, each time one or several: `x=yes`, `x=yes, y=1.5`.
+
+    >>> interventions_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"])
+    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
+    """
+    result: dict[str, Any] = {}
+    for text in words:
+        for name, value in read_settings(text, "--do").items():
+            if name in result:
+                raise SufficeError(f"--do sets {name!r} twice")
+            result[name] = value
+    return values_of(bn, result)
+
+
+def _value_of(variable: Any, value: Any) -> Any:
+    if variable is None or not isinstance(value, str):
+        return value  # the network says best what is wrong with a name
+    if isinstance(variable, Finite) and (variable.cuts is None or value in variable.states):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -> dict[str, Any]:
+    """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
+
+    >>> declarations(["smoke=no,yes"], [], ["age=5"])["age"]
+    Bins(how=5, method='quantile', target=None)
+    """
+    result: dict[str, Any] = {}
+    for words in finite or ():
+        name, equals, states = words.partition("=")
+        result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
+    for words in real or ():
+        result |= dict.fromkeys(words.split(","), Real)
+    for words in count or ():
+        result |= {name: Count(name) for name in words.split(",")}
+    for words in bins or ():
+        name, _, cuts = words.partition("=")
+        try:
+            numbers = [float(c) for c in cuts.split(",") if c.strip()]
+        except ValueError:
+            numbers = []
+        if not numbers:
+            raise SchemaError(f"--bins takes NAME=5 (a number of bins), NAME=18,65 or NAME=18, (cut points); not {words!r}")
+        result[name] = Bins(numbers if "," in cuts or not numbers[0].is_integer() else int(numbers[0]))
+    return result
+
+
+def hidden_of(words: Sequence[str]) -> list[Finite]:
+    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`.
+
+    >>> hidden_of(["ill=no,cold,flu", "class=2"])
+    [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2'])]
+    """
+    return [_hidden(text, 1) for text in words]
+
+
+def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
+    """The same of sequences, where a hidden variable may be a number, and states are numbered from 0, as those of classes are.
+
+    >>> hidden_in_steps(["state=2", "mood=calm,wild", "level", "slope=real"])
+    [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
+    """
+    pairs = [(text, *(part.strip() for part in text.partition("="))) for text in words]
+    return [Real(name) if name and rest.lower() in ("", "real") else _hidden(text, 0) for text, name, _, rest in pairs]
+
+
+def _hidden(text: str, first: int) -> Finite:
+    """A hidden variable; states of which only the number is said are counted from the first."""
+    name, equals, states = (part.strip() for part in text.partition("="))
+    each = fields(states)
+    if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
+        each = [str(i + first) for i in range(int(each[0]))]
+    if not equals or not name or len(each) < 2 or not all(each):
+        raise SufficeError(f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number; not {text!r}")
+    return Finite(name, each)
+
+
+def data_of(
+    path: str,
+    variables: dict[str, Any] | None = None,
+    *,
+    weights: str | None = None,
+    missing: Words = None,
+    integers: str = "real",
+    without: Words = None,
+) -> Any:
+    """Data from a path, as the options say: rows, or statistics that were saved."""
+    options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
+    if not path.lower().endswith(".stats"):
+        rows: Any = scan(path, variables=variables or None, **options)
+    elif variables or any(options.values()):
+        raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
+    else:
+        rows = Statistics.load(path)
+    return left_out(rows, without) if without else rows
+
+
+def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refuse") -> Sequences:
+    """Which rows belong together, and in which order, as the options say."""
+    if isinstance(rows, Statistics):
+        raise SufficeError("the data are saved statistics, and this needs the rows of sequences")
+    how = chosen(GAPS, gaps, "--gaps")
+    if order is None and gaps != "refuse":
+        raise SufficeError("--gaps are steps that an order leaves out: give --order")
+    return sequences(rows, by, order, gaps=how)
+
+
+def only_columns(rows: Any, wanted: Sequence[str], by: str | None, order: str | None) -> Any:
+    """Rows without columns that nobody asks for, of which nothing need be said."""
+    some = [n for n in rows.columns if n in wanted]
+    return rows.select([n for n in rows.columns if n in (*some, by, order)]) if some else rows
+
+
+def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, gaps: str, **read: Any) -> Sequences:
+    """Sequences that a chain is asked about: states are those that it knows."""
+    if path.lower().endswith(".stats"):
+        raise SufficeError(f"{path} holds statistics, and a chain is asked about sequences: give their rows")
+    columns = columns_of(path)
+    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read)
+    return sequences_of(only_columns(rows, list(chain.variables), by, order), by, order, gaps)
+
+
+def checked_out(out: str | None, data: str) -> None:
+    """Refuse a place for rows that has another suffix, or that the rows come from."""
+    if out is None:
+        return
+    checked_rows_path(out)
+    if Path(out).resolve() in {Path(p).resolve() for p in getattr(source_of(data), "paths", ())}:
+        raise SufficeError(f"{out} is where the rows come from: write the answers to another file")
+
+
+def kept_columns(words: Words, names: Sequence[str], written: Sequence[str], what: str = "the answer") -> list[str]:
+    """The columns to copy beside answers, by the rules of CSV."""
+    kept = list(dict.fromkeys(name for word in words or () for name in fields(word)))
+    for name in kept:
+        if name not in names:
+            raise SufficeError(f"there is no column {name!r} to keep{nearest(name, names)}")
+        if name in written:
+            raise SufficeError(f"the column {name!r} cannot be kept: {what} is written under this name")
+    return kept
+
+
+def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:
+    """Rows, or statistics, with the states of a network, but for columns that the user declared."""
+    if isinstance(rows, Statistics):
+        return bn.summary(rows)
+    return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
+
+
+def columns_of(path: str) -> tuple[str, ...]:
+    """The names of the columns of a file of rows."""
+    return rows_of(path).columns
+
+
+def known_names(names: Sequence[str], bn: Any) -> list[str]:
+    lacking = [n for n in names if n not in bn]
+    if lacking:
+        what = "chain" if isinstance(bn, Chain) else "network"
+        raise SufficeError(f"the {what} has no node {listed(lacking)}{nearest(lacking[0], bn)}")
+    return list(names)
+
+
+def left_out(data: Any, words: Sequence[str]) -> Any:
+    """The data without these columns."""
+    gone = [name for word in words for name in fields(word)]
+    if not hasattr(data, "columns"):
+        raise SufficeError("--without leaves columns of rows out, and saved statistics have none")
+    for name in gone:
+        if name not in data.columns:
+            raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
+    return data.select([name for name in data.columns if name not in gone])

@@ -1,0 +1,109 @@
+"""The command that scores: `suffice score`."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any
+
+from suffice.cli_arguments import AsJson, By, DataFile, Gaps, Missing, Model, Order, Weights
+from suffice.errors import MissingCells, SufficeError
+from suffice.terminal import print_facts, working
+
+
+def score(
+    model: Model,
+    data: DataFile,
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    weights: Weights = None,
+    missing: Missing = None,
+    as_json: AsJson = False,
+) -> None:
+    """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
+    from suffice import cli_inputs as inputs
+    from suffice.models.chain import Chain
+
+    scored = inputs.model_of(model)
+    if isinstance(scored, Chain):
+        steps = inputs.sequences_for(scored, data, by, order, gaps, weights=weights, missing=missing)
+        return print_facts(_chain_scores(scored, steps), as_json)
+    if by is not None or order is not None:
+        raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
+    return print_facts(_scores(scored, inputs.data_of(data, weights=weights, missing=missing)), as_json)
+
+
+def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
+    """The scores of a chain; hidden and missing cells are summed out."""
+    with working("passing along the sequences"):
+        log_likelihood = chain.log_likelihood(steps)
+    k, shown = chain.n_parameters, [n for n in chain.variables if n in steps.columns]
+    return {
+        "sequences": steps.n_sequences,
+        "steps": steps.weight,
+        "parameters": k,
+        "missing cells": sum(steps.missing[n] for n in shown),
+        "log-likelihood": log_likelihood,
+        "nats per step": -log_likelihood / steps.weight,
+        "AIC": log_likelihood - k,
+        "BIC": log_likelihood - 0.5 * k * math.log(steps.weight),
+    }
+
+
+def _scores(bn: Any, rows: Any) -> dict[str, Any]:
+    """The scores of a network and of its graph; where some of its nodes are regressions, from the rows."""
+    from suffice import cli_inputs as inputs
+    from suffice.models.regressions import families_of
+
+    has_rows = hasattr(rows, "columns")
+    hidden = has_rows and bool(bn.hidden - set(rows.columns))
+    families = families_of(bn, None) if has_rows and not hidden else None
+    known: Any = bn.rows(rows) if families else None
+    if families and any(known.missing.values()):
+        return _observed_scores(bn, known)
+    if not families and not hidden:
+        with suppress(MissingCells):
+            known = bn.summary(rows)
+    if known is None:
+        return _observed_scores(bn, inputs.as_known(rows, bn, {}).select([n for n in bn if n in rows.columns]))
+    return {
+        "rows": known.weight,
+        "parameters": bn.n_parameters,
+        "network: log-likelihood": bn.log_likelihood(known),
+        "network: nats per row": bn.cross_entropy(known),
+        **_graph_scores(bn, known, families),
+    }
+
+
+def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
+    """How well a network accounts for what is observed of incomplete rows."""
+    with working("summing over missing cells"):
+        log_likelihood = bn.log_likelihood(rows)
+    return {
+        "rows": rows.weight,
+        "parameters": bn.n_parameters,
+        "missing cells": sum(rows.missing.values()),
+        "network: log-likelihood": log_likelihood,
+        "network: nats per row": -log_likelihood / rows.weight,
+        "network: AIC": log_likelihood - bn.n_parameters,
+        "network: BIC": log_likelihood - 0.5 * bn.n_parameters * math.log(rows.weight),
+        "graph": "its scores need complete rows; the log-likelihood is that of the cells that are there",
+    }
+
+
+def _graph_scores(bn: Any, known: Any, families: Any) -> dict[str, float]:
+    """The scores of the graph alone, parameters fitted or, unless there are regressions, integrated out."""
+    from suffice.families.priors import K2, BDeu, BGe
+    from suffice.learning.fit import score as scored
+    from suffice.scores import AIC, BIC, Evidence, LogLikelihood
+    from suffice.variables import Finite
+
+    evidence = {
+        (True,): {"K2": Evidence(K2()), "BDeu, ess 1": Evidence(BDeu(1))},
+        (False,): {"BGe": Evidence(BGe())},
+        (False, True): {"BDeu, ess 1, with BGe": Evidence((BDeu(1), BGe()))},
+    }
+    kinds = tuple(sorted({isinstance(v, Finite) for v in bn.variables.values()}))
+    scores = {"log-likelihood": LogLikelihood(), "AIC": AIC(), "BIC": BIC(), **({} if families else evidence[kinds])}
+    return {f"graph: {name}": scored(bn.dag, known, s, families=families, shared=bn.shared) for name, s in scores.items()}

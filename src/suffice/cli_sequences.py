@@ -1,0 +1,188 @@
+"""The commands that ask a chain about sequences: `suffice decode`, `smooth`, `filter` and `forecast`.
+
+Answers have a row for each row of the data, in its order, beside the columns that say which sequence and step it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from suffice.cli_arguments import By, Chained, Gaps, Interval, Keep, Missing, Order, RowsOut, Steps
+from suffice.errors import SufficeError
+from suffice.libraries import pa
+from suffice.terminal import say, working
+
+
+def decode(
+    model: Chained,
+    data: Steps,
+    out: RowsOut = None,
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    best: Annotated[int, typer.Option(metavar="K", help="the K most probable paths, NAME_1, NAME_2, ..., with ln p", min=1)] = 1,
+    posterior: Annotated[
+        bool, typer.Option("--posterior", help="the most probable state of each cell by itself, not of all together")
+    ] = False,
+    keep: Keep = None,
+    missing: Missing = None,
+) -> None:
+    """Find the most probable states of all hidden and missing cells of each sequence together (the best path)."""
+    from suffice import cli_inputs as inputs
+
+    if posterior and best > 1:
+        raise SufficeError("--best and --posterior exclude each other: give one of them")
+    inputs.checked_out(out, data)
+    chain = inputs.chain_of(model)
+    steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
+    with working("finding best paths"):
+        if posterior:
+            table, told = chain.posterior_decode(steps), "the most probable state of each cell"
+        else:
+            found = chain.decode(steps, best)
+            paths = found if isinstance(found, tuple) else (found,)
+            told = f"best paths, ln p {float(paths[0].log_prob.sum()):.10g} in all"
+            table = paths[0].states if best == 1 else _ranked(paths, steps)
+    _written(table, _beside(data, (by, order), keep, table.column_names), out, told)
+
+
+def smooth(
+    model: Chained,
+    data: Steps,
+    out: RowsOut = None,
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    interval: Interval = None,
+    keep: Keep = None,
+    missing: Missing = None,
+) -> None:
+    """Infer each hidden or missing cell from its whole sequence.
+
+    The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
+    """
+    _inferred("smooth", model, data, out, by, order, gaps, interval, keep, missing)
+
+
+def filter_command(
+    model: Chained,
+    data: Steps,
+    out: RowsOut = None,
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    interval: Interval = None,
+    keep: Keep = None,
+    missing: Missing = None,
+) -> None:
+    """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
+    _inferred("filter", model, data, out, by, order, gaps, interval, keep, missing)
+
+
+def _inferred(
+    how: str,
+    model: str,
+    data: str,
+    out: str | None,
+    by: str | None,
+    order: str | None,
+    gaps: str,
+    interval: float | None,
+    keep: list[str] | None,
+    missing: list[str] | None,
+) -> None:
+    from suffice import cli_inputs as inputs
+
+    inputs.checked_out(out, data)
+    chain = inputs.chain_of(model)
+    steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
+    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {steps.n_steps:,} steps"):
+        table = getattr(chain, how)(steps, interval=interval)
+    _written(table, _beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
+
+
+def forecast(
+    model: Chained,
+    data: Steps,
+    steps: Annotated[int, typer.Option("--steps", help="how many steps ahead", min=1)] = 1,
+    interval: Interval = None,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--given",
+            metavar="FILE",
+            help="known columns of these steps, such as inputs: a row for each, or for each of each sequence",
+        ),
+    ] = None,
+    out: RowsOut = None,
+    by: By = None,
+    order: Order = None,
+    gaps: Gaps = "refuse",
+    missing: Missing = None,
+) -> None:
+    """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""
+    from suffice import cli_inputs as inputs
+
+    inputs.checked_out(out, data)
+    chain = inputs.chain_of(model)
+    seen = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
+    with working(f"forecasting {steps} steps"):
+        table = chain.forecast(seen, steps, interval=interval, given=given)
+    _written(table, {}, out, f"{steps:,} steps ahead")
+
+
+def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
+    """Several paths beside each other, each with ln p of its sequence."""
+    import numpy as np
+
+    position = steps.position
+    rows = np.repeat(np.arange(steps.n_sequences), steps.lengths)[position >= 0][np.argsort(position[position >= 0])]
+    columns: dict[str, Any] = {}
+    for rank, path in enumerate(paths, 1):
+        columns |= {f"{name}_{rank}": path.states[name] for name in path.states.column_names}
+        columns[f"log_prob_{rank}"] = pa.array(path.log_prob[rows])
+    return pa.table(columns)
+
+
+def _beside(data: str, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
+    """The columns of the data that stand beside the answers, as they came."""
+    from suffice.cli_inputs import kept_columns
+    from suffice.engines.scan import rows_of
+
+    rows = rows_of(data)
+    named = [k for k in keys if k is not None]
+    names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
+    if not names:
+        return {}
+    blocks = list(rows.select(names[:1]).map(_kept, keep=names))
+    return {n: pa.chunked_array([_plain(block[n]) for block in blocks]) for n in names}
+
+
+def _kept(block: Any) -> Any:
+    return block.kept
+
+
+def _plain(cells: Any) -> Any:
+    """Text without its dictionary, which is another one in each part of a file."""
+    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+
+
+def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: str) -> None:
+    from suffice.formats.rows import write_stream
+
+    columns = {**beside, **{n: _without_nan(answers[n]) for n in answers.column_names}}
+    n_rows = write_stream([pa.table(columns)], out)
+    if out is not None:
+        say(f"{told}: {n_rows:,} rows written to {out}")
+
+
+def _without_nan(cells: Any) -> Any:
+    """Numbers that there are none of, of sequences that are impossible, as empty cells."""
+    if not pa.types.is_floating(cells.type):
+        return cells
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
