@@ -29,6 +29,7 @@ SCRIPTS = [
     "missing_cells.py",
     "glm.py",
     "calibration.py",
+    "sequences.py",
 ]
 
 if __name__ == "__main__":
