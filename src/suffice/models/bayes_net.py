@@ -19,6 +19,7 @@ from suffice.families.priors import Prior
 from suffice.graphs import Dag
 from suffice.models.answering import Answering
 from suffice.models.answers import and_more, counted
+from suffice.models.provenance import Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.models.compiled import Compiled
 
 
-class BayesNet(Tabular, Answering):
+class BayesNet(Provenance, Tabular, Answering):
     """A Bayesian network. `fit` makes one from data; this makes one from numbers.
 
     `cpds` holds for each node a table (an array, child on the last axis, parents in the order of the graph), a frame with one
@@ -98,30 +99,6 @@ class BayesNet(Tabular, Answering):
     def variables(self) -> Mapping[str, Variable]:
         """The variables by name, in the order in which they were declared or stand in the file."""
         return MappingProxyType(self._variables)
-
-    @property
-    def statistics(self) -> Statistics | None:
-        """What the network was fitted from; None if it was written down."""
-        return self._statistics
-
-    @property
-    def prior(self) -> Prior | None:
-        """The prior it was fitted with, with every default filled in."""
-        return self._prior
-
-    @property
-    def estimate(self) -> Estimate:
-        return self._estimate
-
-    @property
-    def fit_info(self) -> str:
-        """How the network came about, in a sentence."""
-        return self._fit_info
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether it was fitted from rows with missing cells or hidden variables."""
-        return self._incomplete
 
     @property
     def hidden(self) -> frozenset[str]:

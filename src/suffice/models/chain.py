@@ -24,6 +24,7 @@ from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, First, Free, Stationary, checked_first
 from suffice.models.answers import and_more, counted
 from suffice.models.bayes_net import BayesNet
+from suffice.models.provenance import Provenance
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable, by_name
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.models.following import Following
 
 
-class Chain(Tabular):
+class Chain(Provenance, Tabular):
     """A model of sequences. `fit`, `em` and `hmm` make one from data; this makes one from numbers.
 
     `cpds` holds for each variable of the template its distribution, as `BayesNet` takes it (parents in the order of the
@@ -133,30 +134,6 @@ class Chain(Tabular):
     def first_slices(self) -> First:
         """How sequences begin: `Free()`, `Stationary()` or `Diffuse()`."""
         return self._first
-
-    @property
-    def statistics(self) -> Statistics | None:
-        """What it was fitted from; None if it was written down, or fitted from incomplete sequences."""
-        return self._statistics
-
-    @property
-    def prior(self) -> Prior | None:
-        """The prior it was fitted with, with every default filled in."""
-        return self._prior
-
-    @property
-    def estimate(self) -> Estimate:
-        return self._estimate
-
-    @property
-    def fit_info(self) -> str:
-        """How the chain came about, in a sentence."""
-        return self._fit_info
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether it was fitted from sequences with missing cells or hidden variables."""
-        return self._incomplete
 
     @property
     def hidden(self) -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from suffice.display import OneTable
-from suffice.errors import FitError, whole
+from suffice.errors import FitError, listed, note, whole
 from suffice.families.family import frame
 from suffice.scores import BIC
 
@@ -110,3 +110,30 @@ def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
     if not several:
         raise FitError(f"there is no number of {what} to choose among")
     return list(dict.fromkeys(int(s) for s in several))
+
+
+R = TypeVar("R", bound=Any)
+
+
+def best_of(
+    sizes: Iterable[int], learned: Callable[[int], tuple[R, bool]], value: Callable[[R], float], what: str
+) -> tuple[R, Choices]:
+    """The best of several numbers of classes or states, and how they compare. `learned` gives the run of a number, and whether it
+    was stopped before its end; a number at which all starts collapse is out."""
+    found, choices = dict[int, R](), list[Choice]()
+    for k in sizes:
+        try:
+            run, stopped = learned(k)
+            if stopped and found:
+                note(f"stopped at {k} {what}: the number of {what} is the best of {listed(found)}")
+                break
+            choices.append(Choice(k, value(run), run.log_likelihood, run.n_parameters, run.bic, run.icl))
+            found[k] = run
+            if stopped:
+                break
+        except FitError as error:
+            choices.append(Choice(k, -np.inf, np.nan, 0, np.nan, np.nan, str(error)))
+    if not found:
+        raise FitError(f"no number of {what} could be learned: {choices[0].problem}")
+    best = max((c for c in choices if c.k in found), key=lambda c: c.value)
+    return found[best.k], Choices(choices)

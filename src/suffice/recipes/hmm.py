@@ -27,7 +27,7 @@ from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied
 from suffice.learning.starts import FEW
 from suffice.models.chain import Chain
 from suffice.models.chain_answers import best_log_prob
-from suffice.recipes.choices import ICL, Choice, Choices, HeldOut, Optimum, checked_judge, checked_sizes
+from suffice.recipes.choices import ICL, HeldOut, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.hmm_run import HmmRun
 from suffice.variables import Finite
 
@@ -280,24 +280,8 @@ def _chosen(rows: Sequences, sizes: list[int], judge: Any, task: _Task) -> HmmRu
             f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} only "
             f"{rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, by=..."
         )
-    found, choices = dict[int, HmmRun](), list[Choice]()
-    for k in sizes:
-        try:
-            run, stopped = _learned(rows, k, task)
-            if stopped and found:
-                note(f"stopped at {k} states: the number of states is the best of {listed(found)}")
-                break
-            value = _value(judge, run, rows, task)
-            found[k] = run
-            choices.append(Choice(k, value, run.log_likelihood, run.n_parameters, run.bic, run.icl))
-            if stopped:
-                break
-        except FitError as error:
-            choices.append(Choice(k, -np.inf, np.nan, 0, np.nan, np.nan, str(error)))
-    if not found:
-        raise FitError(f"no number of states could be learned: {choices[0].problem}")
-    best = max((c for c in choices if c.k in found), key=lambda c: c.value)
-    return replace(found[best.k], choices=Choices(choices))
+    best, choices = best_of(sizes, lambda k: _learned(rows, k, task), lambda run: _value(judge, run, rows, task), "states")
+    return replace(best, choices=choices)
 
 
 def _value(judge: Any, run: HmmRun, rows: Sequences, task: _Task) -> float:

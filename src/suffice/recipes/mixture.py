@@ -24,7 +24,7 @@ from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Mixture, Table
 from suffice.learning.mixture_start import Starts, given_start, start_at
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.choices import ICL, Choice, Choices, HeldOut, Optimum, checked_judge, checked_sizes
+from suffice.recipes.choices import ICL, HeldOut, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.mixture_run import MixtureRun
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
@@ -218,25 +218,9 @@ def _run(climbs: list[Climb], mixture: Mixture, task: _Task) -> MixtureRun:
 
 def _chosen(rows: Data, sizes: list[int], judge: Any, task: _Task) -> MixtureRun:
     """The best of several numbers of classes; one at which all starts collapse is out."""
-    table, found = _table(rows), dict[int, MixtureRun]()
-    choices: list[Choice] = []
-    for k in sizes:
-        try:
-            run, stopped = _learned(table, k, task)
-            if stopped and found:
-                note(f"stopped at {k} classes: the number of classes is the best of {listed(found)}")
-                break
-            value = _value(judge, run, rows, task)
-            found[k] = run
-            choices.append(Choice(k, value, run.log_likelihood, run.n_parameters, run.bic, run.icl))
-            if stopped:
-                break
-        except FitError as error:
-            choices.append(Choice(k, -np.inf, np.nan, 0, np.nan, np.nan, str(error)))
-    if not found:
-        raise FitError(f"no number of classes could be learned: {choices[0].problem}")
-    best = max((c for c in choices if c.k in found), key=lambda c: c.value)
-    return replace(found[best.k], choices=Choices(choices))
+    table = _table(rows)
+    best, choices = best_of(sizes, lambda k: _learned(table, k, task), lambda run: _value(judge, run, rows, task), "classes")
+    return replace(best, choices=choices)
 
 
 def _value(judge: Any, run: MixtureRun, rows: Data, task: _Task) -> float:
