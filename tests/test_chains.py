@@ -436,3 +436,10 @@ def test_bad_input_is_refused_in_a_sentence(what: str) -> None:
 
 def test_a_problem_says_how_much_there_is() -> None:
     assert chain_problem_of(TEXT, ROLLED, **HID).amount == "60 steps of 1 sequence"
+
+
+def test_columns_that_a_chain_does_not_know_are_told() -> None:
+    chain = sf.fit("x[-1] -> x -> y", sf.sequences({"x": list("aabba"), "y": list("uvuvu")}), prior=sf.Dirichlet(1))
+    with pytest.warns(SufficeNote, match="no column 'y': it is taken to be hidden; the chain does not use 'cough'"):
+        chain.log_prob(sf.sequences({"x": list("aab"), "cough": list("uvu")}))
+    assert "2" in repr(sf.sequences({"x": ["a", None, None]})).splitlines()[-1]

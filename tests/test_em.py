@@ -207,7 +207,7 @@ REFUSED = {
         lambda: sf.em("w -> c", {"c": [3.7, 3.7, None, 3.7], "w": [1.0, 2.5, 3.0, None]}),
         "all values of 'c' are the same",
     ),
-    "fixed": (lambda: sf.em("a", {"a": ["x", None]}, fixed=["a"]), "give it, start=bn"),
+    "fixed": (lambda: sf.em("a", {"a": ["x", None]}, fixed=["a"]), "give it, start="),
 }
 
 

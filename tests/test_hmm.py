@@ -499,3 +499,11 @@ class TestEstimator:
             HMM(2).fit(np.random.default_rng(0).normal(size=(10, 1)), [5, 5])
         with pytest.raises(DataError, match="of the hidden state: give that another"):
             HMM(2).fit(pd.DataFrame({"state": [0.1, 0.2, 0.3]}))
+
+
+def test_the_order_of_columns_does_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(np.repeat([0.0, 5.0, 0.0, 5.0], 50), 1.0)
+    y = 0.5 * x + rng.normal(size=200)
+    one, other = (hmm(sf.sequences(rows), 2, starts=2) for rows in ({"a": x, "b": y}, {"b": y, "a": x}))
+    assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-4)

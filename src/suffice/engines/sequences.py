@@ -262,10 +262,10 @@ class Sequences:
         return f"{_several(n, 'sequence')}, {_several(steps, 'step')}{about}, {_several(len(self.columns), 'column')}"
 
     def __repr__(self) -> str:
-        return f"Sequences({self._headline()})\n{self.schema!r}"
+        return f"Sequences({self._headline()})\n{Schema(self.schema, self.missing)!r}"
 
     def _repr_html_(self) -> str:
-        return f"<p>Sequences: {self._headline()}</p>{self.schema._repr_html_()}"
+        return f"<p>Sequences: {self._headline()}</p>{Schema(self.schema, self.missing)._repr_html_()}"
 
 
 def _several(n: int, what: str) -> str:

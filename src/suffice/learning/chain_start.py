@@ -66,6 +66,7 @@ class StateStarts:
     @cached_property
     def _mixture(self) -> Starts | None:
         data, hidden = self.problem.sequences.data, self.hidden
+        data = data.select([n for n in self.problem.template.topological_order if n in data.columns])  # as regressions follow
         if hidden.name in data.columns or any(node.iterative for node in self.problem.nodes.values()):
             return None
         sample = data.sample(SAMPLE, self.seed)

@@ -208,7 +208,7 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> Pa
         if name in tied:
             raise FitError(f"{name!r} is in fixed= and in shared=: hold it as it is, or tie it to others, not both")
     if (fixed or entries) and start is None:
-        raise FitError("fixed= keeps distributions as they are at the start: give it, start=bn")
+        raise FitError("fixed= keeps distributions as they are at the start: give it, start=...")
     for name in fixed:
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")

@@ -208,7 +208,8 @@ def columns_of(chain: Chain, cells: Cells) -> tuple[list[str], list[Array]]:
 class Decoded:
     """A path: the states of the unknown variables, in the input's kind of frame, and of each sequence ln p(path, what is seen).
 
-    `decoded["state"]` is the column of a variable.
+    Of hidden numbers the path is their smoothed means, and ln p that of what is seen. `decoded["state"]` is the column of a
+    variable.
     """
 
     states: Any

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.engines.sequences import Sequences
-from suffice.errors import DataError, ModelError, nearest
+from suffice.errors import DataError, ModelError, listed, nearest, note
 from suffice.incomplete.chain_rows import ChainLayout
 from suffice.incomplete.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
 from suffice.incomplete.components import FlatTables, Theta
@@ -56,6 +56,8 @@ class ChainReading:
         for name in (n for n in chain.variables if n not in x.columns and n not in chain.hidden):
             if meant := nearest(name, spare):
                 raise DataError(f"the sequences have no column {name!r}, which the chain names{meant}")
+            if spare:
+                note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listed(spare)}")
         shown = [n for n in chain.variables if n in x.columns]
         if not shown:
             raise DataError("the sequences have none of the chain's columns")
