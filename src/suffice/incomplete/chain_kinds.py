@@ -14,6 +14,9 @@ from suffice.statistics.configurations import distinct
 
 Ints = npt.NDArray[np.int64]
 
+FEW = 2**16
+"""Codes below this are looked up, not sorted."""
+
 
 def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
     """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence.
@@ -24,6 +27,13 @@ def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
 
 
+def _by_code(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], Ints]:
+    """The place of each cell's code among the codes that occur, and these."""
+    there = np.zeros(FEW, np.bool_)
+    there[column] = True
+    return (np.cumsum(there, dtype=np.int32) - 1)[column], np.flatnonzero(there)
+
+
 class Kinds(NamedTuple):
     """Steps that are alike: the kind of each step, and of each kind its phase and codes."""
 
@@ -32,10 +42,17 @@ class Kinds(NamedTuple):
     codes: dict[str, Ints]
 
     @classmethod
-    def of(cls, phase: Ints, columns: Mapping[str, npt.NDArray[Any]]) -> Kinds:
-        first, inverse = distinct([phase, *columns.values()], len(phase))
-        codes = {name: cells[first].astype(np.int64) for name, cells in columns.items()}
-        return cls(inverse.astype(np.int32), phase[first], codes)
+    def of(cls, phase: Ints | int, columns: Mapping[str, npt.NDArray[Any]]) -> Kinds:
+        """Kinds by the codes of columns and by the phase, unless that is the same for all steps."""
+        apart = [] if isinstance(phase, int) else [phase]
+        cells = [*apart, *columns.values()]
+        if len(cells) == 1 and int(cells[0].max(initial=0)) < FEW:
+            kind, first = _by_code(cells[0])
+            codes = dict.fromkeys(columns, first)
+            return cls(kind, np.full(len(first), phase) if not apart else first, codes)
+        rows, inverse = distinct(cells, len(cells[0]))
+        codes = {name: column[rows].astype(np.int64) for name, column in columns.items()}
+        return cls(inverse.astype(np.int32), np.full(len(rows), phase) if not apart else phase[rows], codes)  # type: ignore[index]
 
     def of_phase(self, number: int) -> tuple[npt.NDArray[np.intp], dict[str, Ints]]:
         """The kinds of a phase and their codes."""

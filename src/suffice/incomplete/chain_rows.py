@@ -95,6 +95,12 @@ class ChainLayout:
         """The transition of all steps but the first, where no observed cell takes part in it."""
         return np.asarray(self.product(theta, self.phases[-1], {}, 1)[0])
 
+    @cached_property
+    def varies(self) -> bool:
+        """Whether tables that steps emit have parameters of their own in first slices."""
+        keys = [[phase.keys[n] for n in self.emitted(phase, by_table=True)] for phase in self.phases]
+        return any(own != keys[-1] for own in keys)
+
     def columns(self, block: Block, step: Ints) -> Columns:
         """The columns of a block at their lags; what lies before the first step is missing."""
         return {name: lagged(block.columns[base], step, k) for name, base, k in self._places}
@@ -152,7 +158,7 @@ class ChainRows:
         shown = {v.name for node in tabled for v in node.members}
         labels = [n for n in space.unknown if n in layout.shown]
         seen = sorted({*_observed(layout, shown), *labels})
-        symbols = Kinds.of(phase, {n: columns[n] for n in seen}) if seen else None
+        symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
         weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
         inputs = {n: columns[n] for n in driving} if layout.stepwise else {}

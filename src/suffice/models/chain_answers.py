@@ -271,7 +271,7 @@ def best_log_prob(chain: Chain, sequences: Any) -> float:
 def states_frame(reading: ChainReading, path: Codes) -> Any:
     """Joint states as columns of states, one for each unknown variable."""
     digits = reading.layout.space.digits
-    codes = {n: np.where(path >= 0, digits[n, 0][np.maximum(path, 0)], -1) for n in reading.states}
+    codes = {n: np.append(digits[n, 0], -1)[path] for n in reading.states}  # no path is -1, the last
     return code_frame(reading, codes)
 
 

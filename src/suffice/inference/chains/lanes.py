@@ -58,9 +58,10 @@ class Parameters(NamedTuple):
 
 
 def has_lanes(steps: StateSteps) -> bool:
-    """Whether first steps, and only those, have code 0, and all others code 1."""
+    """Whether first steps, and only those, have code 0, and all others code 1; and steps show something."""
     first, lengths = steps.starts[:-1], np.diff(steps.starts)
-    if len(steps.matrices) != 2 or not lengths.min(initial=1) or not len(first):
+    blind = steps.symbols is None and steps.log_likelihood is None
+    if blind or len(steps.matrices) != 2 or not lengths.min(initial=1) or not len(first):
         return False
     return not steps.codes[first].any() and int(np.count_nonzero(steps.codes)) == steps.n_steps - len(first)
 
