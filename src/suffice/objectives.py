@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listed, nearest, whole
 
 Array = npt.NDArray[np.float64]
 
@@ -199,3 +199,80 @@ def _checked(strength: Any, kind: str) -> Any:
             raise FitError(f"the strengths of {kind} are numbers of at least 0; {matrix.min():g} is among them")
         return tuple(map(tuple, matrix.tolist()))
     return _positive(strength, f"the strength of {kind}")
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The likelihood of one column given all others, Σ log p(y | rest): what is needed to predict it, and no more.
+
+    >>> Conditional("tag")
+    Conditional('tag')
+    """
+
+    target: str
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_conditional(self)
+
+    def __repr__(self) -> str:
+        return f"Conditional({self.target!r})"
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Mistakes: after each sequence whose best labels are wrong, weights move from these to the right ones. `averaged` weights are
+    the mean over all steps on the way (Collins 2002, EMNLP, p. 1).
+
+    >>> Perceptron("tag", epochs=5)
+    Perceptron('tag', averaged=True, epochs=5)
+    """
+
+    target: str
+    averaged: bool = True
+    epochs: int = 10
+
+    def __post_init__(self) -> None:
+        whole(self.epochs, "the number of epochs of Perceptron", 1)
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_perceptron(self)
+
+    def __repr__(self) -> str:
+        return f"Perceptron({self.target!r}, averaged={self.averaged}, epochs={self.epochs})"
+
+
+@dataclass(frozen=True)
+class Hamming:
+    """What wrong labels cost: one for each of them.
+
+    >>> Hamming()
+    Hamming(cost=1.0)
+    """
+
+    cost: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cost", _positive(self.cost, "the cost of a wrong label"))
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The structured hinge loss, max over y' of cost(y, y') + score(y') − score(y): the right labels are to win by what others
+    cost (Taskar, Guestrin & Koller 2004; Tsochantaridis et al. 2005, JMLR 6, p. 1453).
+
+    >>> Margin("tag")
+    Margin('tag', cost=Hamming(cost=1.0))
+    """
+
+    target: str
+    cost: Hamming = Hamming()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.cost, Hamming):
+            raise FitError(f"the cost of Margin is Hamming(), not {self.cost!r}")
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_margin(self)
+
+    def __repr__(self) -> str:
+        return f"Margin({self.target!r}, cost={self.cost!r})"

@@ -19,6 +19,10 @@ import numpy as np
 from suffice.errors import SchemaError, listed, nearest
 
 
+LIST = "\x1f"
+"""A state that stands for a list of texts begins with this mark, and has it between its items."""
+
+
 def _name(name: object) -> str:
     if not isinstance(name, str) or not name.strip():
         raise SchemaError(f"a variable needs a name, a text that is not blank; got {name!r}")

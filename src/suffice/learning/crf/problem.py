@@ -1,0 +1,154 @@
+"""Sequences with labels, encoded once: which pairs have weights, what is seen of them, and what weights expect.
+
+Blocks are kept where they are near and fit into `HELD` bytes; else they are encoded again in every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block, Step, summed
+from suffice.engines.parallel import in_order
+from suffice.engines.sequences import Sequences
+from suffice.errors import FitError, TooLarge, bytes_in_words
+from suffice.models.linear_chain.encoding import EncodedBlock, Findings, FindPairs, PairCounts, labelled
+from suffice.models.linear_chain.features import LabelTerms, PairFeatures, expected_features
+from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
+from suffice.models.linear_chain.windows import LinearChain
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+R = TypeVar("R")
+
+HELD = 2**31
+"""Bytes of encoded sequences that are kept."""
+
+MAX_WEIGHTS = 2**28
+"""No chain with more weights is fitted: each takes some 200 bytes while it is."""
+
+Encoded = tuple[EncodedBlock, "EncodedBlock | None"]
+"""The sequences of a block that have all of their labels, and those that have some."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectFeatures:
+    """What weights expect of an encoded block."""
+
+    features: PairFeatures
+    weights: Array
+
+    def __call__(self, block: Encoded) -> LabelTerms:
+        whole, partly = block
+        T = self.features.transitions(self.weights)
+        result = expected_features(self.features, self.weights, whole, T)
+        if partly is None:
+            return result
+        free, clamped = (expected_features(self.features, self.weights, partly, T, clamped=c) for c in (False, True))
+        return LabelTerms(result.log_z + free.log_z - clamped.log_z, result.expected + free.expected - clamped.expected)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectAgain(Step[Any]):
+    """The same of blocks that are encoded in every pass."""
+
+    tables: Tables
+    what: Callable[[Encoded], Any]
+
+    def of(self, block: Block) -> Any:
+        return self.what(labelled(block, self.tables)[:2])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelProblem:
+    """A linear chain and sequences to fit it to. `seen` is how often each pair occurs in sequences with all of their labels."""
+
+    chain: LinearChain
+    sequences: Sequences
+    vocabulary: Vocabulary
+    features: PairFeatures
+    seen: Array
+    findings: Findings
+    tables: Tables
+    threads: int | None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, chain: LinearChain, sequences: Sequences, *, threads: int | None = None, start: Any = None) -> LabelProblem:
+        """Sequences passed over once."""
+        schema = sequences.schema
+        every = Vocabulary.of(chain, schema)
+        tables = Tables.of(every, schema)
+        size = 4.0 * sequences.n_steps * (len(set(tables.offsets)) + 10 + 2 * len(tables.numbers))
+        step = FindPairs(tables, sequences.data.engine.near and size <= HELD)
+        findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
+        keys = chosen(chain, findings.counts, every)
+        return cls._reduced(chain, sequences, every, findings, keys, threads)
+
+    @classmethod
+    def _reduced(
+        cls, chain: LinearChain, sequences: Sequences, every: Vocabulary, findings: Findings, keys: Ints, threads: int | None
+    ) -> LabelProblem:
+        """Without the attributes that have no weight."""
+        L, numbers = len(every.labels), [every.starts[i] for i in every.numbers]
+        kept = np.zeros(every.size, bool)
+        kept[keys[keys < every.size * L] // L] = True
+        kept[[*numbers, *([0] if chain.bias else [])]] = True
+        number = np.where(kept, np.cumsum(kept) - 1, -1)
+        vocabulary = every.reduced(kept)
+        moved = np.where(keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], keys // L - every.size + vocabulary.size)
+        places = tuple(int(number[a]) for a in numbers)
+        features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
+        own = PairFeatures.of(keys, every.size, L, tuple(numbers))
+        seen = own.counted(findings.counts) - own.counted(findings.partial)
+        for row, a in enumerate(numbers):
+            k = slice(own.first[a], own.first[a + 1])
+            seen[k] = findings.sums[row, own.labels[k]]
+        blocks = {
+            n: (whole.renumbered(number), None if partly is None else partly.renumbered(number))
+            for n, (whole, partly) in findings.blocks.items()
+        }
+        tables = Tables.of(vocabulary, sequences.schema)
+        return cls(chain, sequences, vocabulary, features, seen, findings._replace(blocks=blocks), tables, threads)
+
+    @property
+    def n_sequences(self) -> int:
+        """The sequences that have a label."""
+        return self.sequences.n_sequences - self.findings.n_blank
+
+    def total(self, what: Callable[[Encoded], R]) -> R:
+        """The sum over all blocks, in a fixed tree."""
+        if not self.findings.blocks:
+            result: R = self.sequences.data.fold(ExpectAgain(self.tables, what), threads=self.threads)
+            return result
+        tasks = (partial(what, block) for _, block in sorted(self.findings.blocks.items()))
+        total = summed(in_order(tasks, self.threads))
+        assert total is not None
+        return total
+
+    def loss(self, w: Array) -> tuple[float, Array]:
+        """−Σ log p(labels | all else), and its gradient: expected − seen."""
+        terms = self.total(ExpectFeatures(self.features, w))
+        return terms.log_z - float(self.seen @ w), terms.expected - self.seen
+
+
+def chosen(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:
+    """The pairs that have a weight."""
+    L, A = len(every.labels), every.size
+    if not chain.unseen:
+        keys = counts.keys[counts.counts >= chain.min_count]
+    else:
+        own = counts.keys < A * L
+        frequent = np.bincount(counts.keys[own] // L, counts.counts[own], A) >= max(chain.min_count, 1e-300)
+        attributes = np.append(np.flatnonzero(frequent), A + np.arange(L))
+        keys = (attributes[:, None] * L + np.arange(L)).reshape(-1)
+    if not len(keys):
+        raise FitError(f"no pair of an attribute and a label occurs {chain.min_count:,} times: lower min_count")
+    if len(keys) > MAX_WEIGHTS:
+        raise TooLarge(f"this chain has {len(keys):,} weights, which take {bytes_in_words(200.0 * len(keys))}: raise min_count")
+    return keys

@@ -1,0 +1,158 @@
+"""Derived columns: a text made of another column's cell, computed once for each distinct one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from suffice.errors import ModelError, whole
+
+RUNS = re.compile(r"(.)\1+", re.DOTALL)
+
+
+@runtime_checkable
+class DerivedColumn(Protocol):
+    """What stands for a column in a `Window`."""
+
+    @property
+    def source(self) -> str:
+        """The column that it is made of."""
+
+    @property
+    def name(self) -> str:
+        """How its attributes are called."""
+
+    def of(self, cell: str) -> str:
+        """What a cell becomes."""
+
+
+@dataclass(frozen=True)
+class Suffix:
+    """The last characters of a cell; all of it where it is shorter.
+
+    >>> Suffix("word", 3).of("walking"), Suffix("word", 3).name
+    ('ing', 'suffix3(word)')
+    """
+
+    column: str
+    length: int
+
+    def __post_init__(self) -> None:
+        whole(self.length, "the length of a suffix", 1)
+
+    @property
+    def source(self) -> str:
+        return self.column
+
+    @property
+    def name(self) -> str:
+        return f"suffix{self.length}({self.column})"
+
+    def of(self, cell: str) -> str:
+        return cell[-self.length :]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The first characters of a cell; all of it where it is shorter.
+
+    >>> Prefix("word", 2).of("undone")
+    'un'
+    """
+
+    column: str
+    length: int
+
+    def __post_init__(self) -> None:
+        whole(self.length, "the length of a prefix", 1)
+
+    @property
+    def source(self) -> str:
+        return self.column
+
+    @property
+    def name(self) -> str:
+        return f"prefix{self.length}({self.column})"
+
+    def of(self, cell: str) -> str:
+        return cell[: self.length]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The kinds of characters: X for upper case, x for lower case, d for digits, others themselves; runs of one become one.
+
+    >>> Shape("word").of("McDonald's-1999")
+    "XxXx'x-d"
+    """
+
+    column: str
+
+    @property
+    def source(self) -> str:
+        return self.column
+
+    @property
+    def name(self) -> str:
+        return f"shape({self.column})"
+
+    def of(self, cell: str) -> str:
+        kinds = ("X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in cell)
+        return RUNS.sub(r"\1", "".join(kinds))
+
+
+@dataclass(frozen=True)
+class Lower:
+    """The cell in lower case.
+
+    >>> Lower("word").of("The")
+    'the'
+    """
+
+    column: str
+
+    @property
+    def source(self) -> str:
+        return self.column
+
+    @property
+    def name(self) -> str:
+        return f"lower({self.column})"
+
+    def of(self, cell: str) -> str:
+        return cell.lower()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A function of one's own: a text of a text. Files and pickles keep its name only, and no function: a model that was read
+    needs the column `name` in the rows that it is asked about.
+
+    >>> Derived("length", "word", lambda word: str(len(word))).of("cat")
+    '3'
+    """
+
+    name: str
+    column: str
+    function: Callable[[str], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.function is not None and not callable(self.function):
+            raise ModelError(f"Derived({self.name!r}, {self.column!r}, ...) takes a function of a cell, not {self.function!r}")
+
+    @property
+    def source(self) -> str:
+        return self.name if self.function is None else self.column
+
+    def of(self, cell: str) -> str:
+        if self.function is None:
+            return cell
+        result = self.function(cell)
+        if not isinstance(result, str):
+            raise ModelError(f"the function of {self.name!r} gives {result!r} for {cell!r}; it must give a text")
+        return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "column": self.column, "function": None}

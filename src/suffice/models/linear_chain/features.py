@@ -1,0 +1,173 @@
+"""Weights of a linear chain: which pairs have one, and the scores that weights make of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_in_logs, expect_labels
+from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """Pairs with a weight: attribute a has the weights first[a] … first[a + 1] − 1, of the labels `labels`; then come those of
+    labels that follow each other, `before` and `after`. `numbers` are the attributes that are numbers."""
+
+    n_labels: int
+    first: Ints
+    labels: Codes
+    before: Codes
+    after: Codes
+    numbers: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, keys: Ints, n_attributes: int, n_labels: int, numbers: tuple[int, ...]) -> PairFeatures:
+        """The features of pairs by their numbers, which rise: see `pair_counts`."""
+        own, pair = keys[keys < n_attributes * n_labels], keys[keys >= n_attributes * n_labels] - n_attributes * n_labels
+        first = np.searchsorted(own, np.arange(n_attributes + 1) * n_labels).astype(np.int64)
+        codes = [(x % n_labels).astype(np.int32) for x in (own, pair)]
+        return cls(n_labels, first, codes[0], (pair // n_labels).astype(np.int32), codes[1], numbers)
+
+    @property
+    def n(self) -> int:
+        return len(self.labels) + len(self.before)
+
+    @cached_property
+    def keys(self) -> Ints:
+        """The numbers of the pairs."""
+        L, A = self.n_labels, len(self.first) - 1
+        own = np.repeat(np.arange(A), np.diff(self.first)) * L + self.labels
+        return np.concatenate([own, (A + self.before.astype(np.int64)) * L + self.after])
+
+    def counted(self, counts: PairCounts) -> Array:
+        """How often each pair occurs."""
+        at = np.minimum(np.searchsorted(counts.keys, self.keys), max(0, len(counts.keys) - 1))
+        found = counts.keys[at] == self.keys if len(counts.keys) else np.zeros(self.n, bool)
+        return np.where(found, counts.counts[at] if len(counts.keys) else 0.0, 0.0)
+
+    def transitions(self, w: Array) -> Array:
+        """The weight of each label after each other."""
+        T = np.zeros((self.n_labels, self.n_labels))
+        T[self.before, self.after] = w[len(self.labels) :]
+        return T
+
+    def of_numbers(self, w: Array) -> Array:
+        """The weights of numbers (numbers × labels)."""
+        result = np.zeros((len(self.numbers), self.n_labels))
+        for row, a in enumerate(self.numbers):
+            k = slice(self.first[a], self.first[a + 1])
+            result[row, self.labels[k]] = w[k]
+        return result
+
+
+def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
+    """The sum of the weights of each group for each label."""
+    from suffice.kernels.crf import score_groups
+
+    scores = np.empty((len(block.attributes.starts) - 1, features.n_labels))
+    score_groups(*block.attributes, features.first, features.labels, w, scores)
+    return scores
+
+
+def number_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
+    """What numbers add to the score of each step; no rows if there are none."""
+    return block.numbers @ features.of_numbers(w) if features.numbers else np.zeros((0, features.n_labels))
+
+
+def step_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
+    """The score of each label at each step."""
+    groups, more = group_scores(features, w, block), number_scores(features, w, block)
+    total = more if len(more) else np.zeros((block.n_steps, features.n_labels))
+    for own in block.groups:
+        total += groups[own]
+    return total
+
+
+NO_CLAMP = np.zeros(0, np.int32)
+
+
+class PartExpectations(NamedTuple):
+    """What is expected of the labels of a part."""
+
+    part: SideBySide
+    found: ExpectedLabels
+
+
+def expectations(
+    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False
+) -> Iterator[PartExpectations]:
+    """What is expected of the labels of each part of a block; with `clamped`, given those that are there.
+
+    The next part overwrites the expectations of steps.
+    """
+    from suffice.kernels.crf import weigh_steps
+
+    scores, more = group_scores(features, w, block), number_scores(features, w, block)
+    tops = scores.max(axis=1, initial=-np.inf)
+    powers = np.exp(scores - tops[:, None])
+    room, top = Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
+    for part in block.layout.parts:
+        clamp = block.labels if clamped else NO_CLAMP
+        weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
+        weights = None if block.weights is None else block.weights[part.places]
+        found = expect_labels(room, T, part, weights)
+        if found is None:
+            yield PartExpectations(part, expect_in_logs(_scores_of(block, scores, more, part, clamp), T, part, weights))
+        else:
+            found.logs[:] += top[: part.n]
+            yield PartExpectations(part, found)
+
+
+def _scores_of(block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
+    """The score of each label at each step of a part, −inf for those that a step may not have."""
+    total = more[part.places].copy() if len(more) else np.zeros((part.n, scores.shape[1]))
+    for own in block.groups:
+        total += scores[own[part.places]]
+    if len(clamp):
+        label = clamp[part.places, None]
+        total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
+    return total
+
+
+class LabelTerms(NamedTuple):
+    """Σ w log Z of the sequences of a block, and what is expected of each feature: the gradient of it."""
+
+    log_z: float
+    expected: Array
+
+
+def expected_features(
+    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False
+) -> LabelTerms:
+    """What weights expect of a block."""
+    from suffice.kernels.crf import spread_groups, sum_groups
+
+    n_groups, L = len(block.attributes.starts) - 1, features.n_labels
+    by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0
+    for part, found in expectations(features, w, block, T, clamped=clamped):
+        steps = found.steps
+        if block.weights is None:
+            log_z += float(found.logs.sum())
+        else:
+            weights = block.weights[part.places]
+            log_z += float(found.logs @ weights)
+            steps *= weights[:, None]
+        sum_groups(block.groups, part.begin, steps, by_group)
+        of_numbers += block.numbers[part.places].T @ steps
+        pairs += found.pairs
+    total = np.zeros(features.n)
+    spread_groups(*block.attributes, features.first, features.labels, by_group, total)
+    for row, a in enumerate(features.numbers):
+        k = slice(features.first[a], features.first[a + 1])
+        total[k] = of_numbers[row, features.labels[k]]
+    total[len(features.labels) :] = pairs[features.before, features.after]
+    return LabelTerms(log_z, total)

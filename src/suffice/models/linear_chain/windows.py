@@ -1,0 +1,152 @@
+"""What a label depends on: columns around its step (`Window`), and the labels beside it (`LinearChain`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from suffice.errors import ModelError, listed, whole
+from suffice.models.linear_chain.derived import DerivedColumn
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A column as it is.
+
+    >>> Plain("word").name
+    'word'
+    """
+
+    column: str
+
+    @property
+    def source(self) -> str:
+        return self.column
+
+    @property
+    def name(self) -> str:
+        return self.column
+
+    def of(self, cell: str) -> str:
+        return cell
+
+
+@dataclass(frozen=True)
+class Window:
+    """Columns, or what is derived of them, at steps around a label: 0 is its own, −1 the one before.
+
+    >>> Window(["word"], at=(-1, 1))
+    Window(['word'], at=(-1, 1))
+    """
+
+    columns: tuple[Any, ...]
+    at: tuple[int, ...]
+
+    def __init__(self, columns: Any, at: int | Iterable[int] = (0,)) -> None:
+        some = (columns,) if isinstance(columns, (str, DerivedColumn)) else tuple(columns)
+        for column in some:
+            if not isinstance(column, (str, DerivedColumn)) or isinstance(column, type):
+                raise ModelError(f"a window holds names of columns, or Suffix('word', 3) and the like, not {column!r}")
+        if not some:
+            raise ModelError("a window needs at least one column")
+        places = (at,) if isinstance(at, int) else tuple(at)
+        if not places:
+            raise ModelError("a window needs at least one place: at=(0,) is the step of the label")
+        for place in places:
+            if isinstance(place, bool) or not isinstance(place, int):
+                raise ModelError(f"the places of a window are whole numbers, -1 for the step before, not {place!r}")
+        object.__setattr__(self, "columns", some)
+        object.__setattr__(self, "at", places)
+
+    def __repr__(self) -> str:
+        return f"Window([{', '.join(map(repr, self.columns))}], at={self.at!r})"
+
+
+class Place(NamedTuple):
+    """A column, or what is derived of it, at one step relative to the label."""
+
+    column: Any
+    offset: int
+
+    @property
+    def name(self) -> str:
+        """How it is called in attributes.
+
+        >>> Place(Plain("word"), -1).name
+        'word[-1]'
+        """
+        return f"{self.column.name}[{self.offset:+d}]" if self.offset else str(self.column.name)
+
+
+@dataclass(frozen=True)
+class LinearChain:
+    """Labels in a row, each with weights for its attributes and for the label before it: a conditional random field.
+
+    With `unseen=False` there is a weight for each pair of an attribute and a label, and of two labels in a row, that occurs at
+    least `min_count` times in the data; with `unseen=True` for every pair of attributes and labels that each do. `bias` gives
+    every step the same attribute. What lies before the start of a sequence reads <s>, and </s> after its end.
+
+    >>> LinearChain("tag", [Window(["word"]), Window(["word"], at=(-1, 1))]).columns
+    ('word',)
+    """
+
+    label: str
+    features: tuple[Window, ...]
+    min_count: float = 1
+    unseen: bool = False
+    bias: bool = True
+
+    def __init__(
+        self, label: str, features: Any, min_count: float = 1, unseen: bool = False, *, bias: bool = True
+    ) -> None:
+        if not isinstance(label, str) or not label:
+            raise ModelError(f"the label of a linear chain is the name of a column, not {label!r}")
+        windows = (features,) if isinstance(features, Window) else tuple(features)
+        for window in windows:
+            if not isinstance(window, Window):
+                raise ModelError(f"the features of a linear chain are windows, Window([{window!r}]), not {window!r}")
+        for name, value in (("label", label), ("features", windows), ("min_count", whole(min_count, "min_count", 0))):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "unseen", bool(unseen))
+        object.__setattr__(self, "bias", bool(bias))
+        if not windows and not bias:
+            raise ModelError("a linear chain without features and without a bias has nothing to tell labels by")
+        self._refuse_leaks()
+
+    def _refuse_leaks(self) -> None:
+        for place in self.places:
+            if self.label in (place.column.source, place.column.name):
+                raise ModelError(
+                    f"the label {self.label!r} is also a feature: a model would read the answer off; labels beside it are "
+                    "weighed anyway"
+                )
+        names = [p.name for p in self.places]
+        if doubled := [n for n in names if names.count(n) > 1]:
+            raise ModelError(f"two different columns are called {doubled[0]!r}: give Derived another name")
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every column at every step around a label, once."""
+        return tuple(
+            dict.fromkeys(
+                Place(Plain(c) if isinstance(c, str) else c, o) for window in self.features for o in window.at for c in window.columns
+            )
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads beside the label."""
+        return tuple(dict.fromkeys(p.column.source for p in self.places))
+
+    def __repr__(self) -> str:
+        more = "".join(
+            f", {name}={value!r}"
+            for name, value, usual in (
+                ("min_count", self.min_count, 1),
+                ("unseen", self.unseen, False),
+                ("bias", self.bias, True),
+            )
+            if value != usual
+        )
+        return f"LinearChain({self.label!r}, [{listed(self.features, 20)}]{more})"
