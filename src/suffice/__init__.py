@@ -53,16 +53,19 @@ _NAMES = {
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
     "models.bde": "BDe",
+    "models.crf": "Crf",
     "models.divergence": "entropy kl",
     "models.factor": "Factor",
     "models.features": "Features",
     "models.goodness_of_fit": "GoodnessOfFit",
     "models.log_linear": "Ising LogLinear Pairwise",
     "models.markov_net": "MarkovNet",
+    "models.linear_chain.derived": "Derived Lower Prefix Shape Suffix",
+    "models.linear_chain.windows": "LinearChain Window",
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "objectives": "L1 L2 Likelihood MaxEntropy",
+    "objectives": "Conditional Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron",
     "recipes.choices": "HeldOut ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
@@ -168,16 +171,34 @@ if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
     from suffice.models.chain import Chain as Chain
+    from suffice.models.crf import Crf as Crf
     from suffice.models.divergence import entropy as entropy, kl as kl
     from suffice.models.factor import Factor as Factor
     from suffice.models.features import Features as Features
     from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.models.markov_net import MarkovNet as MarkovNet
+    from suffice.models.linear_chain.derived import (
+        Derived as Derived,
+        Lower as Lower,
+        Prefix as Prefix,
+        Shape as Shape,
+        Suffix as Suffix,
+    )
+    from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
-    from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy
+    from suffice.objectives import (
+        L1 as L1,
+        L2 as L2,
+        Conditional as Conditional,
+        Hamming as Hamming,
+        Likelihood as Likelihood,
+        Margin as Margin,
+        MaxEntropy as MaxEntropy,
+        Perceptron as Perceptron,
+    )
     from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate

@@ -172,6 +172,14 @@ class Sequences:
         """The row of the input for each step, from 0; -1 for a step that was put in for a gap."""
         return self.arrangement.position.rows(0, self.n_steps)
 
+    def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
+        position = self.position
+        if np.array_equal(position, np.arange(len(position))):
+            return values
+        kept = np.flatnonzero(position >= 0)
+        return np.asarray(values[..., kept[np.argsort(position[kept], kind="stable")]])
+
     @property
     def order_values(self) -> npt.NDArray[Any] | None:
         """The order of each step: numbers as float64, dates and times as datetime64, else texts; None without an order."""

@@ -18,6 +18,7 @@ from suffice.families.regression_cpd import needs_rows
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
+from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
@@ -25,6 +26,7 @@ from suffice.learning.undirected.fit import fit_undirected, refuse_directed, ref
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
 from suffice.models.features import undirected_model
+from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.scores import BIC, Evidence
@@ -46,9 +48,15 @@ def fit(
     penalty: Any = None,
     method: Any = None,
     base: Any = None,
+    start: Any = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+    threads: int | None = None,
 ) -> Any:
     """The network of this graph that the data gives; of sequences and a `Template` the `Chain`, of an undirected model the
-    `MarkovNet`.
+    `MarkovNet`, of a `LinearChain` the `Crf`.
 
     `dag` is a `Dag` or anything that makes one, a `Plate`, or a network, whose graph and states are taken; `data` is anything
     that `scan` takes, or `Statistics`, and then no rows are needed.
@@ -70,6 +78,10 @@ def fit(
     `objective` says what the estimate is the best of (`Likelihood()`; `MaxEntropy()` from moments, with `base` a `MarkovNet` as
     measure), `penalty=L1(x)`, `L2(x)` or their sum is put on its weights, and `method=IPF()` or `LBFGS()` says how it is found.
 
+    A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`, with
+    `penalty` as above; `start` is a `Crf` to go on from, and `tol`, `max_iter`, `time_limit`, `progress` and `threads` are as in
+    `em`. After Ctrl-C the best weights so far are returned. `crf.run` has the trace.
+
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
     >>> from suffice.families.priors import BDeu
@@ -78,6 +90,13 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
+    given = {"start": start, "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "progress": progress, "threads": threads}
+    climbing = {name: value for name, value in given.items() if value is not None}
+    if isinstance(dag, LinearChain):
+        refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
+        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
+    if climbing:
+        raise FitError(f"{next(iter(climbing))}= is for a LinearChain, whose fit iterates; em and gradient have it, too")
     if undirected_model(dag) is not None:
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}

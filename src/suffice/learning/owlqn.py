@@ -1,7 +1,7 @@
 """Minimise a smooth convex function plus Σ c|x|: L-BFGS, kept to one orthant at a time where there is a price of |x|.
 
 Andrew & Gao 2007, Scalable training of L1-regularized log-linear models, ICML 24, p. 33; without a price it is plain L-BFGS
-(Nocedal & Wright 2006, p. 177) with backtracking.
+(Nocedal & Wright 2006, p. 177) with steps that are shrunk until they gain enough, and stretched while it goes on falling.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ Array = npt.NDArray[np.float64]
 
 ARMIJO, SHRINK = 1e-4, 0.5
 """A step must gain this share of what the slope promises, or is shrunk by this much."""
+STEEP, STRETCH = 0.9, 4.0
+"""A step after which the function still falls by this share of the first slope was too short, and is stretched by this much."""
 ROUNDING = 2e-15
 """Gains below this share of the value are rounding: the last steps may seem to lose as much."""
 
@@ -71,7 +73,7 @@ def minimised(
             direction, promised = -slope, -float(slope @ slope)
         step = 1.0 if steps else 1.0 / max(float(np.linalg.norm(slope)), 1e-300)
         orthant = np.where(x != 0.0, np.sign(x), -np.sign(slope))
-        allowed = ROUNDING * max(abs(value), 1.0)
+        allowed, short, long = ROUNDING * max(abs(value), 1.0), 0.0, np.inf
         while True:
             moved = x + step * direction
             if priced:
@@ -80,8 +82,11 @@ def minimised(
             after, evaluations = smooth + float(price @ np.abs(moved)), evaluations + 1
             gained = float(slope @ (moved - x)) if priced else step * promised
             if after <= value + ARMIJO * gained + allowed:
-                break
-            step *= SHRINK
+                if priced or float(new @ direction) >= STEEP * promised or step < 1.01 * short:
+                    break
+                short, step = step, step + STRETCH * (step - short) if long == np.inf else 0.5 * (step + long)
+                continue
+            long, step = step, step * SHRINK if short == 0.0 else 0.5 * (short + step)
             if step * float(np.abs(direction).max()) < 1e-16 * (1.0 + float(np.abs(x).max())):
                 return Minimum(x, value, steepest, iteration, evaluations, steepest <= 1e3 * tol)
         s, y = moved - x, new - gradient

@@ -41,7 +41,7 @@ def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) ->
     padded = -K % 4 + K
     matrix, enter, table = np.full((padded, padded), -np.inf), np.full(padded, -np.inf), np.zeros((0, padded))
     with np.errstate(divide="ignore"):
-        matrix[:K, :K], enter[:K] = np.log(steps.matrices[1]), np.log(steps.matrices[0, 0])
+        matrix[:K, :K], enter[:K] = steps.logs[1], steps.logs[0, 0]
         if steps.table is not None:
             table = np.pad(np.log(steps.table), [(0, 0), (0, padded - K)])
     symbols, dense = steps.some_symbols, steps.some_logs

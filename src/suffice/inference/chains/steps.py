@@ -19,6 +19,7 @@ class StateSteps:
 
     Sequence q has the steps starts[q] … starts[q + 1] − 1, step t the matrix matrices[codes[t]] of p(s' | s). The likelihood
     of a step is table[symbols[t]], exp(log_likelihood[:, t]), or their product if both are given. `weights` count sequences.
+    Best paths go by `log_matrices`, if they are given: logarithms of numbers that no float holds.
 
     >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
     ...                    symbols=np.array([0, 1], np.int32), table=np.array([[0.9, 0.2], [0.1, 0.8]]))
@@ -33,6 +34,7 @@ class StateSteps:
     table: Array | None = None
     log_likelihood: Array | None = None
     weights: Array | None = None
+    log_matrices: Array | None = None
 
     def __post_init__(self) -> None:
         """Kernels take arrays of one kind only: others, also such as may not be written to, are copied."""
@@ -74,11 +76,17 @@ class StateSteps:
         """The log likelihoods of each step, none if there are none."""
         return np.zeros((self.n_states, 0)) if self.log_likelihood is None else self.log_likelihood
 
+    @property
+    def logs(self) -> Array:
+        """The logarithms of the matrices."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.matrices) if self.log_matrices is None else self.log_matrices
+
     def arrays(self, *, log_matrices: bool = False) -> tuple[npt.NDArray[np.generic], ...]:
         """What the general kernels take after the numbers of sequences."""
         with np.errstate(divide="ignore"):
             logs = np.zeros((0, self.n_states)) if self.table is None else np.log(self.table)
-            matrices = np.log(self.matrices) if log_matrices else self.matrices
+            matrices = self.logs if log_matrices else self.matrices
         return self.starts, self.codes, matrices, self.some_symbols, logs, self.some_logs
 
 

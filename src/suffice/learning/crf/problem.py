@@ -127,7 +127,7 @@ class LabelProblem:
             result: R = self.sequences.data.fold(ExpectAgain(self.tables, what), threads=self.threads)
             return result
         tasks = (partial(what, block) for _, block in sorted(self.findings.blocks.items()))
-        total = summed(in_order(tasks, self.threads))
+        total = summed(in_order(tasks, 1 if len(self.findings.blocks) == 1 else self.threads))
         assert total is not None
         return total
 

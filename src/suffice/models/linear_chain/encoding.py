@@ -24,7 +24,7 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class EncodedBlock:
-    """Sequences, the longest first, steps side by side (`layout`). `labels` are −1 where there are none, `weights` one for each
+    """Sequences, the longest first, steps side by side (`layout`). `labels` are −1 where there are none and −2 where it is none that is known, `weights` one for each
     step or None, `numbers` have a column for each attribute that is a number."""
 
     layout: Layout
@@ -64,7 +64,7 @@ def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | Non
         groups.append(own[layout.order] + sum(len(p.starts) - 1 for p in parts))
         parts.append(attributes)
     numbers = [_shifted(block.columns[n][rows], offset, place, last, np.nan) for n, offset, _ in tables.numbers]
-    label = np.full(len(place), -1) if tables.label not in block.columns else _labels(block.columns[tables.label][rows])
+    label = _labels(block.columns[tables.label][rows], tables) if tables.label in block.columns else np.full(len(place), -1)
     weights = None if block.weight is None else np.asarray(block.weight[rows][layout.order], np.float64)
     return EncodedBlock(
         layout,
@@ -81,10 +81,11 @@ def _lengths(block: Block) -> Ints:
     return block.lengths
 
 
-def _labels(codes: npt.NDArray[Any]) -> Ints:
+def _labels(codes: npt.NDArray[Any], tables: Tables) -> Ints:
     if codes.dtype.kind == "f":  # a column without a cell
         return np.full(len(codes), -1)
-    return np.where(is_missing(codes), -1, codes.astype(np.int64))
+    lost = is_missing(codes)
+    return np.where(lost, -1, tables.label_codes[np.where(lost, 0, codes)])
 
 
 def _cells(codes: npt.NDArray[Any], n_states: int) -> Ints:
@@ -234,7 +235,7 @@ def labelled(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock |
     A sequence without a label tells nothing of labels given all else: it is left out.
     """
     lengths = _lengths(block)
-    there = _labels(block.columns[tables.label]) >= 0
+    there = _labels(block.columns[tables.label], tables) >= 0
     starts = np.cumsum(lengths) - lengths
     n_seen = np.add.reduceat(there, starts, dtype=np.int64) if len(lengths) else np.zeros(0, np.int64)
     whole, partly = n_seen == lengths, (n_seen > 0) & (n_seen < lengths)

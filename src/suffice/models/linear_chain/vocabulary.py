@@ -156,6 +156,8 @@ class Tables:
     numbers: tuple[tuple[str, int, int], ...]
     unknown: tuple[npt.NDArray[np.bool_], ...]
     """Which states read what the vocabulary does not have."""
+    label_codes: Ints
+    """The label that each state of the label's column is, −2 for one that is not known."""
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, schema: Mapping[str, Variable]) -> Tables:
@@ -176,5 +178,7 @@ class Tables:
             tables.append(Ragged.of([*own, *ends, []]))
             finite.append(place)
         sources, offsets = tuple(p.column.source for p in finite), tuple(p.offset for p in finite)
-        size, n_labels = vocabulary.size, len(vocabulary.labels)
-        return cls(sources, offsets, tuple(tables), chain.bias, size, n_labels, chain.label, tuple(numbers), tuple(unknown))
+        size, label, known = vocabulary.size, schema.get(chain.label), {s: i for i, s in enumerate(vocabulary.labels)}
+        codes = np.array([known.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
+        own = (chain.bias, size, len(known), chain.label, tuple(numbers), tuple(unknown), codes)
+        return cls(sources, offsets, tuple(tables), *own)

@@ -1,0 +1,153 @@
+"""The door of linear chains: chain, sequences, principle and penalty, checked; then what the principle does with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, FitError, listed, nearest, note, whole
+from suffice.iteration import checked_seconds
+from suffice.learning.crf.conditional import Climbing, climb
+from suffice.learning.crf.problem import LabelProblem
+from suffice.learning.gradient import LBFGS
+from suffice.models.crf import Crf
+from suffice.models.linear_chain.reading import as_kinds, checked_sequences
+from suffice.models.linear_chain.windows import LinearChain, Plain
+from suffice.objectives import Conditional, L1, L2, Margin, Penalties, Perceptron, as_penalties
+from suffice.variables import Finite
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTask:
+    """What is to be fitted, for a principle to say how."""
+
+    problem: LabelProblem
+    how: Climbing
+    penalties: Penalties
+
+    def by_conditional(self, objective: Conditional) -> Crf:
+        weights, run = climb(self.problem, self.how)
+        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}) with {self.penalties!r}"
+        return self._crf(weights, by, run)
+
+    def _crf(self, weights: Array, by: str, run: Any) -> Crf:
+        n, steps = self.problem.n_sequences, self.problem.sequences.n_steps
+        info = f"fitted from {n:,} sequences ({steps:,} steps) by {by}: {run.headline()}"
+        return Crf(self.problem.vocabulary, self.problem.features, weights, fit_info=info, run=run)
+
+    def by_likelihood(self) -> Crf:
+        raise _no_such("Likelihood()", self.problem.chain.label)
+
+    def by_entropy(self, _slack: float) -> Crf:
+        raise _no_such("MaxEntropy()", self.problem.chain.label)
+
+
+def _no_such(objective: str, label: str) -> FitError:
+    return FitError(
+        f"a linear chain says nothing of what is given, so {objective} is not for it; the nearest is Conditional({label!r}), and "
+        "there are Perceptron and Margin; of all columns together, fit a Template: 'tag[-1] -> tag -> word'"
+    )
+
+
+@one_blas_thread
+def fit_linear_chain(
+    chain: LinearChain,
+    data: Any,
+    *,
+    objective: Any = None,
+    penalty: Any = None,
+    method: Any = None,
+    start: Crf | None = None,
+    tol: float = 1e-9,
+    max_iter: int = 1000,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+    threads: int | None = None,
+) -> Crf:
+    """The `Crf` of a linear chain that sequences give."""
+    chosen = _checked_objective(chain, objective)
+    penalties = as_penalties(penalty)
+    c1, c2 = (_strength(penalties, kind) for kind in (L1, L2))
+    if method is not None and not isinstance(method, LBFGS):
+        raise FitError(f"the weights of a linear chain are found by method=LBFGS(memory=...), not {method!r}")
+    if isinstance(tol, bool) or not isinstance(tol, (int, float)) or not 0.0 <= tol < 1.0:
+        raise FitError(f"tol is a share of the objective from 0 to 1, not {tol!r}")
+    memory, limit = 6 if method is None else method.memory, checked_seconds(time_limit)
+    most = whole(max_iter, "max_iter", 1)
+    if start is not None and not isinstance(start, Crf):
+        raise FitError(f"the start of a linear chain is a Crf, not {type(start).__name__}")
+    problem = LabelProblem.of(chain, opened(chain, data), threads=threads)
+    _say_unlabelled(problem)
+    begin = np.zeros(problem.features.n) if start is None else carried(start, problem)
+    how = Climbing(c1, c2, begin, memory, float(tol), most, limit, progress)
+    crf: Crf = chosen.fit(LabelTask(problem, how, penalties))
+    return crf
+
+
+def _checked_objective(chain: LinearChain, objective: Any) -> Any:
+    chosen = Conditional(chain.label) if objective is None else objective
+    if isinstance(chosen, type) or not hasattr(chosen, "fit"):
+        name = chosen.__name__ if isinstance(chosen, type) else "Conditional"
+        raise FitError(f"an objective is a value: objective={name}({chain.label!r}), not {objective!r}")
+    if isinstance(chosen, (Conditional, Perceptron, Margin)) and chosen.target != chain.label:
+        raise FitError(f"the objective is about {chosen.target!r}, and the label of the chain is {chain.label!r}")
+    return chosen
+
+
+def _strength(penalties: Penalties, kind: type) -> float:
+    """The sum of the penalties of a kind, each one number for all weights."""
+    own = [p.strength for p in penalties.parts if isinstance(p, kind)]
+    if any(not isinstance(s, float) for s in own):
+        raise FitError(f"a linear chain takes one number for all of its weights: {kind.__name__}(0.1)")
+    return float(sum(own))
+
+
+def opened(chain: LinearChain, data: Any) -> Sequences:
+    """The columns of a chain, its label as states."""
+    rows = checked_sequences(data)
+    for name, what in ((chain.label, "the label of the chain"), *((c, "a feature of the chain") for c in chain.columns)):
+        if name not in rows.columns:
+            raise DataError(f"the sequences have no column {name!r}, which is {what}{nearest(name, rows.columns)}")
+    rows = rows.select([*chain.columns, chain.label])
+    if rows.missing[chain.label] == rows.n_rows:
+        raise DataError(f"every cell of the label {chain.label!r} is missing: there is nothing to learn from")
+    texts = {p.column.source: Finite for p in chain.places if not isinstance(p.column, Plain)}
+    rows = as_kinds(rows, {chain.label: Finite, **texts})
+    unique = [n for n in chain.columns if n in rows.data.identifiers]
+    if unique:
+        note(f"{listed(unique)}: nearly every row has a value of its own, so that new rows will seldom have one that is known")
+    blank = [n for n in chain.columns if rows.missing[n] == rows.n_rows]
+    if blank:
+        raise DataError(f"every cell of {listed(blank)} is missing: leave it out of the features")
+    return rows
+
+
+def _say_unlabelled(problem: LabelProblem) -> None:
+    found, label = problem.findings, problem.chain.label
+    if found.n_partial:
+        note(
+            f"{found.n_gaps:,} steps of {found.n_partial:,} sequences have no {label!r}: what it may be there is summed over"
+        )
+    if found.n_blank:
+        note(f"{found.n_blank:,} sequences have no {label!r} at all: they tell nothing of it, and are left out")
+
+
+def carried(start: Crf, problem: LabelProblem) -> Array:
+    """The weights of a model for the pairs of a problem, by name; 0 for pairs that it does not have."""
+    known = dict(zip(_named(start.vocabulary, start.features), start.weight_vector.tolist(), strict=True))
+    return np.array([known.get(pair, 0.0) for pair in _named(problem.vocabulary, problem.features)])
+
+
+def _named(vocabulary: Any, features: Any) -> list[tuple[str, str]]:
+    names, labels = vocabulary.names, vocabulary.labels
+    own = np.repeat(np.arange(len(names)), np.diff(features.first)).tolist()
+    pairs = [(names[a], labels[j]) for a, j in zip(own, features.labels.tolist(), strict=True)]
+    between = zip(features.before.tolist(), features.after.tolist(), strict=True)
+    return pairs + [(f"{vocabulary.chain.label}[-1]={labels[i]}", labels[j]) for i, j in between]

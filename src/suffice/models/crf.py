@@ -1,0 +1,229 @@
+"""A conditional random field: labels in a row given all else,
+
+    p(y | x) ∝ exp Σₜ (Σ_a f_a(x, t) w[a, y_t] + T[y_{t−1}, y_t])
+
+(Lafferty, McCallum & Pereira 2001, ICML 18, p. 282).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.display import text_table
+from suffice.errors import DataError, ModelError, listed, note, whole
+from suffice.families.family import frame
+from suffice.models.chain_answers import Decoded
+from suffice.models.linear_chain.evaluation import Evaluation
+from suffice.models.linear_chain.explanation import LabelExplanation
+from suffice.models.linear_chain.features import PairFeatures
+from suffice.models.linear_chain.reading import (
+    BestLabels,
+    DrawLabels,
+    LabelProbabilities,
+    LabelReading,
+    LabelWeights,
+    LogProbabilities,
+    PairProbabilities,
+    TrueLabels,
+)
+from suffice.models.linear_chain.run import WeightRun
+from suffice.models.linear_chain.vocabulary import Vocabulary
+from suffice.models.linear_chain.windows import LinearChain
+from suffice.models.rows.frames import checked_size, code_table, column, table
+
+Array = npt.NDArray[np.float64]
+
+
+class Crf:
+    """Weights of a linear chain of labels. `fit(LinearChain(...), sequences)` makes one; it does not change.
+
+    >>> import suffice as sf
+    >>> rows = {"s": [1, 1, 2, 2], "word": ["the", "cat", "a", "dog"], "tag": ["D", "N", "D", "N"]}
+    >>> crf = sf.fit(sf.LinearChain("tag", [sf.Window(["word"])]), sf.sequences(rows, by="s"), penalty=sf.L2(0.1))
+    >>> crf.predict(sf.sequences({"word": ["a", "cat"]}))
+    array(['D', 'N'], dtype=object)
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, features: PairFeatures, weights: Array, *, fit_info: str = "", run: WeightRun | None = None
+    ) -> None:
+        values = np.array(weights, np.float64)
+        if values.shape != (features.n,) or not np.isfinite(values).all():
+            raise ModelError(f"this chain has {features.n:,} weights, and {values.size:,} were given, or some are not finite")
+        values.flags.writeable = False
+        self._model, self._fit_info, self._run = LabelWeights(vocabulary, features, values), fit_info, run
+
+    @property
+    def linear_chain(self) -> LinearChain:
+        """What labels depend on."""
+        return self._model.vocabulary.chain
+
+    @property
+    def label(self) -> str:
+        """The column of labels."""
+        return self.linear_chain.label
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that it knows."""
+        return self._model.vocabulary.labels
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it knows."""
+        return self._model.vocabulary.names
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._model.vocabulary
+
+    @property
+    def features(self) -> PairFeatures:
+        """Which pairs have a weight."""
+        return self._model.features
+
+    @property
+    def n_weights(self) -> int:
+        return self._model.features.n
+
+    @property
+    def weight_vector(self) -> Array:
+        """The weights: of attributes and labels, then of labels that follow each other."""
+        return self._model.weights
+
+    @property
+    def transitions(self) -> Array:
+        """The weight of each label (column) after each other (row); 0 where there is none."""
+        return self._model.transitions.copy()
+
+    @property
+    def fit_info(self) -> str:
+        """How it came about, in a sentence."""
+        return self._fit_info
+
+    @property
+    def run(self) -> WeightRun | None:
+        """The trace of the fit; None of a model that was read."""
+        return self._run
+
+    @property
+    def weights(self) -> Any:
+        """A frame of all weights that are not zero: attribute, label, weight, the largest first."""
+        model, names = self._model, self.attributes
+        features = model.features
+        own = np.repeat(np.arange(len(names)), np.diff(features.first)).tolist()
+        what = [names[a] for a in own] + [f"{self.label}[-1]={self.labels[i]}" for i in features.before.tolist()]
+        of = [self.labels[j] for j in (*features.labels.tolist(), *features.after.tolist())]
+        order = [i for i in np.argsort(-np.abs(model.weights), kind="stable").tolist() if model.weights[i]]
+        columns = {"attribute": [what[i] for i in order], "label": [of[i] for i in order]}
+        return frame({**columns, "weight": model.weights[order]})
+
+    @one_blas_thread
+    def predict(self, sequences: Any) -> Any:
+        """The most probable labels of each sequence as a whole: a column, of the kind of the input, in the order of its rows."""
+        reading = LabelReading.of(self._model, sequences)
+        reading.tell_unknown()
+        return self._column(reading, self._best(reading))
+
+    def _column(self, reading: LabelReading, codes: npt.NDArray[Any]) -> Any:
+        return column(reading.sequences.source, self.label, reading.sequences.in_order(codes), self.labels)
+
+    def _best(self, reading: LabelReading) -> npt.NDArray[np.int32]:
+        parts = reading.map(BestLabels(self._model, reading.tables), "finding best labels")
+        return np.concatenate([part.labels[0] for part in parts])
+
+    @one_blas_thread
+    def predict_proba(self, sequences: Any) -> Any:
+        """p(label | all else) at each step: a frame with a column for each label, in the order of the rows."""
+        reading = LabelReading.of(self._model, sequences)
+        reading.tell_unknown()
+        checked_size(reading.sequences.n_steps, len(self.labels))
+        probs = np.concatenate(list(reading.map(LabelProbabilities(self._model, reading.tables), "finding probabilities")))
+        return table(reading.sequences.source, list(self.labels), reading.sequences.in_order(probs.T).T)
+
+    @one_blas_thread
+    def pairs(self, sequences: Any) -> Array:
+        """p(label before, label | all else) at each row (rows × labels × labels); NaN at the first step of a sequence."""
+        reading = LabelReading.of(self._model, sequences)
+        checked_size(reading.sequences.n_steps, len(self.labels) ** 2)
+        probs = np.concatenate(list(reading.map(PairProbabilities(self._model, reading.tables), "finding probabilities")))
+        return np.moveaxis(reading.sequences.in_order(np.moveaxis(probs, 0, -1)), -1, 0)
+
+    @one_blas_thread
+    def log_prob(self, sequences: Any) -> Array:
+        """ln p(labels | all else) of each sequence; where labels are missing, of those that are there."""
+        reading = LabelReading.of(self._model, sequences, labels=True)
+        self._tell_strange(reading)
+        return np.concatenate(list(reading.map(LogProbabilities(self._model, reading.tables), "finding probabilities")))
+
+    def log_likelihood(self, sequences: Any) -> float:
+        """Σ ln p(labels | all else)."""
+        return float(self.log_prob(sequences).sum())
+
+    @one_blas_thread
+    def most_probable(self, sequences: Any, k: int = 5) -> tuple[Decoded, ...]:
+        """The k most probable labellings of each sequence, the best first, each with its ln p(labels | all else)."""
+        n = whole(k, "the number of labellings", 1)
+        reading = LabelReading.of(self._model, sequences)
+        parts = list(reading.map(BestLabels(self._model, reading.tables, n, with_log_z=True), "finding best labels"))
+        labels = np.concatenate([p.labels for p in parts], axis=1)
+        logs = np.concatenate([p.scores - p.log_z[:, None] for p in parts])
+        source = reading.sequences.source
+        own = [{self.label: (reading.sequences.in_order(codes), self.labels)} for codes in labels]
+        return tuple(Decoded(code_table(source, one), logs[:, r]) for r, one in enumerate(own))
+
+    @one_blas_thread
+    def sample(self, sequences: Any, seed: int = 0) -> Any:
+        """Labels drawn from p(labels | all else): a column, in the order of the rows."""
+        reading = LabelReading.of(self._model, sequences)
+        step = DrawLabels(self._model, reading.tables, whole(seed, "a seed", 0))
+        return self._column(reading, np.concatenate(list(reading.map(step, "drawing labels"))))
+
+    @one_blas_thread
+    def evaluate(self, sequences: Any) -> Evaluation:
+        """How many labels are found, with precision and recall of each, and F1 of entities if labels are BIO."""
+        reading = LabelReading.of(self._model, sequences, labels=True)
+        if not reading.sequences.missing[self.label] < reading.sequences.n_rows:
+            raise DataError(f"every cell of the label {self.label!r} is missing: there is nothing to compare with")
+        self._tell_strange(reading)
+        true = np.concatenate(list(reading.map(TrueLabels(self._model, reading.tables), "reading labels")))
+        return Evaluation.of(true, self._best(reading), reading.sequences.lengths, self.labels)
+
+    def _tell_strange(self, reading: LabelReading) -> None:
+        states = getattr(reading.sequences.schema[self.label], "states", ())
+        if strange := [s for s in states if s not in self.labels]:
+            note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listed(strange)}: it never predicts it")
+
+    @one_blas_thread
+    def explain(self, sequences: Any, row: int) -> LabelExplanation:
+        """What each attribute and neighbour of a row, counted from 0, adds to the score of its label and of the next best."""
+        reading = LabelReading.of(self._model, sequences)
+        at = np.flatnonzero(reading.sequences.position == whole(row, "the row", 0))
+        if not len(at):
+            raise DataError(f"there is no row {row:,}: there are {reading.sequences.n_steps:,}, counted from 0")
+        from suffice.models.linear_chain.explaining import explained
+
+        return explained(self._model, reading, int(at[0]), row)
+
+    def _headline(self) -> str:
+        active = int(np.count_nonzero(self.weight_vector))
+        about = f"{len(self.labels)} labels, {len(self.attributes):,} attributes, {self.n_weights:,} weights"
+        return f"Crf of {self.label!r}: {about}, {active:,} of them not zero"
+
+    def __repr__(self) -> str:
+        order = np.argsort(-np.abs(self.weight_vector), kind="stable")[:10].tolist()
+        names, features = self.attributes, self.features
+        own = np.searchsorted(features.first, order, side="right") - 1
+        n = len(features.labels)
+        rows = [
+            [names[a], self.labels[features.labels[k]], float(self.weight_vector[k])]
+            if k < n
+            else [f"{self.label}[-1]={self.labels[features.before[k - n]]}", self.labels[features.after[k - n]], self.weight_vector[k]]
+            for k, a in zip(order, own.tolist(), strict=True)
+        ]
+        info = f"\n{self.fit_info}" if self.fit_info else ""
+        return f"{self._headline()}{info}\n\n{text_table(['attribute', 'label', 'weight'], rows)}"

@@ -1,0 +1,62 @@
+"""The attributes of one step, found in its block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from suffice.engines.engine import Block
+from suffice.models.linear_chain.encoding import EncodedBlock
+from suffice.models.linear_chain.explanation import LabelExplanation
+from suffice.models.linear_chain.reading import (
+    Array,
+    BestLabels,
+    LabelProbabilities,
+    LabelReading,
+    LabelStep,
+    LabelWeights,
+)
+
+
+class StepDetails(NamedTuple):
+    """Of one step: its attributes with their values, the best labels before, at and after it (−1 for none), p(label)."""
+
+    attributes: list[tuple[int, float]]
+    best: tuple[int, int, int]
+    probs: Array
+
+
+@dataclass(frozen=True, eq=False)
+class DescribeStep(LabelStep):
+    """The details of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
+
+    at: int
+    first: dict[int, int]
+
+    def __call__(self, block: Block) -> StepDetails | None:
+        row = self.at - self.first[block.number]
+        if not 0 <= row < block.n_rows:
+            return None
+        assert block.lengths is not None
+        ends = np.cumsum(block.lengths)
+        q = int(np.searchsorted(ends, row, "right"))
+        labels = BestLabels(self.model, self.tables)(block).labels[0].tolist()
+        before = labels[row - 1] if row > ends[q] - block.lengths[q] else -1
+        after = labels[row + 1] if row + 1 < ends[q] else -1
+        probs = LabelProbabilities(self.model, self.tables)(block)[row]
+        return StepDetails(self._attributes(self.encoded(block), row), (before, labels[row], after), probs)
+
+    def _attributes(self, own: EncodedBlock, row: int) -> list[tuple[int, float]]:
+        place = int(np.flatnonzero(own.layout.order == row)[0])
+        found = own.attributes.take(own.groups[:, place].astype(np.int64)).items.tolist()
+        numbers = zip(self.tables.numbers, own.numbers[place].tolist(), strict=True)
+        return [*((a, 1.0) for a in found), *((a, x) for (_, _, a), x in numbers)]
+
+
+def explained(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
+    """The explanation of one step, counted through all sequences as they are arranged."""
+    details = next(d for d in reading.map(DescribeStep(model, reading.tables, at, reading.first_steps()), "") if d is not None)
+    before, best, after = details.best
+    return LabelExplanation.of(model, row, details.attributes, (before, after), details.probs, best)

@@ -1,0 +1,253 @@
+"""Sequences as a fitted linear chain reads them, block by block, and what is said of their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.engine import Block
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, listed, nearest, note
+from suffice.inference.chains.conditional import draw_labels, log_filters
+from suffice.inference.chains.finite import best_paths
+from suffice.inference.chains.steps import StateSteps
+from suffice.models.linear_chain.encoding import EncodedBlock, encoded
+from suffice.models.linear_chain.features import PairFeatures, expectations, step_scores
+from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
+from suffice.variables import Finite, Real
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelWeights:
+    """A vocabulary, the pairs that have weights, and the weights: all that answers need, and what travels."""
+
+    vocabulary: Vocabulary
+    features: PairFeatures
+    weights: Array
+
+    @cached_property
+    def transitions(self) -> Array:
+        return self.features.transitions(self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelReading:
+    """Sequences and the weights that are asked about them."""
+
+    model: LabelWeights
+    sequences: Sequences
+    tables: Tables
+
+    @classmethod
+    def of(cls, model: LabelWeights, x: Any, *, labels: bool = False) -> LabelReading:
+        """Sequences read with the columns of a chain, and with the labels that they have if these are asked about."""
+        rows = read_columns(model.vocabulary, x, labels=labels)
+        return cls(model, rows, Tables.of(model.vocabulary, rows.schema))
+
+    def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
+        """What a step makes of each block of whole sequences."""
+        return self.sequences.data.map(step, what=what)
+
+    def first_steps(self) -> dict[int, int]:
+        """The first step of each block, counted through all blocks in their order."""
+        numbers = list(self.map(_number_and_size, ""))
+        firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
+        return {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
+
+    def tell_unknown(self) -> None:
+        """Note how many cells read what the chain has no attribute for."""
+        counts = self.sequences.data.fold(CountUnknown(self.tables))
+        places = [p for p, v in zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True) if v is not None]
+        found = [f"{p.name} {n:,}" for p, n in zip(places, counts.tolist(), strict=True) if n]
+        if found:
+            note(
+                f"cells that training never saw, or too seldom, are ignored: {listed(found, style='str')}, "
+                f"of {self.sequences.n_steps:,} steps"
+            )
+
+
+def _number_and_size(block: Block) -> tuple[int, int]:
+    return block.number, block.n_rows
+
+
+def read_columns(vocabulary: Vocabulary, x: Any, *, labels: bool) -> Sequences:
+    """The columns of a chain, of the kinds that it knows."""
+    chain, rows = vocabulary.chain, checked_sequences(x)
+    wanted = (*chain.columns, *([chain.label] if labels else []))
+    for name in wanted:
+        if name not in rows.columns:
+            raise DataError(f"the sequences have no column {name!r}, which the chain reads{nearest(name, rows.columns)}")
+    rows = rows.select(wanted or rows.columns[:1])
+    kinds: dict[str, Any] = {
+        p.column.source: Real if v is None else Finite for p, v in zip(chain.places, vocabulary.values, strict=True)
+    }
+    return as_kinds(rows, {**kinds, **({chain.label: Finite} if labels else {})})
+
+
+def as_kinds(rows: Sequences, kinds: dict[str, Any]) -> Sequences:
+    """The same sequences with columns of these kinds; one that has no cell may be of any."""
+    schema = rows.schema
+    wrong = {n: k for n, k in kinds.items() if not isinstance(schema[n], k) and rows.missing[n] < rows.n_rows}
+    return rows.with_variables(wrong) if wrong else rows
+
+
+def checked_sequences(x: Any) -> Sequences:
+    """Sequences, or a refusal that says how they are made."""
+    if isinstance(x, Sequences):
+        return x
+    raise DataError(
+        f"a linear chain reads sequences, not {type(x).__name__}: sequences(data, by='sentence') says which rows belong together"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CountUnknown:
+    """How many cells of each place read what the vocabulary does not have."""
+
+    tables: Tables
+
+    def __call__(self, block: Block) -> Ints:
+        return np.array([self._count(block, i) for i in range(len(self.tables.sources))], np.int64)
+
+    def _count(self, block: Block, place: int) -> int:
+        codes, unknown = block.columns[self.tables.sources[place]], self.tables.unknown[place]
+        return int(unknown[np.minimum(codes, len(unknown) - 1)].sum()) if codes.dtype.kind != "f" else 0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStep:
+    """A step over blocks of sequences that knows the weights."""
+
+    model: LabelWeights
+    tables: Tables
+
+    def encoded(self, block: Block) -> EncodedBlock:
+        return encoded(replace(block, weight=None), self.tables)
+
+    def log_z(self, block: EncodedBlock, *, clamped: bool = False) -> Array:
+        """log Z of each sequence, in the order of the layout."""
+        logs = [np.zeros(0)]
+        for part, found in expectations(self.model.features, self.model.weights, block, self.model.transitions, clamped=clamped):
+            logs.append(np.bincount(part.ranks, found.logs, int(part.offsets[1])))
+        return np.concatenate(logs)
+
+
+def in_rows(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of places (first axis) in the order of the block's rows."""
+    result = np.empty_like(values)
+    result[block.layout.order] = values
+    return result
+
+
+def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of sequences (first axis) in their order."""
+    result = np.empty_like(values)
+    result[block.layout.sequences] = values
+    return result
+
+
+class LabelProbabilities(LabelStep):
+    """p(label | all else) of each step of a block (steps × labels)."""
+
+    def __call__(self, block: Block) -> Array:
+        own, model = self.encoded(block), self.model
+        steps = np.empty((own.n_steps, model.features.n_labels))
+        for part, found in expectations(model.features, model.weights, own, model.transitions):
+            steps[part.places] = found.steps
+        return in_rows(own, steps)
+
+
+class PairProbabilities(LabelStep):
+    """p(label before = i, label = j | all else) of each step of a block; NaN for the first of a sequence."""
+
+    def __call__(self, block: Block) -> Array:
+        own, model = self.encoded(block), self.model
+        T, L = model.transitions, model.features.n_labels
+        scores, steps = step_scores(model.features, model.weights, own), np.full((own.n_steps, L, L), np.nan)
+        for part in own.layout.parts:
+            a, logs = log_filters(scores[part.places], T, part)
+            z, here = np.zeros((part.n, L)), slice(part.begin, part.begin + part.n)
+            for begin, end, before in reversed(part.steps):
+                v = scores[here][begin:end] + z[begin:end] - logs[begin:end, None]
+                joint = T + v[:, None, :]
+                top = joint.max(axis=2, keepdims=True)
+                z[before : before + end - begin] = (np.log(np.exp(joint - top).sum(axis=2, keepdims=True)) + top)[:, :, 0]
+                steps[here][begin:end] = np.exp(a[before : before + end - begin, :, None] + joint)
+        return in_rows(own, steps)
+
+
+class Best(NamedTuple):
+    """The best labels of steps (rank × step), their scores, and log Z (sequence × rank; sequence)."""
+
+    labels: npt.NDArray[np.int32]
+    scores: Array
+    log_z: Array
+
+
+@dataclass(frozen=True, eq=False)
+class BestLabels(LabelStep):
+    """The `best` most probable labels of the sequences of a block; with `log_z`, also their log Z."""
+
+    best: int = 1
+    with_log_z: bool = False
+
+    def __call__(self, block: Block) -> Best:
+        own, model = self.encoded(block), self.model
+        assert block.lengths is not None
+        steps = state_steps(in_rows(own, step_scores(model.features, model.weights, own)), model.transitions, block.lengths)
+        paths, scores = best_paths(steps, self.best)
+        return Best(paths, scores, in_sequences(own, self.log_z(own)) if self.with_log_z else np.zeros(len(scores)))
+
+
+def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
+    """Scores of steps as a chain of states."""
+    codes = np.ones(len(scores), np.int32)
+    codes[np.cumsum(lengths) - lengths] = 0
+    logs = np.stack([np.zeros(T.shape), T])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    matrices = np.exp(np.minimum(logs - logs.max(), 0.0))
+    return StateSteps(starts, codes, matrices, log_likelihood=np.ascontiguousarray(scores.T), log_matrices=logs)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawLabels(LabelStep):
+    """Labels drawn from p(labels | all else)."""
+
+    seed: int = 0
+
+    def __call__(self, block: Block) -> Ints:
+        own, model = self.encoded(block), self.model
+        scores = step_scores(model.features, model.weights, own)
+        uniforms = np.random.default_rng([self.seed, block.number]).random(own.n_steps)[own.layout.order]
+        labels = np.empty(own.n_steps, np.int64)
+        for part in own.layout.parts:
+            a, _ = log_filters(scores[part.places], model.transitions, part)
+            labels[part.places] = draw_labels(a, model.transitions, part, uniforms[part.places])
+        return np.asarray(in_rows(own, labels))
+
+
+class LogProbabilities(LabelStep):
+    """log p(labels that are there | all else) of each sequence; −inf where one of them is not known."""
+
+    def __call__(self, block: Block) -> Array:
+        own = self.encoded(block)
+        strange = np.bincount(own.layout.ranks, own.labels == -2, len(own.layout.sequences)) > 0
+        logs = np.where(strange, -np.inf, self.log_z(own, clamped=True) - self.log_z(own))
+        return np.asarray(in_sequences(own, logs))
+
+
+class TrueLabels(LabelStep):
+    """The labels of a block's steps by number, −1 where there is none, −2 where it is not known."""
+
+    def __call__(self, block: Block) -> npt.NDArray[np.int32]:
+        own = self.encoded(block)
+        return np.asarray(in_rows(own, own.labels))
