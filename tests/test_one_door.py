@@ -87,6 +87,15 @@ def chain() -> sf.Chain:
     return sf.em("h[-1] -> h -> a; h -> x", turns(sf.scan(some(WHOLE, "a", "x", "i", "t"))), **HIDDEN_STATE).model
 
 
+LABELS = sf.LinearChain("a", [sf.Window(["b", "x"], at=(0, -1))])
+
+
+@cache
+def tagger() -> sf.Crf:
+    """A linear chain that was fitted here."""
+    return sf.fit(LABELS, turns(sf.scan(some(WHOLE, "a", "b", "x", "i", "t"))), penalty=sf.L2(1), max_iter=5)
+
+
 LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "fit tables": (some(WHOLE, *FINITE), lambda d: numbers(sf.fit("a -> b -> c; a -> l", d, prior=sf.BDeu(1)))),
     "fit numbers": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.fit("a -> x -> y", d))),
@@ -178,6 +187,19 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
             chain().log_prob(turns(d)),
             chain().decode(turns(d), best=2)[1].log_prob,
             *(np.asarray(ask(turns(d))["h=u"]) for ask in (chain().smooth, chain().filter, chain().forecast)),
+        ],
+    ),
+    "linear chain": (
+        {**some(WHOLE, "b", "x", "i", "t"), **some(HOLED, "a")},
+        lambda d: sf.fit(LABELS, turns(d), penalty=sf.L2(1), max_iter=5).weight_vector,
+    ),
+    "answers of a linear chain": (
+        {**some(WHOLE, "a", "x", "i", "t"), **some(HOLED, "b")},
+        lambda d: [
+            tagger().log_prob(turns(d)),
+            np.asarray(tagger().predict_proba(turns(d))["a0"]),
+            tagger().most_probable(turns(d), 2)[1].log_prob,
+            tagger().evaluate(turns(d)).n_right,
         ],
     ),
     "missingness": (some(HOLED, *FINITE, *REAL), lambda d: sf.missingness(d).missing),

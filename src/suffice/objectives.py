@@ -220,8 +220,8 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Perceptron:
-    """Mistakes: after each sequence whose best labels are wrong, weights move from these to the right ones. `averaged` weights are
-    the mean over all steps on the way (Collins 2002, EMNLP, p. 1).
+    """Mistakes: after each sequence whose best labels are wrong, weights move from these to the right ones. `averaged` weights
+    are the mean over all steps on the way (Collins 2002, EMNLP, p. 1).
 
     >>> Perceptron("tag", epochs=5)
     Perceptron('tag', averaged=True, epochs=5)

@@ -18,7 +18,6 @@ import numpy as np
 
 from suffice.errors import SchemaError, listed, nearest
 
-
 LIST = "\x1f"
 """A state that stands for a list of texts begins with this mark, and has it between its items."""
 

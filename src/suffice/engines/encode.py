@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from suffice.errors import listed, nearest
 from suffice.libraries import pa, pc, pt
-from suffice.variables import Finite, state_text
+from suffice.variables import LIST, Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Floats = npt.NDArray[np.float64]
@@ -120,6 +120,24 @@ def texts(values: Any) -> list[str | None]:
     return [None if v is None or v == "" or v != v else state_text(v) for v in values.to_pylist()]
 
 
+def is_list_of_texts(arrow_type: Any) -> bool:
+    """Whether cells of this type are lists of texts."""
+    lists = pt.is_list(arrow_type) or pt.is_large_list(arrow_type)
+    return lists and (pt.is_string(arrow_type.value_type) or pt.is_large_string(arrow_type.value_type))
+
+
+def list_texts(values: Any) -> Any:
+    """Lists of texts as texts, with a mark before each item.
+
+    >>> import pyarrow
+    >>> list_texts(pyarrow.array([["a", "b"], [], None])).to_pylist()
+    ['\\x1fa\\x1fb', '\\x1f', None]
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return pc.binary_join_element_wise(pa.scalar(""), pc.binary_join(values.cast(pa.list_(pa.string())), LIST), LIST)
+
+
 def number(text: str) -> float | None:
     """The number that a text is, infinite or NaN included, or None.
 
@@ -154,6 +172,7 @@ class States:
 
     def encode(self, chunk: Any) -> Codes:
         """The codes of a chunk."""
+        chunk = list_texts(chunk) if is_list_of_texts(chunk.type) else chunk
         occurring = not pt.is_dictionary(chunk.type)
         encoded = chunk.dictionary_encode() if occurring else chunk
         nulls = encoded.indices.null_count

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.encode import Encoder, Wrong
+from suffice.engines.encode import Encoder, Wrong, is_list_of_texts
 from suffice.engines.engine import ROWS, Array
 from suffice.engines.parallel import ahead, n_threads, watched
 from suffice.errors import DataError, SchemaError, nearest
@@ -43,6 +43,7 @@ class Kind(Enum):
     NUMBER = "numbers"
     TIME = "dates or times"
     NOTHING = "nothing"
+    LISTS = "lists of texts"
     OTHER = "something else"
 
 
@@ -139,6 +140,8 @@ def kind_of(arrow_type: Any) -> Kind:
     for test, kind in tests:
         if test(arrow_type):
             return kind
+    if is_list_of_texts(arrow_type):
+        return Kind.LISTS
     text = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary)
     return Kind.TEXT if any(test(arrow_type) for test in text) else Kind.OTHER
 

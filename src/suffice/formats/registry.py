@@ -22,6 +22,7 @@ from suffice.variables import Finite, Variable
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
     from suffice.models.chain import Chain
+    from suffice.models.crf import Crf
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -49,6 +50,9 @@ _WRITERS: dict[str, Callable[[FiniteNetwork], str]] = {
     ".dsc": dsc.write,
     ".uai": uai.write,
 }
+_OWN = {"chain": "json_chain", "crf": "json_crf"}
+"""Where our own JSON of a kind is read, if not as a network."""
+
 SUFFIXES = (*_READERS, ".json")
 """The suffixes that are known, each also with `.gz`."""
 
@@ -96,7 +100,7 @@ def load(name: str) -> BayesNet:
         return bn
 
 
-def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
+def write(bn: BayesNet | Chain | Crf, path: str | PathLike[str]) -> None:
     """Write a network, or a chain, to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
@@ -110,7 +114,7 @@ def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
     place = Path(path)
     suffix, compressed = _suffix(place)
     writable(place)
-    if hasattr(bn, "template"):
+    if hasattr(bn, "template") or hasattr(bn, "linear_chain"):
         holds_chains(place)
     try:
         text = json_of(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(cast("BayesNet", bn), suffix))
@@ -122,13 +126,14 @@ def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
     write_bytes(place, data, compressed=compressed)
 
 
-def json_of(model: BayesNet | Chain) -> str:
+def json_of(model: BayesNet | Chain | Crf) -> str:
     """Suffice's own JSON of a network or a chain.
 
     >>> json_of(load("asia"))[:40]
     '{"suffice": "bayes_net", "version": 1, "'
     """
-    text: str = _json("json_chain" if hasattr(model, "template") else "json_model").write(model)
+    module = "json_chain" if hasattr(model, "template") else "json_crf" if hasattr(model, "linear_chain") else "json_model"
+    text: str = _json(module).write(model)
     return text
 
 
@@ -184,7 +189,7 @@ def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
     """Our own JSON or that of the repositories, by its keys."""
     content = repository_json.parsed(text)
     if "suffice" in content:
-        return _json("json_chain" if content["suffice"] == "chain" else "json_model").read(text), ()
+        return _json(_OWN.get(str(content["suffice"]), "json_model")).read(text), ()
     if "nodes" in content and "cpds" in content:
         return repository_json.read(text)
     raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")

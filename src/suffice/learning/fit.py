@@ -78,9 +78,9 @@ def fit(
     `objective` says what the estimate is the best of (`Likelihood()`; `MaxEntropy()` from moments, with `base` a `MarkovNet` as
     measure), `penalty=L1(x)`, `L2(x)` or their sum is put on its weights, and `method=IPF()` or `LBFGS()` says how it is found.
 
-    A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`, with
-    `penalty` as above; `start` is a `Crf` to go on from, and `tol`, `max_iter`, `time_limit`, `progress` and `threads` are as in
-    `em`. After Ctrl-C the best weights so far are returned. `crf.run` has the trace.
+    A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`
+    with its `penalty`; `start` is a `Crf` to go on from; `tol`, `max_iter`, `time_limit`, `progress`, `threads` are as in `em`.
+    After Ctrl-C the best weights so far are returned. `crf.run` has the trace.
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 

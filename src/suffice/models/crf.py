@@ -191,7 +191,8 @@ class Crf:
             raise DataError(f"every cell of the label {self.label!r} is missing: there is nothing to compare with")
         self._tell_strange(reading)
         true = np.concatenate(list(reading.map(TrueLabels(self._model, reading.tables), "reading labels")))
-        return Evaluation.of(true, self._best(reading), reading.sequences.lengths, self.labels)
+        found = self._best(reading)
+        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), reading.sequences.lengths, self.labels)
 
     def _tell_strange(self, reading: LabelReading) -> None:
         states = getattr(reading.sequences.schema[self.label], "states", ())
@@ -222,7 +223,11 @@ class Crf:
         rows = [
             [names[a], self.labels[features.labels[k]], float(self.weight_vector[k])]
             if k < n
-            else [f"{self.label}[-1]={self.labels[features.before[k - n]]}", self.labels[features.after[k - n]], self.weight_vector[k]]
+            else [
+                f"{self.label}[-1]={self.labels[features.before[k - n]]}",
+                self.labels[features.after[k - n]],
+                self.weight_vector[k],
+            ]
             for k, a in zip(order, own.tolist(), strict=True)
         ]
         info = f"\n{self.fit_info}" if self.fit_info else ""

@@ -1,7 +1,8 @@
 """Chains of labels given all else: y₁ … yₙ with p(y) ∝ ∏ₜ b_t[y_t] ∏ₜ exp T[y_{t−1}, y_t]. Many at a time, side by side.
 
-Sequences stand in parts, the longest first, and in each part all their first steps before all second ones: step t of the n_t sequences that have one is
-at offsets[t] … offsets[t + 1] − 1, in the same order. So a step of all is one product of matrices. Filters are scaled to sum 1.
+Sequences stand in parts, the longest first, and in each part all their first steps before all second ones: step t of those that
+have one is at offsets[t] … offsets[t + 1] − 1, in the same order. So a step of all is one product of matrices. Filters are scaled
+to sum 1.
 
     a_t = b_t (a_{t−1} exp T) / c_t,    z_{t−1} = exp T (b_t z_t / c_t),    p(y_t) = a_t z_t,    log Z = Σ log c_t
 
@@ -20,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 HUGE = 1e200
-"""A filter's entry that underflows, below 1e-307, times a z below this is nothing; as is a loss where no c is below its inverse."""
+"""An entry of a filter that underflows, below 1e-307, times a z below this is nothing; so nothing is lost while c is not tiny."""
 
 PAIRS = 2**20
 """Numbers that pairs of labels of some sequences may be at a time, in logarithms."""
@@ -62,7 +63,8 @@ class SideBySide(NamedTuple):
     def previous(self) -> Ints:
         """The place before each that is not the first of its sequence."""
         sizes = np.diff(self.offsets)
-        return np.arange(self.offsets[1], self.offsets[-1]) - np.repeat(sizes[:-1], sizes[1:])
+        places: Ints = np.arange(self.offsets[1], self.offsets[-1])
+        return places - np.repeat(sizes[:-1], sizes[1:])
 
 
 class Layout(NamedTuple):
@@ -120,7 +122,8 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, n: int, n_labels: int) -> Room:
-        return cls(*(np.empty((n, n_labels)) for _ in range(3)), np.empty(n))
+        b, a, z = (np.empty((n, n_labels)) for _ in range(3))
+        return cls(b, a, z, np.empty(n))
 
     def rows(self, n: int) -> Room:
         """The first rows."""
@@ -195,8 +198,8 @@ def expect_in_logs(s: Array, T: Array, part: SideBySide, weights: Array | None =
                 joint = T + v[some, None, :]
                 own = slice(before + some.start, before + some.stop)
                 z[own] = _log_sum(joint, axis=2)
-                part = np.nan_to_num(np.exp(a[own, :, None] + joint), nan=0.0, posinf=0.0)
-                pairs += part.sum(axis=0) if weights is None else np.tensordot(weights[begin:end][some], part, axes=1)
+                both = np.nan_to_num(np.exp(a[own, :, None] + joint), nan=0.0, posinf=0.0)
+                pairs += both.sum(axis=0) if weights is None else np.tensordot(weights[begin:end][some], both, axes=1)
         steps = np.nan_to_num(np.exp(a + z), nan=0.0, posinf=0.0)
     return ExpectedLabels(steps, pairs, logs)
 

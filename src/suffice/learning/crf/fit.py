@@ -18,7 +18,7 @@ from suffice.learning.gradient import LBFGS
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
-from suffice.objectives import Conditional, L1, L2, Margin, Penalties, Perceptron, as_penalties
+from suffice.objectives import L1, L2, Conditional, Margin, Penalties, Perceptron, as_penalties
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -132,9 +132,7 @@ def opened(chain: LinearChain, data: Any) -> Sequences:
 def _say_unlabelled(problem: LabelProblem) -> None:
     found, label = problem.findings, problem.chain.label
     if found.n_partial:
-        note(
-            f"{found.n_gaps:,} steps of {found.n_partial:,} sequences have no {label!r}: what it may be there is summed over"
-        )
+        note(f"{found.n_gaps:,} steps of {found.n_partial:,} sequences have no {label!r}: what it may be there is summed over")
     if found.n_blank:
         note(f"{found.n_blank:,} sequences have no {label!r} at all: they tell nothing of it, and are left out")
 

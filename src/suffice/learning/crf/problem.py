@@ -101,7 +101,9 @@ class LabelProblem:
         kept[[*numbers, *([0] if chain.bias else [])]] = True
         number = np.where(kept, np.cumsum(kept) - 1, -1)
         vocabulary = every.reduced(kept)
-        moved = np.where(keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], keys // L - every.size + vocabulary.size)
+        moved = np.where(
+            keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], keys // L - every.size + vocabulary.size
+        )
         places = tuple(int(number[a]) for a in numbers)
         features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
         own = PairFeatures.of(keys, every.size, L, tuple(numbers))

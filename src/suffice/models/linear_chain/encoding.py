@@ -24,8 +24,8 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class EncodedBlock:
-    """Sequences, the longest first, steps side by side (`layout`). `labels` are −1 where there are none and −2 where it is none that is known, `weights` one for each
-    step or None, `numbers` have a column for each attribute that is a number."""
+    """Sequences, the longest first, steps side by side (`layout`). `labels` are −1 where there are none and −2 where it is none
+    that is known, `weights` one for each step or None, `numbers` have a column for each attribute that is a number."""
 
     layout: Layout
     groups: Codes
@@ -58,8 +58,9 @@ def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | Non
     starts = np.cumsum(lengths) - lengths
     place, last = np.arange(lengths.sum()) - np.repeat(starts, lengths), np.repeat(lengths, lengths)
     cells = {n: _cells(block.columns[n][rows], len(t.starts) - 4) for n, t in zip(tables.sources, tables.attributes, strict=True)}
-    groups, parts = [], []
-    for number, offset in enumerate(sorted(set(tables.offsets)) or [0] * tables.bias):
+    groups: list[Ints] = []
+    parts: list[Ragged] = []
+    for number, offset in enumerate(sorted(set(tables.offsets)) or [0] * int(tables.bias)):
         own, attributes = _groups(tables, offset, cells, place, last, bias=tables.bias and number == 0)
         groups.append(own[layout.order] + sum(len(p.starts) - 1 for p in parts))
         parts.append(attributes)
@@ -104,9 +105,7 @@ def _shifted(cells: npt.NDArray[Any], offset: int, place: Ints, length: Ints, ou
     return np.where(inside, cells[at], outside)
 
 
-def _groups(
-    tables: Tables, offset: int, cells: dict[str, Ints], place: Ints, length: Ints, *, bias: bool
-) -> tuple[Ints, Ragged]:
+def _groups(tables: Tables, offset: int, cells: dict[str, Ints], place: Ints, length: Ints, *, bias: bool) -> tuple[Ints, Ragged]:
     """The group of each step at an offset, and the attributes of each group."""
     mine = [i for i, o in enumerate(tables.offsets) if o == offset]
     sizes = {tables.sources[i]: len(tables.attributes[i].starts) - 1 for i in mine}
@@ -148,7 +147,7 @@ def _after(parts: Sequence[Ragged]) -> Ragged:
 
 
 def _narrow(attributes: Ragged) -> Ragged:
-    return Ragged(attributes.starts, attributes.items.astype(np.int32))  # type: ignore[arg-type]
+    return Ragged(attributes.starts, attributes.items.astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +186,7 @@ def pair_counts(block: EncodedBlock, n_attributes: int, n_labels: int, numbers: 
     which = np.flatnonzero(together)
     some = block.attributes.take(which // L)
     keys = [some.items.astype(np.int64) * L + np.repeat(which % L, some.sizes)]
-    counts = [np.repeat(together[which], some.sizes)]
+    counts: list[Array] = [np.repeat(together[which], some.sizes).astype(np.float64)]
     for column, attribute in enumerate(numbers):
         there = seen & (block.numbers[:, column] != 0.0)
         keys.append(attribute * L + block.labels[there].astype(np.int64))

@@ -90,9 +90,7 @@ class Evaluation(Tabular):
         return [(HEADER, rows[:limit])], f"\nand {len(rows) - limit} more" if len(rows) > limit else ""
 
 
-def entity_counts(
-    true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]
-) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
     """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O."""
     marked = [x for x in labels if x[:2] in ("B-", "I-")]
     if not any(x[:2] == "B-" for x in marked) or any(x != "O" and x[:2] not in ("B-", "I-") for x in labels):

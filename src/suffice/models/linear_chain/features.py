@@ -145,9 +145,7 @@ class LabelTerms(NamedTuple):
     expected: Array
 
 
-def expected_features(
-    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False
-) -> LabelTerms:
+def expected_features(features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False) -> LabelTerms:
     """What weights expect of a block."""
     from suffice.kernels.crf import spread_groups, sum_groups
 

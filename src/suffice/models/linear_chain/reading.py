@@ -66,7 +66,9 @@ class LabelReading:
     def tell_unknown(self) -> None:
         """Note how many cells read what the chain has no attribute for."""
         counts = self.sequences.data.fold(CountUnknown(self.tables))
-        places = [p for p, v in zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True) if v is not None]
+        places = [
+            p for p, v in zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True) if v is not None
+        ]
         found = [f"{p.name} {n:,}" for p, n in zip(places, counts.tolist(), strict=True) if n]
         if found:
             note(
@@ -137,7 +139,7 @@ class LabelStep:
         """log Z of each sequence, in the order of the layout."""
         logs = [np.zeros(0)]
         for part, found in expectations(self.model.features, self.model.weights, block, self.model.transitions, clamped=clamped):
-            logs.append(np.bincount(part.ranks, found.logs, int(part.offsets[1])))
+            logs.append(np.asarray(np.bincount(part.ranks, found.logs, int(part.offsets[1])), np.float64))
         return np.concatenate(logs)
 
 

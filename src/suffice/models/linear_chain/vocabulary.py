@@ -174,11 +174,11 @@ class Tables:
             code = {v: first + i for i, v in enumerate(values)}
             own = [[code[t] for t in some if t in code] for some in texts[place.column]]
             unknown.append(np.array([len(x) < len(some) for x, some in zip(own, texts[place.column], strict=True)] + [False] * 3))
-            ends = [[code[mark]] if mark in code else [] for mark in (BEGIN, END)]
-            tables.append(Ragged.of([*own, *ends, []]))
+            outside = [[code[mark]] if mark in code else [] for mark in (BEGIN, END)]
+            tables.append(Ragged.of([*own, *outside, []]))
             finite.append(place)
         sources, offsets = tuple(p.column.source for p in finite), tuple(p.offset for p in finite)
         size, label, known = vocabulary.size, schema.get(chain.label), {s: i for i, s in enumerate(vocabulary.labels)}
         codes = np.array([known.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
-        own = (chain.bias, size, len(known), chain.label, tuple(numbers), tuple(unknown), codes)
-        return cls(sources, offsets, tuple(tables), *own)
+        ends = (tuple(numbers), tuple(unknown), codes)
+        return cls(sources, offsets, tuple(tables), chain.bias, size, len(known), chain.label, *ends)

@@ -97,9 +97,7 @@ class LinearChain:
     unseen: bool = False
     bias: bool = True
 
-    def __init__(
-        self, label: str, features: Any, min_count: float = 1, unseen: bool = False, *, bias: bool = True
-    ) -> None:
+    def __init__(self, label: str, features: Any, min_count: float = 1, unseen: bool = False, *, bias: bool = True) -> None:
         if not isinstance(label, str) or not label:
             raise ModelError(f"the label of a linear chain is the name of a column, not {label!r}")
         windows = (features,) if isinstance(features, Window) else tuple(features)
@@ -130,7 +128,10 @@ class LinearChain:
         """Every column at every step around a label, once."""
         return tuple(
             dict.fromkeys(
-                Place(Plain(c) if isinstance(c, str) else c, o) for window in self.features for o in window.at for c in window.columns
+                Place(Plain(c) if isinstance(c, str) else c, o)
+                for window in self.features
+                for o in window.at
+                for c in window.columns
             )
         )
 
