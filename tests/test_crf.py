@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,10 @@ import pyarrow as pa
 import pytest
 
 import suffice as sf
+from tests.crf_oracles import enumerated, scores_of
 
-WORDS = [
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "the",
-    "mat",
-    ";",
-    "a",
-    "dog",
-    "ran",
-    "to",
-    "the",
-    "Dog-House",
-    ";",
-    "Mary",
-    "saw",
-    "2",
-    "cats",
-]
-TAGS = ["D", "N", "V", "P", "D", "N", ";", "D", "N", "V", "P", "D", "N", ";", "N", "V", "D", "N"]
+TEXT = "the/D cat/N sat/V on/P the/D mat/N ;/; a/D dog/N ran/V to/P the/D Dog-House/N ;/; Mary/N saw/V 2/D cats/N"
+WORDS, TAGS = zip(*(token.split("/") for token in TEXT.split()), strict=True)
 SENTENCE = np.cumsum([w == ";" for w in WORDS])
 KEPT = [i for i, w in enumerate(WORDS) if w != ";"]
 ROWS: dict[str, Any] = {"s": SENTENCE[KEPT].tolist(), "word": [WORDS[i] for i in KEPT], "tag": [TAGS[i] for i in KEPT]}
@@ -271,6 +254,100 @@ def test_what_training_never_saw_is_counted() -> None:
 def test_what_cannot_be_is_refused_by_name(what: Any, message: str) -> None:
     with pytest.raises(sf.SufficeError, match=message):
         what()
+
+
+def noisy(n: int = 60, seed: int = 0) -> dict[str, Any]:
+    """Labels that words tell mostly."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 6, n)
+    y = np.where(rng.random(n) < 0.8, x // 2, rng.integers(0, 3, n))
+    return {"s": (np.arange(n) // 5).tolist(), "x": [f"x{i}" for i in x], "y": [f"y{i}" for i in y]}
+
+
+NOISY = sf.LinearChain("y", [sf.Window(["x"], at=(-1, 0))])
+
+
+@pytest.mark.parametrize("objective", [sf.Margin("tag"), sf.Perceptron("tag", averaged=False)])
+def test_separable_labels_are_learned_without_a_mistake(objective: Any) -> None:
+    penalty = sf.L2(1e-3) if isinstance(objective, sf.Margin) else None
+    crf = fitted(objective=objective, penalty=penalty)
+    assert list(crf.predict(rows())) == ROWS["tag"]
+    assert crf.run is not None
+    assert crf.run.converged
+    assert type(objective).__name__ in crf.fit_info or "margins" in crf.fit_info
+    if isinstance(objective, sf.Margin):
+        assert -crf.run.log_likelihood == pytest.approx(0.0, abs=0.05)  # no loss is left
+
+
+def test_the_gap_of_margins_closes_and_bounds_the_optimum() -> None:
+    crf = sf.fit(NOISY, rows(noisy()), objective=sf.Margin("y"), penalty=sf.L2(1), tol=1e-3, max_iter=3000)
+    rough = sf.fit(NOISY, rows(noisy()), objective=sf.Margin("y"), penalty=sf.L2(1), tol=0.1)
+    assert crf.run is not None
+    assert rough.run is not None
+    assert crf.run.bound <= 1e-3 * crf.run.objective
+    assert rough.run.objective - rough.run.bound <= crf.run.objective <= rough.run.objective + 1e-9
+    gaps = [step.bound for step in crf.run.trace]
+    assert all(b <= a + 1e-9 for a, b in pairwise(gaps))
+    assert gaps[0] == 60.0  # at w = 0 each label is worth its cost
+
+
+def test_the_margin_is_the_hinge_loss_of_all_labellings() -> None:
+    table = noisy(8)
+    crf = sf.fit(NOISY, rows(table), objective=sf.Margin("y"), penalty=sf.L2(0.3), tol=0.05)
+    codes = np.array([crf.labels.index(y) for y in table["y"]])
+    loss, at = 0.0, 0
+    for own in scores_of(crf, rows(table)):
+        truth = codes[at : at + len(own)]
+        paths, values = enumerated(own, crf.transitions)
+        costs = np.array([np.count_nonzero(np.array(p) != truth) for p in paths])
+        loss += (values + costs).max() - values[paths.index(tuple(truth.tolist()))]
+        at += len(own)
+    assert crf.run is not None
+    assert crf.run.objective == pytest.approx(loss + 0.3 * (crf.weight_vector**2).sum(), abs=1e-8)
+
+
+def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
+    table = noisy(20)
+    for n in (1, 3):
+        crf = sf.fit(NOISY, rows(table), objective=sf.Perceptron("y", epochs=n))
+        w = {"at": np.zeros(crf.n_weights)}
+        from suffice.learning.crf.fit import opened
+        from suffice.learning.crf.problem import LabelProblem
+        from suffice.learning.crf.updates import LabelUpdates
+
+        problem = LabelProblem.of(NOISY, opened(NOISY, rows(table)))
+        updates = LabelUpdates(problem.features, w["at"])
+        total, steps = np.zeros(crf.n_weights), 0
+        for _ in range(n):
+            for block, _partly in problem.findings.blocks.values():
+                own = updates.of(block)
+                for places in own.places:
+                    found, truth = own.best(places, 0.0), block.labels[places]
+                    change = own.difference(truth, found)
+                    own.add(places, *change, 1.0, updates.w)
+                    updates.renew(change[1])
+                    total, steps = total + updates.w, steps + 1
+        np.testing.assert_allclose(crf.weight_vector, total / steps, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"objective": sf.Perceptron("tag"), "penalty": sf.L2(1)}, "Perceptron has no penalty"),
+        ({"objective": sf.Margin("tag"), "penalty": None}, r"L2\\(c2\\) alone"),
+        ({"objective": sf.Margin("tag"), "penalty": sf.L1(1) + sf.L2(1)}, r"L2\\(c2\\) alone"),
+        ({"method": sf.HillClimb()}, "LBFGS"),
+    ],
+)
+def test_principles_say_what_they_do_not_take(how: Any, message: str) -> None:
+    with pytest.raises(sf.SufficeError, match=message.replace("\\\\", "\\")):
+        fitted(**how)
+
+
+def test_principles_that_need_all_labels_leave_others_out() -> None:
+    some = {**ROWS, "tag": [None, *ROWS["tag"][1:]]}
+    with pytest.warns(sf.SufficeNote, match="Perceptron learns from sequences with all of their labels: 1 with gaps"):
+        fitted(table=some, objective=sf.Perceptron("tag"), penalty=None)
 
 
 def test_a_sequence_of_one_and_a_unique_column() -> None:

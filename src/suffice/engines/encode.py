@@ -123,7 +123,7 @@ def texts(values: Any) -> list[str | None]:
 def is_list_of_texts(arrow_type: Any) -> bool:
     """Whether cells of this type are lists of texts."""
     lists = pt.is_list(arrow_type) or pt.is_large_list(arrow_type)
-    return lists and (pt.is_string(arrow_type.value_type) or pt.is_large_string(arrow_type.value_type))
+    return bool(lists and (pt.is_string(arrow_type.value_type) or pt.is_large_string(arrow_type.value_type)))
 
 
 def list_texts(values: Any) -> Any:

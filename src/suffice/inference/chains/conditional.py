@@ -64,7 +64,7 @@ class SideBySide(NamedTuple):
         """The place before each that is not the first of its sequence."""
         sizes = np.diff(self.offsets)
         places: Ints = np.arange(self.offsets[1], self.offsets[-1])
-        return places - np.repeat(sizes[:-1], sizes[1:])
+        return np.asarray(places - np.repeat(sizes[:-1], sizes[1:]))
 
 
 class Layout(NamedTuple):

@@ -13,6 +13,8 @@ from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note, whole
 from suffice.iteration import checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb
+from suffice.learning.crf.margin import descend
+from suffice.learning.crf.perceptron import walk
 from suffice.learning.crf.problem import LabelProblem
 from suffice.learning.gradient import LBFGS
 from suffice.models.crf import Crf
@@ -34,12 +36,31 @@ class LabelTask:
 
     def by_conditional(self, objective: Conditional) -> Crf:
         weights, run = climb(self.problem, self.how)
-        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}) with {self.penalties!r}"
+        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}) with {self.penalties!r}: {run.headline()}"
         return self._crf(weights, by, run)
+
+    def by_perceptron(self, objective: Perceptron) -> Crf:
+        if self.penalties:
+            raise FitError(f"Perceptron has no penalty, and {self.penalties!r} was given; averaging keeps its weights small")
+        self._say_partial("Perceptron")
+        weights, run = walk(self.problem, self.how, objective)
+        wrong = f"{run.objective:,.0f} labels wrong in the last epoch" if run.trace else "stopped at once"
+        return self._crf(weights, f"{objective!r}: {len(run.trace)} epochs, {wrong}", run)
+
+    def by_margin(self, objective: Margin) -> Crf:
+        if self.how.c1 or not self.how.c2:
+            raise FitError(f"Margin is fitted with a penalty L2(c2) alone, c2 above 0, not with {self.penalties!r}")
+        self._say_partial("Margin")
+        weights, run = descend(self.problem, self.how, objective.cost.cost)
+        return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.headline()}", run)
+
+    def _say_partial(self, what: str) -> None:
+        if n := self.problem.findings.n_partial:
+            note(f"{what} learns from sequences with all of their labels: {n:,} with gaps are left out (Conditional takes them)")
 
     def _crf(self, weights: Array, by: str, run: Any) -> Crf:
         n, steps = self.problem.n_sequences, self.problem.sequences.n_steps
-        info = f"fitted from {n:,} sequences ({steps:,} steps) by {by}: {run.headline()}"
+        info = f"fitted from {n:,} sequences ({steps:,} steps) by {by}"
         return Crf(self.problem.vocabulary, self.problem.features, weights, fit_info=info, run=run)
 
     def by_likelihood(self) -> Crf:
@@ -65,7 +86,7 @@ def fit_linear_chain(
     penalty: Any = None,
     method: Any = None,
     start: Crf | None = None,
-    tol: float = 1e-9,
+    tol: float | None = None,
     max_iter: int = 1000,
     time_limit: float | None = None,
     progress: bool | None = None,
@@ -77,6 +98,7 @@ def fit_linear_chain(
     c1, c2 = (_strength(penalties, kind) for kind in (L1, L2))
     if method is not None and not isinstance(method, LBFGS):
         raise FitError(f"the weights of a linear chain are found by method=LBFGS(memory=...), not {method!r}")
+    tol = (1e-2 if isinstance(chosen, Margin) else 1e-9) if tol is None else tol
     if isinstance(tol, bool) or not isinstance(tol, (int, float)) or not 0.0 <= tol < 1.0:
         raise FitError(f"tol is a share of the objective from 0 to 1, not {tol!r}")
     memory, limit = 6 if method is None else method.memory, checked_seconds(time_limit)
