@@ -30,6 +30,7 @@ SCRIPTS = [
     "glm.py",
     "calibration.py",
     "sequences.py",
+    "crf.py",
 ]
 
 if __name__ == "__main__":

@@ -1,23 +1,25 @@
 """Minimise a smooth convex function plus Σ c|x|: L-BFGS, kept to one orthant at a time where there is a price of |x|.
 
 Andrew & Gao 2007, Scalable training of L1-regularized log-linear models, ICML 24, p. 33; without a price it is plain L-BFGS
-(Nocedal & Wright 2006, p. 177) with steps that are shrunk until they gain enough, and stretched while it goes on falling.
+(Nocedal & Wright 2006, p. 177) with a search along each direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Evaluate = Callable[[Array], tuple[float, Array]]
 
 ARMIJO, SHRINK = 1e-4, 0.5
 """A step must gain this share of what the slope promises, or is shrunk by this much."""
-STEEP, STRETCH = 0.9, 4.0
-"""A step after which the function still falls by this share of the first slope was too short, and is stretched by this much."""
+STEEP, STRETCH, TRIALS = 0.9, 4.0, 20
+"""After a step the slope must be less steep than this share of the first; else it is stretched by this much, so often at most."""
 ROUNDING = 2e-15
 """Gains below this share of the value are rounding: the last steps may seem to lose as much."""
 
@@ -34,7 +36,7 @@ class Minimum(NamedTuple):
 
 
 def minimised(
-    value_and_gradient: Callable[[Array], tuple[float, Array]],
+    value_and_gradient: Evaluate,
     start: Array,
     *,
     l1: Array | None = None,
@@ -72,23 +74,13 @@ def minimised(
             steps.clear()
             direction, promised = -slope, -float(slope @ slope)
         step = 1.0 if steps else 1.0 / max(float(np.linalg.norm(slope)), 1e-300)
-        orthant = np.where(x != 0.0, np.sign(x), -np.sign(slope))
-        allowed, short, long = ROUNDING * max(abs(value), 1.0), 0.0, np.inf
-        while True:
-            moved = x + step * direction
-            if priced:
-                moved[moved * orthant < 0.0] = 0.0
-            smooth, new = value_and_gradient(moved)
-            after, evaluations = smooth + float(price @ np.abs(moved)), evaluations + 1
-            gained = float(slope @ (moved - x)) if priced else step * promised
-            if after <= value + ARMIJO * gained + allowed:
-                if priced or float(new @ direction) >= STEEP * promised or step < 1.01 * short:
-                    break
-                short, step = step, step + STRETCH * (step - short) if long == np.inf else 0.5 * (step + long)
-                continue
-            long, step = step, step * SHRINK if short == 0.0 else 0.5 * (short + step)
-            if step * float(np.abs(direction).max()) < 1e-16 * (1.0 + float(np.abs(x).max())):
-                return Minimum(x, value, steepest, iteration, evaluations, steepest <= 1e3 * tol)
+        allowed = ROUNDING * max(abs(value), 1.0)
+        search = _shrunk if priced else _searched
+        found = search(value_and_gradient, Ray(x, direction, value, slope, price, promised, allowed), step)
+        evaluations += found.evaluations
+        if found.moved is None:
+            return Minimum(x, value, steepest, iteration, evaluations, steepest <= 1e3 * tol)
+        moved, new, after = found.moved, found.gradient, found.value
         s, y = moved - x, new - gradient
         curvature = float(s @ y)
         if curvature > 1e-12 * float(np.linalg.norm(s) * np.linalg.norm(y)):
@@ -97,6 +89,102 @@ def minimised(
         x, gradient, value = moved, new, after
         slope = pseudo_gradient(x, gradient, price) if priced else gradient
     return Minimum(x, value, float(np.abs(slope).max(initial=0.0)), max_iter, evaluations, False)
+
+
+class Ray(NamedTuple):
+    """Where a step begins and goes: the value and slope there, the price, what the slope promises, what rounding may lose."""
+
+    x: Array
+    direction: Array
+    value: float
+    slope: Array
+    price: Array
+    promised: float
+    allowed: float
+
+    def too_small(self, step: float) -> bool:
+        """Whether a step would change nothing."""
+        return step * float(np.abs(self.direction).max()) < 1e-16 * (1.0 + float(np.abs(self.x).max()))
+
+
+class Moved(NamedTuple):
+    """The point that a search ended at, or None where nothing was gained; its gradient and value; how often it looked."""
+
+    moved: Array | None
+    gradient: Array
+    value: float
+    evaluations: int
+
+
+def _shrunk(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
+    """Steps within an orthant, shrunk until one gains enough."""
+    x, _, value, slope, price, _, allowed = ray
+    orthant = np.where(x != 0.0, np.sign(x), -np.sign(slope))
+    for n in count(1):
+        moved = x + step * ray.direction
+        moved[moved * orthant < 0.0] = 0.0
+        smooth, new = value_and_gradient(moved)
+        after = smooth + float(price @ np.abs(moved))
+        if after <= value + ARMIJO * float(slope @ (moved - x)) + allowed:
+            return Moved(moved, new, after, n)
+        step *= SHRINK
+        if ray.too_small(step):
+            return Moved(None, new, after, n)
+    raise AssertionError
+
+
+class Trial(NamedTuple):
+    """A step, and value and slope along the ray after it."""
+
+    step: float
+    value: float
+    slope: float
+
+
+def _searched(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
+    """A step that gains enough and after which the slope is less steep: stretched while it falls, else between two trials.
+
+    Moré & Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage.
+    """
+    near, far, width = Trial(0.0, ray.value, ray.promised), None, np.inf
+    for n in count(1):
+        moved = ray.x + step * ray.direction
+        after, new = value_and_gradient(moved)
+        trial = Trial(step, after, float(new @ ray.direction))
+        enough = after <= ray.value + ARMIJO * step * ray.promised + ray.allowed
+        if enough and (abs(trial.slope) <= -STEEP * ray.promised or n >= TRIALS):
+            return Moved(moved, new, after, n)
+        if after > near.value + ray.allowed:
+            step, far = _between(near, trial), trial
+        elif trial.slope >= 0.0:
+            step, near, far = _between(trial, near), trial, near
+        else:
+            step = step + STRETCH * (step - near.step) if far is None else _between(trial, far)
+            near = trial
+        if far is not None:
+            if abs(far.step - near.step) > 0.66 * width:
+                step = 0.5 * (near.step + far.step)
+            width = abs(far.step - near.step)
+        if ray.too_small(step) or n > 2 * TRIALS:
+            return Moved(None, new, after, n)
+    raise AssertionError
+
+
+def _between(near: Trial, far: Trial) -> float:
+    """The lowest step of a cubic through two trials, or half way from it to that of a parabola, if that is nearer to `near`."""
+    d = far.step - near.step
+    theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
+    size = max(abs(theta), abs(near.slope), abs(far.slope))
+    root = size * np.sqrt(max(0.0, (theta / size) ** 2 - near.slope / size * (far.slope / size)))
+    root = root if d > 0.0 else -root
+    cubic = near.step + d * (root - near.slope + theta) / (2.0 * root - near.slope + far.slope)
+    if far.value > near.value:
+        parabola = near.step + 0.5 * d * near.slope / ((near.value - far.value) / d + near.slope)
+        step = cubic if abs(cubic - near.step) < abs(parabola - near.step) else 0.5 * (cubic + parabola)
+    else:
+        secant = near.step + d * near.slope / (near.slope - far.slope)
+        step = cubic if abs(cubic - near.step) > abs(secant - near.step) else secant
+    return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
 
 
 def pseudo_gradient(x: Array, gradient: Array, price: Array) -> Array:

@@ -6,8 +6,8 @@ Blocks are kept where they are near and fit into `HELD` bytes; else they are enc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from suffice.engines.sequences import Sequences
 from suffice.errors import FitError, TooLarge, bytes_in_words
 from suffice.models.linear_chain.encoding import EncodedBlock, Findings, FindPairs, PairCounts, labelled
 from suffice.models.linear_chain.features import LabelTerms, PairFeatures, expected_features
-from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
+from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
 
 Array = npt.NDArray[np.float64]
@@ -74,16 +74,15 @@ class LabelProblem:
     features: PairFeatures
     seen: Array
     findings: Findings
-    tables: Tables
     threads: int | None
-    options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, chain: LinearChain, sequences: Sequences, *, threads: int | None = None, start: Any = None) -> LabelProblem:
+    def of(cls, chain: LinearChain, sequences: Sequences, *, threads: int | None = None) -> LabelProblem:
         """Sequences passed over once."""
         schema = sequences.schema
-        every = Vocabulary.of(chain, schema)
-        tables = Tables.of(every, schema)
+        texts = texts_by_column(chain, schema)
+        every = Vocabulary.of(chain, schema, texts)
+        tables = Tables.of(every, schema, texts)
         size = 4.0 * sequences.n_steps * (len(set(tables.offsets)) + 10 + 2 * len(tables.numbers))
         step = FindPairs(tables, sequences.data.engine.near and size <= HELD)
         findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
@@ -115,8 +114,12 @@ class LabelProblem:
             n: (whole.renumbered(number), None if partly is None else partly.renumbered(number))
             for n, (whole, partly) in findings.blocks.items()
         }
-        tables = Tables.of(vocabulary, sequences.schema)
-        return cls(chain, sequences, vocabulary, features, seen, findings._replace(blocks=blocks), tables, threads)
+        return cls(chain, sequences, vocabulary, features, seen, findings._replace(blocks=blocks), threads)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """How sequences are encoded again."""
+        return Tables.of(self.vocabulary, self.sequences.schema)
 
     @property
     def n_sequences(self) -> int:

@@ -5,11 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from suffice.errors import ModelError, whole
 
 RUNS = re.compile(r"(.)\1+", re.DOTALL)
+
+
+def _kind(c: str) -> str:
+    return "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c
+
+
+ASCII = str.maketrans({chr(i): _kind(chr(i)) for i in range(128)})
+
+
+@lru_cache(2**12)
+def _without_runs(kinds: str) -> str:
+    return RUNS.sub(r"\1", kinds)
 
 
 @runtime_checkable
@@ -99,8 +112,8 @@ class Shape:
         return f"shape({self.column})"
 
     def of(self, cell: str) -> str:
-        kinds = ("X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in cell)
-        return RUNS.sub(r"\1", "".join(kinds))
+        kinds = cell.translate(ASCII) if cell.isascii() else "".join(map(_kind, cell))
+        return _without_runs(kinds)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain as joined
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,16 +81,14 @@ class Vocabulary:
     values: tuple[tuple[str, ...] | None, ...]
 
     @classmethod
-    def of(cls, chain: LinearChain, schema: Mapping[str, Variable]) -> Vocabulary:
+    def of(cls, chain: LinearChain, schema: Mapping[str, Variable], texts: Mapping[Any, Texts] | None = None) -> Vocabulary:
         """All that columns may read."""
         label: Any = schema[chain.label]
-        texts = {p.column: texts_of(p.column, v) for p in chain.places if isinstance(v := schema[p.column.source], Finite)}
-        values = {spec: {t for some in lists for t in some} for spec, lists in texts.items()}
-        ends = [BEGIN if p.offset < 0 else END for p in chain.places]
-        own = [
-            tuple(sorted(values[p.column] | {end} if p.offset else values[p.column])) if p.column in values else None
-            for p, end in zip(chain.places, ends, strict=True)
-        ]
+        known = texts_by_column(chain, schema) if texts is None else texts
+        values = {spec: set(own.flat) for spec, own in known.items()}
+        ends = [{BEGIN} if p.offset < 0 else {END} if p.offset else set() for p in chain.places]
+        pairs = zip(chain.places, ends, strict=True)
+        own = [tuple(sorted(values[p.column] | end)) if p.column in values else None for p, end in pairs]
         return cls(chain, label.states, tuple(own))
 
     @cached_property
@@ -124,19 +123,35 @@ class Vocabulary:
         return Vocabulary(self.chain, self.labels, tuple(values))
 
 
-def texts_of(spec: Any, variable: Finite) -> list[tuple[str, ...]]:
-    """What is derived of each state of a column: one text, or one for each item of a list.
+class Texts(NamedTuple):
+    """What is derived of each state of a column: sizes[i] texts of state i, one after the other."""
+
+    flat: list[str]
+    sizes: Ints
+
+
+def texts_of(spec: Any, variable: Finite) -> Texts:
+    """What is derived of the states of a column: one text of each, or one for each item of a list.
 
     >>> from suffice.models.linear_chain.derived import Lower
     >>> texts_of(Lower("word"), Finite("word", ["A", LIST + "B" + LIST + "C"]))
-    [('a',), ('b', 'c')]
+    Texts(flat=['a', 'b', 'c'], sizes=array([1, 2]))
     """
-    return [
-        tuple(dict.fromkeys(spec.of(item) for item in state.split(LIST)[1:] if item))
+    if LIST not in "".join(variable.states):
+        return Texts(list(map(spec.of, variable.states)), np.ones(variable.n_states, np.int64))
+    lists = [
+        list(dict.fromkeys(spec.of(item) for item in state.split(LIST)[1:] if item))
         if state.startswith(LIST)
-        else (spec.of(state),)
+        else [spec.of(state)]
         for state in variable.states
     ]
+    return Texts([t for some in lists for t in some], np.array([len(some) for some in lists], np.int64))
+
+
+def texts_by_column(chain: LinearChain, schema: Mapping[str, Variable]) -> dict[Any, Texts]:
+    """What is derived of each column of states, once."""
+    columns = dict.fromkeys(p.column for p in chain.places)
+    return {c: texts_of(c, v) for c in columns if isinstance(v := schema[c.source], Finite)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,25 +175,33 @@ class Tables:
     """The label that each state of the label's column is, −2 for one that is not known."""
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary, schema: Mapping[str, Variable]) -> Tables:
+    def of(cls, vocabulary: Vocabulary, schema: Mapping[str, Variable], texts: Mapping[Any, Texts] | None = None) -> Tables:
         chain = vocabulary.chain
+        known = texts_by_column(chain, schema) if texts is None else texts
+        nothing = Texts([], np.zeros(0, np.int64))
         finite, numbers, tables, unknown = [], [], [], []
-        texts: dict[Any, list[tuple[str, ...]]] = {}
         for place, values, first in zip(chain.places, vocabulary.values, vocabulary.starts, strict=False):
             if values is None:
                 numbers.append((place.column.source, place.offset, first))
                 continue
-            variable: Any = schema[place.column.source]
-            if place.column not in texts:
-                texts[place.column] = texts_of(place.column, variable) if isinstance(variable, Finite) else []
-            code = {v: first + i for i, v in enumerate(values)}
-            own = [[code[t] for t in some if t in code] for some in texts[place.column]]
-            unknown.append(np.array([len(x) < len(some) for x, some in zip(own, texts[place.column], strict=True)] + [False] * 3))
-            outside = [[code[mark]] if mark in code else [] for mark in (BEGIN, END)]
-            tables.append(Ragged.of([*own, *outside, []]))
+            own, strange = _attributes(known.get(place.column, nothing), values, first)
             finite.append(place)
+            tables.append(own)
+            unknown.append(strange)
         sources, offsets = tuple(p.column.source for p in finite), tuple(p.offset for p in finite)
-        size, label, known = vocabulary.size, schema.get(chain.label), {s: i for i, s in enumerate(vocabulary.labels)}
-        codes = np.array([known.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
-        ends = (tuple(numbers), tuple(unknown), codes)
-        return cls(sources, offsets, tuple(tables), chain.bias, size, len(known), chain.label, *ends)
+        size, label, codes = vocabulary.size, schema.get(chain.label), {s: i for i, s in enumerate(vocabulary.labels)}
+        labels = np.array([codes.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
+        ends = (tuple(numbers), tuple(unknown), labels)
+        return cls(sources, offsets, tuple(tables), chain.bias, size, len(codes), chain.label, *ends)
+
+
+def _attributes(texts: Texts, values: tuple[str, ...], first: int) -> tuple[Ragged, npt.NDArray[np.bool_]]:
+    """The attributes of each state, of the start, the end and no cell; and which states read what is no value."""
+    code = {v: first + i for i, v in enumerate(values)}
+    found = np.fromiter(map(code.get, (*texts.flat, BEGIN, END), repeat(-1)), np.int64, len(texts.flat) + 2)
+    sizes = np.concatenate([texts.sizes, [1, 1, 0]])
+    owner, there = np.repeat(np.arange(len(sizes)), sizes), found >= 0
+    known = np.bincount(owner[there], minlength=len(sizes))
+    strange = known < sizes
+    strange[len(texts.sizes) :] = False
+    return Ragged(np.concatenate([[0], np.cumsum(known)]).astype(np.int64), found[there]), strange
