@@ -73,6 +73,7 @@ _NAMES = {
     "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
     "structure.exact": "Exact",
     "structure.found": "Found",
+    "structure.found_graph": "FoundGraph",
     "structure.ges": "GES",
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
@@ -191,6 +192,7 @@ if TYPE_CHECKING:
     )
     from suffice.structure.exact import Exact as Exact
     from suffice.structure.found import Found as Found
+    from suffice.structure.found_graph import FoundGraph as FoundGraph
     from suffice.structure.ges import GES as GES
     from suffice.structure.hill_climb import HillClimb as HillClimb, Tabu as Tabu
     from suffice.structure.independence import (
