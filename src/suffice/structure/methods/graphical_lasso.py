@@ -14,7 +14,7 @@ from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.sparse_precision import GAP
 from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
-from suffice.structure.methods.covariances import Covariances, read_only, refuse_other_kinds
+from suffice.models.covariances import Covariances, read_only, refuse_other_kinds
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.lasso_path import LassoFit, LassoPath
 from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of

@@ -17,7 +17,7 @@ from suffice.engines.data import Data
 from suffice.errors import note
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.statistics import Statistics
-from suffice.structure.methods.covariances import Covariances
+from suffice.models.covariances import Covariances
 from suffice.variables import Real, Variable
 
 Array = npt.NDArray[np.float64]
