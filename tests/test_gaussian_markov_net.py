@@ -149,3 +149,18 @@ def test_numbers_that_make_no_network(graph: Any, precision: Any, mean: Any, mat
 def test_a_network_that_was_written_down_has_no_rows() -> None:
     with pytest.raises(sf.SufficeError, match="not fitted from data"):
         sf.GaussianMarkovNet("a -- b", np.eye(2)).bic()
+
+
+def test_fit_takes_a_graph_of_real_columns() -> None:
+    net = sf.fit("x0 -- x1 -- x2 -- x3 -- x0", columns())
+    assert net == fit_gaussian(SQUARE, columns())
+    names = tuple(f"x{j}" for j in range(4))
+    statistics = sf.scan(columns()).gather([sf.Request((), names)])
+    assert sf.fit(SQUARE, statistics) == sf.fit(SQUARE, statistics.moments((), names)) == net
+    assert sf.score(SQUARE, columns(), sf.BIC()) == pytest.approx(net.bic())
+    for option in ({"penalty": sf.L1(0.1)}, {"prior": sf.NormalInverseGamma()}, {"objective": sf.MaxEntropy()}):
+        with pytest.raises(sf.SufficeError, match="not for graphs of real columns"):
+            sf.fit(SQUARE, columns(), **option)
+    assert sf.fit(net, columns()) == net
+    with pytest.raises(sf.SufficeError, match="'x1' is Real"):
+        sf.fit(SQUARE, {**columns(), "x0": ["u", "v"] * 30})

@@ -41,13 +41,13 @@ def selected_precision(graph: Graph, seen: Covariances) -> SparsePrecision:
            [0.25, 0.5 , 1.  ]])
     """
     number = {name: i for i, name in enumerate(seen.names)}
-    sequence = graph.perfect_sequence() if graph.is_decomposable else graph.cliques()
-    for clique in sequence:
-        refuse_dependent(seen, clique, [number[x] for x in clique])
+    if not _is_definite(seen):  # or else there are estimates of all graphs, whose cliques need not be looked at
+        for clique in graph.cliques():
+            refuse_dependent(seen, clique, [number[x] for x in clique])
     if not graph.is_decomposable:
         return _by_newton(graph, seen, number)
     precision, log_det = np.zeros_like(seen.matrix), 0.0
-    for sign, sets in ((1.0, sequence), (-1.0, graph.separators())):
+    for sign, sets in ((1.0, graph.perfect_sequence()), (-1.0, graph.separators())):
         for names in sets:
             at = np.array([number[x] for x in names], np.int64)
             block = seen.matrix[np.ix_(at, at)]
@@ -89,6 +89,16 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
             f"{clique[k]!r} is a linear function of {listed(clique[:k], 6)}, to which it is joined: their partial correlations "
             "are infinite; leave one of these columns out"
         )
+
+
+def _is_definite(seen: Covariances) -> bool:
+    """Whether no column is a linear function of the others."""
+    scale = np.sqrt(np.diag(seen.matrix))
+    try:
+        factor = np.linalg.cholesky(seen.matrix / scale[:, None] / scale)
+    except np.linalg.LinAlgError:
+        return False
+    return seen.weight > len(scale) and float(np.diag(factor).min()) ** 2 > COLLINEAR
 
 
 def _left_by_those_before(correlations: Array) -> Array:
