@@ -50,6 +50,7 @@ _NAMES = {
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
     "learning.undirected.contrastive": "RobbinsMonro",
+    "learning.undirected.ipf": "IPF",
     "learning.undirected.rbm": "RbmRun rbm",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
@@ -168,6 +169,7 @@ if TYPE_CHECKING:
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
     from suffice.learning.undirected.contrastive import RobbinsMonro as RobbinsMonro
+    from suffice.learning.undirected.ipf import IPF as IPF
     from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
