@@ -22,6 +22,7 @@ from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.log_linear import Ising, LogLinear, Names
 from suffice.models.provenance import Provenance
+from suffice.models.regressions import closed
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
 from suffice.statistics import Request, Statistics
@@ -331,7 +332,7 @@ def moral_net(bn: BayesNet) -> MarkovNet:
         raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
     factors = []
     for name in bn:
-        cpd = bn[name].as_table() if hasattr(bn[name], "as_table") else bn[name]
+        cpd = closed(bn[name])
         with np.errstate(divide="ignore"):
             factors.append(Factor((*(variables[p] for p in cpd.parents), variables[name]), np.log(cpd.probs)))
     model = LogLinear(bn.dag.moral().cliques())
