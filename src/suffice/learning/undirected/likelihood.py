@@ -135,7 +135,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
     zeros = excluded(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
-    scale = np.sqrt(np.maximum(_spread(problem, mean) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, 1e-3))
     last: list[float] = [0.0]
 
     def loss(z: Array) -> tuple[float, Array]:
@@ -178,13 +178,6 @@ def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
                 f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: penalty=L2(0.1) or "
                 "L1(0.1), or prior=BDeu(1), gives an estimate"
             )
-
-
-def _spread(problem: UndirectedProblem, mean: Array) -> Array:
-    """The variance of each weight's feature."""
-    squares = problem.terms.matrix.copy()
-    squares.data **= 2
-    return np.asarray(squares.T @ mean) - problem.terms.by_weight(mean) ** 2
 
 
 def _from(problem: UndirectedProblem, prior: Any) -> str:
