@@ -67,10 +67,8 @@ _NAMES = {
     "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "objectives": "L1 L2 Likelihood MaxEntropy",
-    "recipes.choices": "ICL",
     "objectives": "ContrastiveDivergence L1 L2 Likelihood MaxEntropy PseudoLikelihood",
-    "recipes.choices": "HeldOut ICL",
+    "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
     "recipes.hmm": "hmm",
@@ -196,14 +194,9 @@ if TYPE_CHECKING:
     from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy
     from suffice.recipes.choices import ICL as ICL
     from suffice.objectives import (
-        L1 as L1,
-        L2 as L2,
         ContrastiveDivergence as ContrastiveDivergence,
-        Likelihood as Likelihood,
-        MaxEntropy as MaxEntropy,
         PseudoLikelihood as PseudoLikelihood,
     )
-    from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm

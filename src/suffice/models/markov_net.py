@@ -48,6 +48,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
     0.731059
     """
 
+    file_kind = "markov_net"
+
     def __init__(self, factors: Any, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
         for v in known.values():
