@@ -48,9 +48,8 @@ def of_a_grid(n: int = 10, n_rows: int = 5000) -> None:
     net = sf.fit(model, data)
     off = terms.by_weight(tree(terms.log_tables(net.flat_weights)).probs) - terms.by_weight(terms.seen(seen) / n_rows)
     rows, tables = spent(lambda: sf.fit(model, data)), spent(lambda: sf.fit(model, seen))
-    print(
-        f"  maximum likelihood from {n_rows:,} rows {rows:.4f} s, from their tables {tables:.4f} s, moments to {np.abs(off).max():.1g}"
-    )
+    print(f"  maximum likelihood from {n_rows:,} rows {rows:.4f} s, from their tables {tables:.4f} s", end="")
+    print(f", moments to {np.abs(off).max():.1g}")
 
 
 def _beside(net: sf.MarkovNet, ours: float) -> str:

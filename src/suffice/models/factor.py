@@ -25,6 +25,8 @@ Array = npt.NDArray[np.float64]
 
 MAX_CELLS = 2.0**26
 """A directed twin has no more cells in all its tables: 512 MiB."""
+HOPELESS = 1e8 * MAX_CELLS
+"""Where the first orders of elimination have more cells than this, no other is looked for."""
 NO_TREE = "PseudoLikelihood() and ContrastiveDivergence() learn without it, and sample() then draws by Gibbs sampling"
 
 
@@ -121,7 +123,9 @@ def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple
     network = network_of(factors, variables)
     every = tuple(variables)
     part = part_of(network, network.all_factors, network.unobserved())
-    order = greedy_order(network, part, worth=COMPILING)
+    order = greedy_order(network, part, worth=0.0)
+    if order.cells <= HOPELESS:
+        order = greedy_order(network, part, worth=COMPILING)
     if order.cells > MAX_CELLS:
         raise TooLarge(
             f"the junction tree of {len(every):,} variables has products of {order.cells:.3g} cells in all "
