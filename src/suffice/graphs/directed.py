@@ -1,4 +1,4 @@
-"""Graphs: `Dag` (directed, without cycles), `Cpdag` (an equivalence class of them) and `Graph` (undirected).
+"""Directed graphs: `Dag` (without cycles) and `Cpdag` (an equivalence class of them).
 
 All are values: they never change, compare by their nodes and edges, hash and pickle. Nodes are names, kept sorted, so that
 nothing depends on the order in which a graph was written down; only the parents of a node keep their declared order, which
@@ -7,147 +7,21 @@ is the order of the axes of its table. Algorithms are loops, never recursions: a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listed
 from suffice.graphs.paths import blocked, compelled, extension, links, meek, reached, topological_order
 from suffice.graphs.plot import draw, svg
-from suffice.graphs.text import (
-    Edge,
-    all_nodes,
-    check_edges,
-    is_networkx,
-    quoted,
-    read_directed,
-    read_networkx,
-    read_pairs,
-    shown,
-    statements,
-    unknown,
-)
-
-_T = TypeVar("_T")
+from suffice.graphs.text import Edge, all_nodes, check_edges, quoted, read_directed, read_pairs, shown, statements
+from suffice.graphs.undirected import Graph
+from suffice.graphs.value import GraphValue
 
 DagLike: TypeAlias = Any
 """What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
-
-
-class GraphValue:
-    """What all kinds of graph share: they have nodes, and never change."""
-
-    nodes: tuple[str, ...]
-    _links: Mapping[str, object]
-    """Something for each node."""
-    _key: tuple[object, ...]
-    """What makes it equal to another."""
-    _instead = ""
-    """What to do with it where a `Dag` is needed."""
-
-    def __setattr__(self, name: str, *value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} never changes; make another one")
-
-    __delattr__ = __setattr__
-
-    def __eq__(self, other: object) -> bool:
-        return self._key == other._key if isinstance(other, GraphValue) and type(self) is type(other) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._links
-
-    def _of(self, links: Mapping[str, _T], x: object) -> _T:
-        if not isinstance(x, str) or x not in links:
-            raise unknown(x, self.nodes)
-        return links[x]
-
-    def _set(self, names: str | Iterable[str]) -> set[str]:
-        found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-        for name in found:
-            self._of(self._links, name)
-        return set(found)
-
-    def _lone(self, edges: Iterable[Edge]) -> str:
-        """The end of a repr: the nodes, where the edges do not name them all."""
-        every = {x for edge in edges for x in edge}
-        return f", nodes=[{listed(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
-
-    def _dot(self, kind: str, edges: Iterable[str]) -> str:
-        return "\n".join([f"{kind} {{", *(f"  {line};" for line in [*map(quoted, self.nodes), *edges]), "}"])
-
-    def _networkx(self, kind: str, edges: Iterable[Edge]) -> Any:
-        import networkx
-
-        graph = getattr(networkx, kind)()
-        graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(edges)
-        return graph
-
-
-class Graph(GraphValue):
-    """An undirected graph, from pairs of names or a networkx Graph; `nodes` as in `Dag`.
-
-    >>> graph = Graph([("b", "a"), ("b", "c")])
-    >>> graph.edges
-    (('a', 'b'), ('b', 'c'))
-    >>> graph.neighbours("b")
-    ('a', 'c')
-    """
-
-    edges: tuple[Edge, ...]
-    """The pairs (a, b) with a < b, sorted."""
-    _neighbours: dict[str, tuple[str, ...]]
-
-    def __init__(self, x: Any = (), nodes: Iterable[str] | None = None) -> None:
-        mentioned, pairs = read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
-        edges = sorted((min(e), max(e)) for e in pairs)
-        names = all_nodes(mentioned, edges, nodes)
-        check_edges(edges)
-        before, after = links(edges, names)
-        neighbours = {x: tuple(sorted(before[x] + after[x])) for x in names}
-        vars(self).update(nodes=names, edges=tuple(edges), _neighbours=neighbours, _links=neighbours, _key=(names, tuple(edges)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.edges, self.nodes)
-
-    def neighbours(self, x: str) -> tuple[str, ...]:
-        """The nodes joined to x, sorted.
-
-        >>> Graph([("a", "b")]).neighbours("b")
-        ('a',)
-        """
-        return self._of(self._neighbours, x)
-
-    def to_networkx(self) -> Any:
-        """The same graph as a networkx Graph.
-
-        >>> Graph([("a", "b")]).to_networkx().edges
-        EdgeView([('a', 'b')])
-        """
-        return self._networkx("Graph", self.edges)
-
-    def to_dot(self) -> str:
-        """The graph in the language of Graphviz.
-
-        >>> print(Graph([("a", "b")]).to_dot())
-        graph {
-          "a";
-          "b";
-          "a" -- "b";
-        }
-        """
-        return self._dot("graph", [f"{quoted(a)} -- {quoted(b)}" for a, b in self.edges])
-
-    def __repr__(self) -> str:
-        return f"Graph([{listed(self.edges, 12)}]{self._lone(self.edges)})"
 
 
 class Dag(GraphValue):

@@ -1,4 +1,4 @@
-"""Drawings of directed graphs in layers: parents above children."""
+"""Drawings of graphs in layers: parents above children; of undirected ones by their distance from a first node."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _short(name: str, limit: int = 16) -> str:
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
-def svg(order: Sequence[str], parents: Mapping[str, Sequence[str]], text: str) -> str:
-    """The graph as an SVG picture for notebooks; past 100 nodes, the text.
+def svg(order: Sequence[str], parents: Mapping[str, Sequence[str]], text: str, *, heads: bool = True) -> str:
+    """The graph as an SVG picture for notebooks; past 100 nodes, the text. Without `heads` arrows are lines.
 
     >>> svg("ab", {"a": [], "b": ["a"]}, "").count("<rect")
     2
@@ -57,7 +57,8 @@ def svg(order: Sequence[str], parents: Mapping[str, Sequence[str]], text: str) -
         for parent in parents[child]:
             (x1, y1), (x2, y2) = at[parent], at[child]
             line = f'x1="{x1}" y1="{y1 + 14}" x2="{x2}" y2="{y2 - 14}"'
-            parts.append(f'<line {line} stroke="#555" marker-end="url(#suffice-head)"/>')
+            end = ' marker-end="url(#suffice-head)"' if heads else ""
+            parts.append(f'<line {line} stroke="#555"{end}/>')
     for name, (x, y) in at.items():
         parts.append(
             f'<g><title>{html.escape(name)}</title><rect x="{x - 58}" y="{y - 14}" width="116" height="28" rx="14" fill="#fff"'
@@ -66,7 +67,35 @@ def svg(order: Sequence[str], parents: Mapping[str, Sequence[str]], text: str) -
     return "".join(parts) + "</svg>"
 
 
-def draw(order: Sequence[str], parents: Mapping[str, Sequence[str]], path: Any, ax: Any) -> Any:
+def svg_lines(nodes: Sequence[str], neighbours: Mapping[str, Sequence[str]], text: str) -> str:
+    """The same of an undirected graph.
+
+    >>> svg_lines("ab", {"a": ["b"], "b": ["a"]}, "").count("marker-end")
+    0
+    """
+    return svg(*_laid_out(nodes, neighbours), text, heads=False)
+
+
+def draw_lines(nodes: Sequence[str], neighbours: Mapping[str, Sequence[str]], path: Any, ax: Any) -> Any:
+    """An undirected graph drawn with matplotlib."""
+    return draw(*_laid_out(nodes, neighbours), path, ax, heads=False)
+
+
+def _laid_out(nodes: Sequence[str], neighbours: Mapping[str, Sequence[str]]) -> tuple[list[str], dict[str, list[str]]]:
+    """The nodes as a breadth-first walk comes by them, and of each those neighbours that came before it."""
+    order: dict[str, None] = {}
+    for x in nodes:
+        queue = [] if x in order else [x]
+        order[x] = None
+        for y in queue:
+            fresh = [z for z in neighbours[y] if z not in order]
+            order.update(dict.fromkeys(fresh))
+            queue += fresh
+    place = {x: i for i, x in enumerate(order)}
+    return list(order), {x: [y for y in neighbours[x] if place[y] < place[x]] for x in order}
+
+
+def draw(order: Sequence[str], parents: Mapping[str, Sequence[str]], path: Any, ax: Any, *, heads: bool = True) -> Any:
     """Draw the graph with matplotlib, without a window: on `ax` or on a figure of its own, saved to `path` when given."""
     try:
         from matplotlib.figure import Figure
@@ -79,7 +108,7 @@ def draw(order: Sequence[str], parents: Mapping[str, Sequence[str]], path: Any, 
         ax = Figure(figsize=size, layout="constrained").add_subplot()
     for child in order:
         for parent in parents[child]:
-            arrow = {"arrowstyle": "-|>", "color": "0.4", "shrinkA": 14, "shrinkB": 14}
+            arrow = {"arrowstyle": "-|>" if heads else "-", "color": "0.4", "shrinkA": 14, "shrinkB": 14}
             ax.annotate("", xy=place[child], xytext=place[parent], arrowprops=arrow)
     for name, (x, y) in place.items():
         box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "0.4"}

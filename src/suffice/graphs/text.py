@@ -1,8 +1,9 @@
-"""What graphs are made of: text (`a, b -> c; c -> d` or bnlearn's `[a][b][c|a:b][d|c]`), mappings, pairs and networkx graphs,
-read into checked names and pairs, and written as text.
+"""What graphs are made of: text (`a, b -> c; c -> d`, bnlearn's `[a][b][c|a:b][d|c]`, or lines `a -- b; b -- c`), mappings, pairs
+and networkx graphs, read into checked names and pairs, and written as text.
 
-Names are any text without the marks `;` `,` `->` `<-` and line breaks; in double quotes they may hold those too, with `\\"`,
-`\\\\` and `\\n` for a quote, a backslash and a line break. Everything here takes time linear in the length of the text.
+Names are any text without the marks `;` `,` `->` `<-` (of undirected graphs `--`) and line breaks; in double quotes they may hold
+those too, with `\\"`, `\\\\` and `\\n` for a quote, a backslash and a line break. Everything here takes time linear in the length
+of the text.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Edge: TypeAlias = tuple[str, str]
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[<>-]+|[;\n][;\s]*+|[→←,"]', re.DOTALL)
 _ARROWS = {"->": "->", "→": "->", "<-": "<-", "←": "<-"}
+_LINES = {"--": "--"}
 _PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\]+')
 _BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
 
@@ -34,12 +36,36 @@ def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
     """
     if text.lstrip().startswith(("digraph", "strict digraph")) and "{" in text:
         raise GraphError("this is Graphviz's language, which is only written; a graph is read as 'a -> b; b -> c'")
+    return _parsed(text, _ARROWS)
+
+
+def parse_lines(text: str) -> tuple[list[str], list[Edge]]:
+    """The names and the edges of a text of lines, in the order of their first mention.
+
+    >>> parse_lines("a -- b, c; d")
+    (['a', 'b', 'c', 'd'], [('a', 'b'), ('a', 'c')])
+    """
+    if text.lstrip().startswith(("graph", "strict graph")) and "{" in text:
+        raise GraphError("this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'")
+    return _parsed(text, _LINES)
+
+
+def has_lines(text: str) -> bool:
+    """Whether a text spells an undirected graph: `--` between blanks, which no text of arrows has.
+
+    >>> has_lines("a -- b; c"), has_lines("a -> b"), has_lines('"a -- b" -> c')
+    (True, False, False)
+    """
+    return any(m.group() == "--" and _looks_like_arrow(text, m) for m in _MARK.finditer(text))
+
+
+def _parsed(text: str, marks: Mapping[str, str]) -> tuple[list[str], list[Edge]]:
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
     edges: list[Edge] = []
     left, group, arrow = [], [], ""  # type: list[str], list[str], str
     name_may_follow, n_products = True, 0
-    for mark, name, at in _tokens(text):
+    for mark, name, at in _tokens(text, marks):
         if mark == "name":
             if not name_may_follow:
                 raise _malformed(text, at, "two names without a mark between them")
@@ -56,23 +82,24 @@ def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
             n_products += len(left) * len(group)
             if n_products > MAX_PRODUCT:
                 raise _malformed(text, at, f"the comma lists spell more than {MAX_PRODUCT:,} edges")
-        edges += product(left, group) if arrow == "->" else product(group, left)
+        edges += product(group, left) if arrow == "<-" else product(left, group)
         left, arrow, group = (group, mark, []) if mark != ";" else ([], "", [])
     return list(names), edges
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
-    """Triples (mark, its text or the name, position); the mark is `name`, `->`, `<-`, `,` or `;`, and `;` comes last."""
+def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, int]]:
+    """Triples (mark, its text or the name, position); the mark is `name`, one of `marks`, `,` or `;`, and `;` comes last."""
     start = 0
     for match in _MARK.finditer(text):
         found, at = match.group(), match.start()
         if found == '"':
             raise _malformed(text, at, "a quote that does not end")
-        mark = _ARROWS.get(found) or (";" if found[0] in ";\n" else found)
-        if found[0] == '"' or (mark not in ("->", "<-", ",", ";") and not _looks_like_arrow(text, match)):
+        mark = marks.get(found) or (";" if found[0] in ";\n" else found)
+        known = mark in (",", ";") or found in marks
+        if found[0] == '"' or (not known and not _looks_like_arrow(text, match)):
             continue
-        if mark not in ("->", "<-", ",", ";"):
-            raise _malformed(text, at, f"{shown(found)} is not an arrow: write -> or <-, or quote the name that it is part of")
+        if not known:
+            raise _malformed(text, at, f"{shown(found)} {_not_a_mark(found, marks)}")
         yield from _name(text, start, at)
         yield mark, found, at
         start = match.end()
@@ -80,10 +107,18 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     yield ";", "", len(text)
 
 
+def _not_a_mark(found: str, marks: Mapping[str, str]) -> str:
+    if marks is _LINES:
+        arrows = found in _ARROWS
+        return "is an arrow: an undirected graph has lines, a -- b" if arrows else "is not a line: write --, or quote the name"
+    line = " (it is the line of a Graph)" if found == "--" else ""
+    return f"is not an arrow{line}: write -> or <-, or quote the name that it is part of"
+
+
 def _looks_like_arrow(text: str, run: re.Match[str]) -> bool:
     """`<->`, `-->`, and `--` between blanks are mistakes; any other run of `<`, `>`, `-` is part of a name, as in `x-ray`."""
     found = run.group()
-    if "->" in found or "<-" in found:
+    if "->" in found or "<-" in found or found in _ARROWS:
         return True
     around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
     return len(found) > 1 and set(found) == {"-"} and not around.strip()
@@ -141,6 +176,21 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
     if is_networkx(x):
         if not x.is_directed():
             raise GraphError("the networkx graph is undirected; a Dag needs a DiGraph")
+        return read_networkx(x)
+    return [], read_pairs(x)
+
+
+def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
+    """The names that something mentions and its pairs.
+
+    >>> read_undirected("a -- b; c")
+    (['a', 'b', 'c'], [('a', 'b')])
+    """
+    if isinstance(x, str):
+        return parse_lines(x)
+    if is_networkx(x):
+        if x.is_directed():
+            raise GraphError("the networkx graph is directed; a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
         return read_networkx(x)
     return [], read_pairs(x)
 
@@ -260,6 +310,15 @@ def written(name: str) -> str:
     ('x-ray', '"lung cancer"')
     """
     return name if _PLAIN.fullmatch(name) and name.strip("-") else quoted(name)
+
+
+def written_in_lines(name: str) -> str:
+    """The same in a text of lines, in which `--` ends a name.
+
+    >>> written_in_lines("x-ray"), written_in_lines("x--ray")
+    ('x-ray', '"x--ray"')
+    """
+    return quoted(name) if "--" in name or name.startswith("-") or name.endswith("-") else written(name)
 
 
 def quoted(name: str) -> str:

@@ -1,0 +1,221 @@
+"""Undirected graphs: `Graph`, its cliques, and whether it is decomposable. Values, as all graphs are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from suffice.errors import GraphError, TooLarge, listed
+from suffice.graphs.chordal import MAX_CLIQUES, fill_in, is_perfect, perfect_order, sequence_of_cliques
+from suffice.graphs.paths import links, reached
+from suffice.graphs.plot import draw_lines, svg_lines
+from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quoted, read_undirected, written_in_lines
+from suffice.graphs.value import GraphValue
+
+
+class Graph(GraphValue):
+    """An undirected graph, from text, pairs of names or a networkx Graph; `nodes` as in `Dag`.
+
+    Text is lines (`a -- b -- c; d -- e, f; lone`, names with marks in double quotes).
+
+    >>> graph = Graph("b -- a; b -- c")
+    >>> graph == Graph([("b", "a"), ("b", "c")])
+    True
+    >>> graph.edges
+    (('a', 'b'), ('b', 'c'))
+    >>> graph.neighbours("b")
+    ('a', 'c')
+    """
+
+    edges: tuple[Edge, ...]
+    """The pairs (a, b) with a < b, sorted."""
+    _neighbours: dict[str, tuple[str, ...]]
+    _instead = ": a Dag has arrows, 'a -> b'; fit(graph, data) takes a Graph as it is"
+
+    def __init__(self, x: Any = (), nodes: Iterable[str] | None = None) -> None:
+        x = x.graph if isinstance(getattr(x, "graph", None), Graph) else x  # a model stands for its graph
+        if isinstance(x, GraphValue) and not isinstance(x, Graph):
+            raise GraphError(f"this is a {type(x).__name__}, not a Graph: take its .skeleton(), or the .moral() graph of a Dag")
+        mentioned, pairs = (list(x.nodes), list(x.edges)) if isinstance(x, Graph) else read_undirected(x)
+        edges = sorted((min(e), max(e)) for e in pairs)
+        names = all_nodes(mentioned, edges, nodes)
+        check_edges(edges)
+        before, after = links(edges, names)
+        neighbours = {x: tuple(sorted(before[x] + after[x])) for x in names}
+        vars(self).update(nodes=names, edges=tuple(edges), _neighbours=neighbours, _links=neighbours, _key=(names, tuple(edges)))
+
+    @staticmethod
+    def is_text(x: object) -> bool:
+        """Whether something is text that spells an undirected graph: `--` between blanks.
+
+        >>> Graph.is_text("a -- b"), Graph.is_text("a -> b")
+        (True, False)
+        """
+        return isinstance(x, str) and has_lines(x)
+
+    @classmethod
+    def complete(cls, nodes: Iterable[str]) -> Graph:
+        """The graph in which all nodes are joined.
+
+        >>> Graph.complete("abc")
+        Graph('a -- b; a -- c; b -- c')
+        """
+        names = sorted(nodes)
+        return cls([(a, b) for i, a in enumerate(names) for b in names[i + 1 :]], nodes=names)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.edges, self.nodes)
+
+    def neighbours(self, x: str) -> tuple[str, ...]:
+        """The nodes joined to x, sorted.
+
+        >>> Graph([("a", "b")]).neighbours("b")
+        ('a',)
+        """
+        return self._of(self._neighbours, x)
+
+    def cliques(self) -> tuple[tuple[str, ...], ...]:
+        """The maximal sets of nodes that are all joined to each other, each sorted, in their order.
+
+        >>> Graph("a -- b; b -- c; a -- c; c -- d; e").cliques()
+        (('a', 'b', 'c'), ('c', 'd'), ('e',))
+        """
+        return self._cliques
+
+    @cached_property
+    def _cliques(self) -> tuple[tuple[str, ...], ...]:
+        if self.is_decomposable:
+            return tuple(sorted(clique for clique, _ in self._sequence))
+        import networkx
+
+        found: list[tuple[str, ...]] = []
+        for clique in networkx.find_cliques(self.to_networkx()):
+            found.append(tuple(sorted(clique)))
+            if len(found) > MAX_CLIQUES:
+                raise TooLarge(f"the graph has more than {MAX_CLIQUES:,} maximal cliques")
+        return tuple(sorted(found))
+
+    def components(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of nodes that paths join, each sorted, in their order.
+
+        >>> Graph("a -- b; c; d -- e").components()
+        (('a', 'b'), ('c',), ('d', 'e'))
+        """
+        found, seen = [], set[str]()
+        for x in self.nodes:
+            if x not in seen:
+                part = reached([x], self._neighbours)
+                seen |= part
+                found.append(tuple(sorted(part)))
+        return tuple(found)
+
+    @cached_property
+    def is_decomposable(self) -> bool:
+        """Whether every cycle of four or more nodes has a chord: then estimates have closed forms.
+
+        >>> Graph("a -- b -- c -- a").is_decomposable, Graph("a -- b -- c -- d -- a").is_decomposable
+        (True, False)
+        """
+        return is_perfect(perfect_order(self._neighbours), self._neighbours)
+
+    @cached_property
+    def _sequence(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+        if not self.is_decomposable:
+            raise GraphError("the graph is not decomposable: it has a cycle without a chord; its .triangulated() graph has none")
+        return tuple(sequence_of_cliques(self._neighbours))
+
+    def perfect_sequence(self) -> tuple[tuple[str, ...], ...]:
+        """The cliques of a decomposable graph such that what each shares with all before it lies in one of these.
+
+        >>> Graph("c -- d; a -- b; b -- c").perfect_sequence()
+        (('a', 'b'), ('b', 'c'), ('c', 'd'))
+        """
+        return tuple(clique for clique, _ in self._sequence)
+
+    def separators(self) -> tuple[tuple[str, ...], ...]:
+        """What each clique of `perfect_sequence()` after the first shares with those before it: one fewer than cliques.
+
+        p(x) = Π p(cliques) / Π p(separators); one that is empty joins components. The same set may stand there several times.
+
+        >>> Graph("a -- b; b -- c; b -- d; e").separators()
+        (('b',), ('b',), ())
+        """
+        return tuple(separator for _, separator in self._sequence[1:])
+
+    def triangulated(self) -> Graph:
+        """A decomposable graph with these edges and few more: nodes are eliminated, each time one that adds fewest edges.
+
+        >>> Graph("a -- b; b -- c; c -- d; d -- a").triangulated()
+        Graph('a -- b; a -- d; b -- c; b -- d; c -- d')
+        """
+        return self if self.is_decomposable else Graph([*self.edges, *fill_in(self._neighbours)], nodes=self.nodes)
+
+    def separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether every path between a and b, names or sets of names without common members, goes through `given`.
+
+        >>> graph = Graph("a -- b -- c")
+        >>> graph.separated("a", "c"), graph.separated("a", "c", given="b")
+        (False, True)
+        """
+        sources, targets, known = self._set(a), self._set(b), self._set(given)
+        common = sources & targets | sources & known | targets & known
+        if common:
+            raise GraphError(f"separation is between disjoint sets; {listed(sorted(common))} is in two of them")
+        around = {x: () if x in known else ys for x, ys in self._neighbours.items()}
+        return not reached(sources, around) & targets
+
+    def subgraph(self, nodes: Iterable[str]) -> Graph:
+        """The graph on some of the nodes, with the edges among them.
+
+        >>> Graph("a -- b -- c").subgraph(["a", "c"])
+        Graph('a; c')
+        """
+        kept = self._set(nodes)
+        return Graph([(a, b) for a, b in self.edges if a in kept and b in kept], nodes=kept)
+
+    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
+        """Draw the graph; gives the matplotlib axes, and saves to `path` when given.
+
+        >>> len(Graph("a -- b").plot().texts)
+        3
+        """
+        return draw_lines(self.nodes, self._neighbours, path, ax)
+
+    def to_networkx(self) -> Any:
+        """The same graph as a networkx Graph.
+
+        >>> Graph([("a", "b")]).to_networkx().edges
+        EdgeView([('a', 'b')])
+        """
+        return self._networkx("Graph", self.edges)
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz.
+
+        >>> print(Graph([("a", "b")]).to_dot())
+        graph {
+          "a";
+          "b";
+          "a" -- "b";
+        }
+        """
+        return self._dot("graph", [f"{quoted(a)} -- {quoted(b)}" for a, b in self.edges])
+
+    def _statements(self) -> list[str]:
+        """The statements that spell the graph: its edges, and the nodes without any."""
+        write = written_in_lines
+        lone = [write(x) for x in self.nodes if not self._neighbours[x]]
+        return sorted([f"{write(a)} -- {write(b)}" for a, b in self.edges] + lone)
+
+    def __str__(self) -> str:
+        return "; ".join(self._statements())
+
+    def __repr__(self) -> str:
+        text = str(self)
+        if len(text) > 300:
+            return f"Graph({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
+        return f"Graph({text!r})"
+
+    def _repr_html_(self) -> str:
+        return svg_lines(self.nodes, self._neighbours, repr(self))
