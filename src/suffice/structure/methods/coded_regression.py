@@ -170,7 +170,7 @@ class NodeRegression:
         keep = np.zeros(len(ratio), bool)
         keep[order[fits]] = True
         self._curved = np.concatenate([[0], 1 + np.flatnonzero(np.repeat(keep, self.columns.sizes))])
-        self._hessian = np.kron(self.products[np.ix_(self._curved, self._curved)], self._spread)
+        self._hessian = np.asarray(np.kron(self.products[np.ix_(self._curved, self._curved)], self._spread), np.float64)
 
     def _stepped(self, penalty: float) -> tuple[Array, Array]:
         """The minimum of the quadratic that touches the loss here, under the penalty (h is solved for), and its slope there."""
