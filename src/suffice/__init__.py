@@ -56,7 +56,7 @@ _NAMES = {
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "recipes.choices": "HeldOut ICL",
+    "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
     "recipes.hmm": "hmm",
@@ -78,6 +78,9 @@ _NAMES = {
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
     "structure.local_scores": "LocalScores",
+    "structure.methods.graphical_lasso": "GraphicalLasso",
+    "structure.methods.neighbourhoods": "And Neighbourhoods Or",
+    "structure.methods.selection": "EBIC HeldOut StARS",
     "structure.order_mcmc": "order_mcmc",
     "structure.orders": "Orders",
     "structure.orientation": "Conservative FirstSepset Majority",
@@ -165,7 +168,7 @@ if TYPE_CHECKING:
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
-    from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
+    from suffice.recipes.choices import ICL as ICL
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm
@@ -203,6 +206,9 @@ if TYPE_CHECKING:
         independence_test as independence_test,
     )
     from suffice.structure.local_scores import LocalScores as LocalScores
+    from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
+    from suffice.structure.methods.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS
     from suffice.structure.order_mcmc import order_mcmc as order_mcmc
     from suffice.structure.orders import Orders as Orders
     from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import OneTable, html_table, text_table
-from suffice.errors import FitError, GraphError, nearest
+from suffice.errors import FitError, GraphError, SufficeError, nearest
 from suffice.families.family import frame
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge, written
@@ -245,6 +245,9 @@ class FoundGraph:
         """All that needs no data. The data stays behind: it may be larger than memory."""
         if self._problem is not None:
             _ = self.plan
-        model = self.model if self._model is not None else None
+        try:
+            model = self.model
+        except SufficeError:  # what cannot be estimated is not there afterwards either
+            model = None
         own = {f.name for f in fields(self)} | {"plan"}
         return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None, "_model": model}
