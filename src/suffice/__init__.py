@@ -53,9 +53,15 @@ _NAMES = {
     "models.chain": "Chain",
     "models.bde": "BDe",
     "models.divergence": "entropy kl",
+    "models.factor": "Factor",
+    "models.features": "Features",
+    "models.goodness_of_fit": "GoodnessOfFit",
+    "models.log_linear": "Ising LogLinear Pairwise",
+    "models.markov_net": "MarkovNet",
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
+    "objectives": "L1 L2 Likelihood MaxEntropy",
     "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
@@ -165,9 +171,15 @@ if TYPE_CHECKING:
     from suffice.models.bde import BDe as BDe
     from suffice.models.chain import Chain as Chain
     from suffice.models.divergence import entropy as entropy, kl as kl
+    from suffice.models.factor import Factor as Factor
+    from suffice.models.features import Features as Features
+    from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
+    from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
+    from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
+    from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy
     from suffice.recipes.choices import ICL as ICL
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate

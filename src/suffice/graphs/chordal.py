@@ -106,20 +106,20 @@ def sequence_of_cliques(neighbours: Around) -> list[tuple[tuple[str, ...], tuple
     order = perfect_order(neighbours)
     place = {x: i for i, x in enumerate(order)}
     later = {x: {y for y in neighbours[x] if place[y] > place[x]} for x in order}
-    found: list[tuple[set[str], int]] = []
+    found: list[set[str]] = []
     # Backwards from the last, later neighbours of x lie in one clique; x joins it where that clique is no more than they are.
     home: dict[str, int] = {}
     for x in reversed(order):
         first = min(later[x], key=place.__getitem__, default=None)
-        if first is not None and len(found[home[first]][0]) == len(later[x]):
-            clique = home[first]
-            found[clique][0].add(x)
+        if first is not None and len(found[home[first]]) == len(later[x]):
+            at = home[first]
+            found[at].add(x)
         else:
-            clique = len(found)
-            found.append(({x, *later[x]}, len(later[x])))
-        home[x] = clique
+            at = len(found)
+            found.append({x, *later[x]})
+        home[x] = at
     result, before = [], set[str]()
-    for clique, _ in found:
+    for clique in found:
         result.append((tuple(sorted(clique)), tuple(sorted(clique & before))))
         before |= clique
     return result

@@ -111,6 +111,22 @@ class Walker:
             self._sweep(state, Trace(trace.cells[i : i + length], trace.reals[i : i + length]), rng)
         return trace
 
+    def rows(self, start: State, n: int, rng: np.random.Generator, *, burn_in: int, spacing: int) -> Ints:
+        """The codes of all finite variables after every `spacing` sweeps that follow `burn_in` others: [n, variables]."""
+        codes, result = start.codes.astype(np.int64), np.empty((n, len(start.codes)), np.int64)
+        reals = start.reals.astype(np.float64)
+        placed = self._placed(self._selected, self._row, codes)
+        state = (codes, self._placed(self._tables, self._start, codes), placed, reals)
+        length = max(1, RANDOM // max(1, len(self._free) + len(self._free_reals)))
+        for i in range(-1, n):
+            left = burn_in if i < 0 else spacing
+            while left > 0:
+                self._sweep(state, self._room(min(length, left)), rng)
+                left -= length
+            if i >= 0:
+                result[i] = codes
+        return result
+
     def _room(self, n: int) -> Trace:
         return Trace(np.empty(n, np.int64), np.empty((n, len(self._real_targets))))
 

@@ -85,7 +85,7 @@ class Elimination:
         for scope in scopes:
             self._check(scope, n_rows)
         for i, scope in enumerate(scopes):
-            table = self._product(i)
+            table = self.product(i)
             if n_rows > 1:  # only of one row the steps are gone through backwards
                 self._joined[i].clear()
             values = log_sum(table, (table.ndim - 1,)) if i < self.n_summed else table.max(axis=-1)
@@ -95,7 +95,8 @@ class Elimination:
         """Keep what a step made, or what was there before (−1), for the first step that takes it up."""
         self._joined[min((self._at[v] for v in factor.scope if v in self._at), default=-1)].append((step, factor))
 
-    def _product(self, step: int) -> Array:
+    def product(self, step: int) -> Array:
+        """ln of the product of all that a step takes up, over its scope."""
         return _product((f for _, f in self._joined[step]), self.scopes[step], self.sizes)
 
     def joint(self, keep: Sequence[int]) -> Array:
@@ -111,7 +112,7 @@ class Elimination:
         """
         result, known = {}, {i: np.ones(()) for i, _ in self._joined[-1]}
         for i in range(len(self.scopes) - 1, -1, -1):
-            scope, logs = self.scopes[i], self._product(i)[0]
+            scope, logs = self.scopes[i], self.product(i)[0]
             total = log_sum(logs, (logs.ndim - 1,))[..., None]
             p = np.exp(logs - np.where(total == -np.inf, 0.0, total)) * known.pop(i)[..., None]
             own = p.sum(axis=tuple(range(p.ndim - 1)))
@@ -139,7 +140,7 @@ class Elimination:
         drawn: dict[int, Ints] = {}
         for i in range(len(self.scopes) - 1, -1, -1):
             *known, v = self.scopes[i]
-            logs = self._product(i)[0][tuple(drawn[u] for u in known)]
+            logs = self.product(i)[0][tuple(drawn[u] for u in known)]
             given = np.broadcast_to(logs, (n, logs.shape[-1]))
             weight = np.exp(given - given.max(axis=1, keepdims=True)).cumsum(axis=1)
             at = (rng.random((n, 1)) * weight[:, -1:] >= weight).sum(axis=1)

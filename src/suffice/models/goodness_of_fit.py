@@ -1,0 +1,120 @@
+"""How far the table of all variables is from what an undirected model expects of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import OneTable
+from suffice.errors import ModelError, StatisticsError, listed
+from suffice.libraries import sc
+from suffice.statistics import Counts, Statistics
+from suffice.statistics.configurations import n_configurations, sizes
+
+if TYPE_CHECKING:
+    from suffice.models.markov_net import MarkovNet
+
+Array = npt.NDArray[np.float64]
+
+MAX_TABLE = 2**20
+"""Cells of the table of all variables up to which the fitted zeros in it are counted."""
+MAX_DESIGN = 2**25
+"""Numbers in the table of cells × parameters up to which the parameters that zeros leave are counted."""
+
+
+@dataclass(frozen=True, repr=False)
+class GoodnessOfFit(OneTable):
+    """`deviance` (G²) and `pearson` (X²) on `df` degrees of freedom, with their p values.
+
+    Where cells have an expectation of zero (`n_fitted_zeros`), the estimate is on the boundary: `df` counts as if there were
+    none, `df_adjusted` leaves out these cells and the parameters that they took with them (Bishop, Fienberg & Holland 1975,
+    p. 115). It is None where the table is too large to count.
+
+    >>> GoodnessOfFit(6.5, 6.0, 3, 0, 3).p_value.__round__(4)
+    0.0897
+    """
+
+    deviance: float
+    pearson: float
+    df: int
+    n_fitted_zeros: int | None
+    df_adjusted: int | None
+
+    @property
+    def p_value(self) -> float:
+        """P(χ² ≥ deviance) at `df`."""
+        return _p(self.deviance, self.df)
+
+    @property
+    def p_value_adjusted(self) -> float:
+        """P(χ² ≥ deviance) at `df_adjusted`."""
+        return float("nan") if self.df_adjusted is None else _p(self.deviance, self.df_adjusted)
+
+    @property
+    def p_value_pearson(self) -> float:
+        """P(χ² ≥ X²) at `df`."""
+        return _p(self.pearson, self.df)
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = [["deviance G²", self.deviance, self.df, self.p_value]]
+        rows.append(["Pearson's X²", self.pearson, self.df, self.p_value_pearson])
+        if self.n_fitted_zeros:
+            rows.append(
+                [f"G², without {self.n_fitted_zeros} fitted zeros", self.deviance, self.df_adjusted, self.p_value_adjusted]
+            )
+        return ["", "value", "df", "p"], rows
+
+
+def _p(value: float, df: int) -> float:
+    return float(sc.chdtrc(df, max(value, 0.0))) if df > 0 else float("nan")
+
+
+def goodness_of_fit(net: MarkovNet, statistics: Statistics) -> GoodnessOfFit:
+    """The fit of a network to the table of all its variables, which the statistics must hold."""
+    names = list(net.variables)
+    try:
+        seen = statistics.counts(names)
+    except StatisticsError:
+        raise ModelError(
+            f"how well the model fits is judged by the table of {listed(names)} together, which these statistics do not hold "
+            "(`fit` gathers it from rows, up to a limit): gather(data, LogLinear([names]))"
+        ) from None
+    keys, n = seen.listed()
+    expected = statistics.weight * np.exp(log_prob_of_cells(net, seen, keys))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviance = 2.0 * float((n * np.log(n / expected)).sum())
+        off = float(((n - expected) ** 2 / expected).sum())
+    pearson = off + max(statistics.weight - float(expected.sum()), 0.0)  # cells without rows have their expectation
+    zeros, adjusted = _adjusted(net, seen)
+    return GoodnessOfFit(deviance, pearson, net.df, zeros, net.df if zeros == 0 else adjusted)
+
+
+def log_prob_of_cells(net: MarkovNet, table: Counts, keys: npt.NDArray[np.int64]) -> Array:
+    """ln p of joint states, by their flat indices in a table of all variables."""
+    codes = dict(zip(table.names, np.unravel_index(keys, sizes(table.variables)), strict=True)) if table.names else {}
+    result = np.full(len(keys), -net.log_normaliser)
+    for f in net.factors:
+        result += f.log[tuple(codes[n] for n in f.names)]
+    return result
+
+
+def _adjusted(net: MarkovNet, table: Counts) -> tuple[int | None, int | None]:
+    """How many cells are expected to be empty, and what is left of the degrees of freedom without them."""
+    if all(np.isfinite(f.log).all() for f in net.factors):
+        return 0, None
+    cells = n_configurations(table.variables)
+    if cells > MAX_TABLE:
+        return None, None
+    logs = log_prob_of_cells(net, table, np.arange(cells))
+    kept = np.flatnonzero(np.isfinite(logs))
+    terms = net.terms
+    contrasts = terms.contrasts
+    if len(kept) * contrasts.shape[1] > MAX_DESIGN:
+        return cells - len(kept), None
+    design = np.ones((len(kept), 1 + contrasts.shape[1]))
+    design[:, 1:] = terms.design(table.names, kept) @ contrasts
+    rank = int(np.linalg.matrix_rank(design))
+    return cells - len(kept), len(kept) - rank

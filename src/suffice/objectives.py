@@ -1,0 +1,201 @@
+"""Objectives: what an estimate is the best of, as values; and penalties on weights, which add.
+
+What is minimised is  −log L summed over the rows + c1 Σ|w| + c2 Σ w².  An objective says how a problem is solved (`fit`); the
+problem (`learning/undirected/problem.py`) has what that needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, listed, nearest
+
+Array = npt.NDArray[np.float64]
+
+
+class Objective(Protocol):
+    """What `fit(model, data, objective=…)` takes."""
+
+    def fit(self, problem: Any) -> Any:
+        """The model that is best for a problem's data."""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The likelihood itself: seen and expected margins agree. Exact, by the junction tree.
+
+    >>> Likelihood()
+    Likelihood()
+    """
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_likelihood()
+
+
+@dataclass(frozen=True)
+class MaxEntropy:
+    """The flattest distribution that has the given moments (Jaynes 1957), or comes as near to them as `slack`.
+
+    It is the maximum likelihood estimate of the log-linear model with these features, and with `slack` the one with the
+    penalty `L1(slack)` on one row (Dudík, Phillips & Schapire 2007, Journal of Machine Learning Research 8, p. 1217).
+
+    >>> MaxEntropy(slack=0.01)
+    MaxEntropy(slack=0.01)
+    """
+
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slack", _positive(self.slack, "the slack of MaxEntropy", or_zero=True))
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_entropy(self.slack)
+
+
+@dataclass(frozen=True)
+class _Penalty:
+    """A price of weights: one number for all, or one for each term."""
+
+    strength: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strength", _checked(self.strength, type(self).__name__))
+
+    def __add__(self, other: object) -> Penalties:
+        return Penalties((self,)) + other
+
+    def per_term(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
+        """The strength for each term, by the names in its scope.
+
+        >>> L1({("a", "b"): 0.5}).per_term([("a",), ("a", "b")], ["a", "b"])
+        array([0. , 0.5])
+        """
+        if isinstance(self.strength, float):
+            return np.full(len(scopes), self.strength)
+        if isinstance(self.strength, Mapping):
+            return self._by_name(scopes, nodes)
+        return self._by_matrix(scopes, nodes)
+
+    def _by_name(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
+        place = {frozenset(scope): i for i, scope in enumerate(scopes)}
+        result = np.zeros(len(scopes))
+        for key, value in self.strength.items():
+            for name in key:
+                if name not in nodes:
+                    raise FitError(f"the penalty names {name!r}, which the model does not have{nearest(name, nodes)}")
+            if frozenset(key) not in place:
+                raise FitError(f"the penalty names {listed(key)} together, and the model has no such term")
+            result[place[frozenset(key)]] = value
+        return result
+
+    def _by_matrix(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
+        matrix, order = np.asarray(self.strength), {n: i for i, n in enumerate(sorted(nodes))}
+        if matrix.shape != (len(order), len(order)):
+            raise FitError(
+                f"a penalty of {len(order)} variables needs the shape {(len(order), len(order))}, in the order of their names; "
+                f"this one has {matrix.shape}"
+            )
+        if any(len(scope) > 2 for scope in scopes):
+            raise FitError(
+                "a matrix of penalties is for terms of one or two variables: give the others by name, {('a', 'b', 'c'): x}"
+            )
+        return np.array([matrix[order[scope[0]], order[scope[-1]]] for scope in scopes])
+
+
+@dataclass(frozen=True)
+class L1(_Penalty):
+    """c Σ|w|: makes weights exactly zero. `c` is a number, one per term, `{("a", "b"): c}`, or a matrix over the sorted names.
+
+    >>> L1(0.1) + L2(0.5)
+    L1(0.1) + L2(0.5)
+    """
+
+    def __repr__(self) -> str:
+        return f"L1({self.strength!r})"
+
+
+@dataclass(frozen=True)
+class L2(_Penalty):
+    """c Σ w²: makes weights small, and the estimate always exist. `c` as in `L1`.
+
+    >>> L2({"a": 1.0, ("a", "b"): 2.0}).per_term([("a",), ("a", "b")], ["a", "b"])
+    array([1., 2.])
+    """
+
+    def __repr__(self) -> str:
+        return f"L2({self.strength!r})"
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """The sum of penalties.
+
+    >>> total = L1(0.1) + L2(0.5) + L1(0.2)
+    >>> total.l1([("a",)], ["a"]).round(3), total.l2([("a",)], ["a"])
+    (array([0.3]), array([0.5]))
+    """
+
+    parts: tuple[_Penalty, ...] = ()
+
+    def __add__(self, other: object) -> Penalties:
+        if isinstance(other, _Penalty):
+            return replace(self, parts=(*self.parts, other))
+        return replace(self, parts=self.parts + other.parts) if isinstance(other, Penalties) else NotImplemented
+
+    def l1(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
+        """c1 of each term."""
+        return self._sum(L1, scopes, nodes)
+
+    def l2(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
+        """c2 of each term."""
+        return self._sum(L2, scopes, nodes)
+
+    def _sum(self, kind: type, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
+        own = [p.per_term(scopes, nodes) for p in self.parts if isinstance(p, kind)]
+        return np.asarray(np.sum([np.zeros(len(scopes)), *own], axis=0))
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts)) or "no penalty"
+
+
+def as_penalties(penalty: Any) -> Penalties:
+    """What `penalty=` takes: None, a penalty, or a sum of them.
+
+    >>> as_penalties(None), as_penalties(L1(2))
+    (no penalty, L1(2.0))
+    """
+    if penalty is None:
+        return Penalties()
+    if isinstance(penalty, (_Penalty, Penalties)):
+        return penalty if isinstance(penalty, Penalties) else Penalties((penalty,))
+    hint = f"penalty={penalty.__name__}(0.1)" if isinstance(penalty, type) else "penalty=L1(0.1), L2(0.1) or their sum"
+    raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
+
+
+def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
+    number = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
+    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not or_zero):
+        raise FitError(f"{what} is a number {'of at least' if or_zero else 'above'} 0, not {value!r}")
+    return float(value)
+
+
+def _checked(strength: Any, kind: str) -> Any:
+    if isinstance(strength, Mapping):
+        named = {((k,) if isinstance(k, str) else tuple(k)): v for k, v in strength.items()}
+        return {key: _positive(v, f"the strength of {kind} at {listed(key)}", or_zero=True) for key, v in named.items()}
+    if isinstance(strength, np.ndarray) or (isinstance(strength, Iterable) and not isinstance(strength, str)):
+        matrix = np.array(strength, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
+            raise FitError(f"a matrix of {kind} penalties is square and symmetric, not of the shape {matrix.shape}")
+        if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
+            raise FitError(f"the strengths of {kind} are numbers of at least 0; {matrix.min():g} is among them")
+        return tuple(map(tuple, matrix.tolist()))
+    return _positive(strength, f"the strength of {kind}")
