@@ -16,6 +16,7 @@ from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
+from suffice.structure.methods.coded_nodes import CodedNodes
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.node_regressions import GaussianNodes, NodeFit, NodeRegressions
 from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of
@@ -76,7 +77,7 @@ class Neighbourhoods(GraphMethod):
     n_penalties: int = 20
     rule: Any = And()
 
-    kinds: ClassVar[Sequence[type[NodeRegressions]]] = (GaussianNodes,)
+    kinds: ClassVar[Sequence[type[NodeRegressions]]] = (GaussianNodes, CodedNodes)
     """The regressions for each kind of columns; the first that takes them is used."""
 
     def __post_init__(self) -> None:
