@@ -48,6 +48,7 @@ _NAMES = {
     "learning.objective": "Collapsed",
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
+    "learning.undirected.ipf": "IPF",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
@@ -168,6 +169,7 @@ if TYPE_CHECKING:
     from suffice.learning.objective import Collapsed as Collapsed
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
+    from suffice.learning.undirected.ipf import IPF as IPF
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
