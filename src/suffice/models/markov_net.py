@@ -22,6 +22,7 @@ from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.log_linear import Ising, LogLinear, Names
 from suffice.models.provenance import Provenance
+from suffice.models.regressions import closed
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
 from suffice.statistics import Request, Statistics
@@ -47,6 +48,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
     0.731059
     """
 
+    file_kind = "markov_net"
+
     def __init__(self, factors: Any, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
         for v in known.values():
@@ -68,11 +71,12 @@ class MarkovNet(Undirected, Provenance, Tabular):
         objective: Any = None,
         log_evidence: float | None = None,
         fit_info: str = "written down",
+        trace: Iterable[Any] = (),
     ) -> None:
         self._variables, self._factors, self._model = dict(variables), tuple(factors), model
         self._weights, self._log_normaliser = weights, log_normaliser
         self._statistics, self._prior, self._penalty, self._objective = statistics, prior, penalty, objective
-        self._log_evidence, self._fit_info = log_evidence, fit_info
+        self._log_evidence, self._fit_info, self._trace = log_evidence, fit_info, tuple(trace)
         self._estimate, self._incomplete = Mean(), False
 
     @classmethod
@@ -109,6 +113,11 @@ class MarkovNet(Undirected, Provenance, Tabular):
     def objective(self) -> Any:
         """What its parameters are the best of."""
         return self._objective
+
+    @property
+    def trace(self) -> tuple[Any, ...]:
+        """The records of the way to it, where that was one of many rounds: by contrastive divergence."""
+        return self._trace
 
     @property
     def graph(self) -> Graph:
@@ -325,7 +334,7 @@ def moral_net(bn: BayesNet) -> MarkovNet:
         raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
     factors = []
     for name in bn:
-        cpd = bn[name].as_table() if hasattr(bn[name], "as_table") else bn[name]
+        cpd = closed(bn[name])
         with np.errstate(divide="ignore"):
             factors.append(Factor((*(variables[p] for p in cpd.parents), variables[name]), np.log(cpd.probs)))
     model = LogLinear(bn.dag.moral().cliques())
