@@ -6,6 +6,7 @@ The toy engine pickles every step and every partial sum. No rows but those of `s
 from __future__ import annotations
 
 import importlib
+import itertools
 import pickle
 import pkgutil
 import re
@@ -87,6 +88,15 @@ def in_turn(data: Data) -> Any:
 
 def turns(data: Data) -> sf.Sequences:
     return sf.sequences(data, by="i", order="t")
+
+
+def fields(net: sf.MarkovNet) -> list[Any]:
+    return [np.asarray(f.log) for f in net.factors]
+
+
+def complete(data: Data) -> sf.LogLinear:
+    """All pairs."""
+    return sf.Pairwise(list(itertools.combinations(data.columns, 2)))
 
 
 HIDDEN_STATE: dict[str, Any] = {"hidden": [sf.Finite("h", ["u", "v"])], "starts": 2, "max_iter": 5, "tol": 0}
@@ -192,6 +202,21 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
             chain().log_prob(turns(d)),
             chain().decode(turns(d), best=2)[1].log_prob,
             *(np.asarray(ask(turns(d))["h=u"]) for ask in (chain().smooth, chain().filter, chain().forecast)),
+        ],
+    ),
+    "pseudo-likelihood": (
+        some(WHOLE, *FINITE),
+        lambda d: fields(sf.fit(sf.Pairwise("a -- b -- c; a -- l"), d, objective=sf.PseudoLikelihood(), penalty=sf.L2(1))),
+    ),
+    "pseudo-likelihood, many neighbours": (
+        {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(4)},
+        lambda d: fields(sf.fit(complete(d), d, objective=sf.PseudoLikelihood(), penalty=sf.L2(50))),
+    ),
+    "contrastive divergence": (
+        some(WHOLE, *FINITE),
+        lambda d: [
+            fields(sf.fit(sf.Pairwise("a -- b -- c; a -- l"), d, objective=o, method=sf.RobbinsMonro(5)))
+            for o in (sf.ContrastiveDivergence(), sf.ContrastiveDivergence(persistent=True))
         ],
     ),
     "missingness": (some(HOLED, *FINITE, *REAL), lambda d: sf.missingness(d).missing),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.bayes_net import BayesNet
+    from suffice.models.evidence import Given
 
 Array = npt.NDArray[np.float64]
 
@@ -133,8 +135,18 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return iter(self._variables)
 
     @cached_property
+    def _made(self) -> tuple[BayesNet, float] | TooLarge:
+        """The twin, or why there is none: it takes a while to find out either."""
+        try:
+            return twin_of(self._factors, self._variables)
+        except TooLarge as error:
+            return error
+
+    @property
     def _twin(self) -> tuple[BayesNet, float]:
-        return twin_of(self._factors, self._variables)
+        if isinstance(self._made, TooLarge):
+            raise TooLarge(str(self._made))
+        return self._made
 
     def _directed(self) -> BayesNet:
         return self._twin[0]
@@ -276,6 +288,41 @@ class MarkovNet(Undirected, Provenance, Tabular):
         """Cells of the table of all variables, less one, less the free parameters."""
         return prod(v.n_states for v in self._variables.values()) - 1 - self.n_parameters
 
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+        """p(targets | given), as `BayesNet.query`; where the tree of all is too large, that of what the evidence leaves."""
+        try:
+            return self.directed.query(targets, given, **how)
+        except TooLarge:
+            from suffice.models.near import near_net
+
+            names = [targets] if isinstance(targets, str) else list(targets)
+            if not given or any(n not in self for n in (*names, *given)):
+                raise
+            near, rest = near_net(self, names, given)
+            if len(near) == len(self):
+                raise
+            return replace(near.directed.query(targets, rest, **how), given=dict(given))
+
+    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+        """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
+        return self._answering(rows, target).predict_proba(rows, target, **how)
+
+    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+        """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
+        return self._answering(rows, target).predict(rows, target, **how)
+
+    def _answering(self, rows: Any, target: str) -> BayesNet:
+        """The network that predicts a target: of all variables, or, where its tree is too large, of the target's neighbours."""
+        try:
+            return self.directed
+        except TooLarge:
+            from suffice.models.near import blanket_net
+
+            near = blanket_net(self, target, rows) if target in self else None
+            if near is None:
+                raise
+            return near.directed
+
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """n rows drawn as an Arrow table: independent ones by the tree, where that is too large by Gibbs sampling.
 
@@ -300,7 +347,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return self.log_likelihood(data) - self.n_parameters
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_twin", "goodness_of_fit", "model", "_flat_weights"}
+        made = {"directed", "_made", "goodness_of_fit", "model", "_flat_weights"}
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     def __eq__(self, other: object) -> bool:

@@ -131,9 +131,8 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     seen = terms.seen(problem.statistics) / problem.weight
     chains = _chains(problem, goal, how.seed, seen)
     weights, trace = _descended(terms, chains, how, seen, (problem.l1 / problem.weight, problem.l2 / problem.weight))
-    words = (
-        f"by {goal!r} from {problem.weight:,.0f} rows in {how.rounds:,} rounds; seen − drawn at the end {trace[-1].mismatch:.2g}"
-    )
+    by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {how.rounds:,} rounds"
+    words = f"fitted from {problem.weight:,.10g} rows by {by}; seen − drawn at the end {trace[-1].mismatch:.2g}"
     own = kept_weights(problem, weights)
     return problem.solved(terms.log_tables(weights), words, **own, trace=trace)  # type: ignore[no-any-return]
 
