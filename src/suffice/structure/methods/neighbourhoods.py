@@ -100,6 +100,7 @@ class Neighbourhoods(GraphMethod):
             other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
             raise FitError(f"Neighbourhoods takes finite and real columns, and {listed(other)} is of another kind: declare it so")
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
+        nodes.check()
         penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
         path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
         finished = path.solve()
