@@ -141,6 +141,11 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "graphical lasso": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso())),
     "graphical lasso, held-out rows": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso(select=sf.HeldOut(2)), chosen=False)),
     "neighbourhoods of numbers": (some(WHOLE, *REAL), undirected(sf.Neighbourhoods())),
+    "neighbourhoods of states": (some(WHOLE, *FINITE), undirected(sf.Neighbourhoods())),
+    "neighbourhoods of both": (some(WHOLE, *FINITE, *REAL), undirected(sf.Neighbourhoods(n_penalties=5))),
+    "decomposable": (some(WHOLE, *FINITE), undirected(sf.Decomposable())),
+    "decomposable, numbers": (some(WHOLE, *REAL), undirected(sf.Decomposable())),
+    "stepwise": (some(WHOLE, *FINITE), undirected(sf.Stepwise())),
     "hill climbing": (some(WHOLE, *FINITE), found(sf.HillClimb())),
     "hill climbing, few equal rows": (
         {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(3)},
