@@ -1,7 +1,7 @@
 """Linear chains of labels beside crfsuite: iterations, the same objective at the same iteration, encoding, tagging, margins.
 
-Process time, so that other work on the machine matters less; ratios are of the same run. An iteration is the difference of many and
-one, over their number, so that reading and encoding are not in it.
+Process time, so that other work on the machine matters less; ratios are of the same run. An iteration is the difference of many
+and one, over their number, so that reading and encoding are not in it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def tagging(crf: sf.Crf, label: str, place: Path) -> None:
     for _ in range(5):
         seconds, cells = process_seconds(lambda: [c for c, _ in lists(table, WORD, label)])
         times[0].append(seconds)
-        times[1].append(process_seconds(lambda: [tagger.tag(c) for c in cells])[0])
+        times[1].append(process_seconds(lambda some=cells: [tagger.tag(c) for c in some])[0])
         times[2].append(process_seconds(lambda: crf.predict(sequences(table, label)))[0])
     texts, tag, own = (float(np.median(t)) for t in times)
     print(
@@ -140,9 +140,7 @@ def margins() -> None:
     for objective, penalty in ((sf.Perceptron("upos"), None), (sf.Margin("upos"), sf.L2(1))):
         seconds, crf = process_seconds(partial(sf.fit, chain, data, objective=objective, penalty=penalty))
         right, passes = crf.evaluate(test).n_right, len(crf.run.trace)
-        print(
-            f"{objective!r} on en_ewt-dev: {passes} passes, {seconds:.1f} s, {right:,} right of the test part; {crf.run.headline()}"
-        )
+        print(f"{objective!r} on en_ewt-dev: {passes} passes, {seconds:.1f} s, {right:,} right of test; {crf.run!r}")
 
 
 if __name__ == "__main__":

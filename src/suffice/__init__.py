@@ -36,6 +36,7 @@ _NAMES = {
     "formats": "load read write",
     "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
     "incomplete.first_slices": "Diffuse Free Given Stationary",
+    "inference.ais": "AIS LogNormaliser",
     "inference.sampling": "Gibbs LikelihoodWeighting",
     "iteration": "Run",
     "learning.climb": "Squarem",
@@ -48,7 +49,9 @@ _NAMES = {
     "learning.objective": "Collapsed",
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
+    "learning.undirected.contrastive": "RobbinsMonro",
     "learning.undirected.ipf": "IPF",
+    "learning.undirected.rbm": "RbmRun rbm",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
@@ -59,14 +62,16 @@ _NAMES = {
     "models.features": "Features",
     "models.goodness_of_fit": "GoodnessOfFit",
     "models.log_linear": "Ising LogLinear Pairwise",
+    "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.markov_net": "MarkovNet",
     "models.linear_chain.derived": "Derived Lower Prefix Shape Suffix",
     "models.linear_chain.windows": "LinearChain Window",
     "models.mixture": "Mixture PoissonMixture",
+    "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "objectives": "Conditional Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron",
-    "recipes.choices": "HeldOut ICL",
+    "objectives": "Conditional ContrastiveDivergence Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron PseudoLikelihood",
+    "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
     "recipes.hmm": "hmm",
@@ -76,6 +81,7 @@ _NAMES = {
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "MixtureRun",
     "recipes.resampling": "bootstrap",
+    "recipes.stepwise": "Backward Both DevianceTest Forward Stepwise",
     "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
@@ -83,10 +89,15 @@ _NAMES = {
     "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
     "structure.exact": "Exact",
     "structure.found": "Found",
+    "structure.found_graph": "FoundGraph",
     "structure.ges": "GES",
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
     "structure.local_scores": "LocalScores",
+    "structure.methods.decomposable": "Decomposable",
+    "structure.methods.graphical_lasso": "GraphicalLasso",
+    "structure.methods.neighbourhoods": "And Neighbourhoods Or",
+    "structure.methods.selection": "EBIC HeldOut StARS",
     "structure.order_mcmc": "order_mcmc",
     "structure.orders": "Orders",
     "structure.orientation": "Conservative FirstSepset Majority",
@@ -154,6 +165,7 @@ if TYPE_CHECKING:
         shd as shd,
     )
     from suffice.incomplete.first_slices import Diffuse as Diffuse, Free as Free, Given as Given, Stationary as Stationary
+    from suffice.inference.ais import AIS as AIS, LogNormaliser as LogNormaliser
     from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
     from suffice.iteration import Run as Run
     from suffice.learning.climb import Squarem as Squarem
@@ -166,7 +178,9 @@ if TYPE_CHECKING:
     from suffice.learning.objective import Collapsed as Collapsed
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
+    from suffice.learning.undirected.contrastive import RobbinsMonro as RobbinsMonro
     from suffice.learning.undirected.ipf import IPF as IPF
+    from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
@@ -177,6 +191,7 @@ if TYPE_CHECKING:
     from suffice.models.features import Features as Features
     from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.linear_chain.derived import (
         Derived as Derived,
@@ -187,19 +202,22 @@ if TYPE_CHECKING:
     )
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
+    from suffice.models.rbm import RBM as RBM
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
     from suffice.objectives import (
         L1 as L1,
         L2 as L2,
         Conditional as Conditional,
+        ContrastiveDivergence as ContrastiveDivergence,
         Hamming as Hamming,
         Likelihood as Likelihood,
         Margin as Margin,
         MaxEntropy as MaxEntropy,
         Perceptron as Perceptron,
+        PseudoLikelihood as PseudoLikelihood,
     )
-    from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
+    from suffice.recipes.choices import ICL as ICL
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm
@@ -209,6 +227,13 @@ if TYPE_CHECKING:
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import MixtureRun as MixtureRun
+    from suffice.recipes.stepwise import (
+        Backward as Backward,
+        Both as Both,
+        DevianceTest as DevianceTest,
+        Forward as Forward,
+        Stepwise as Stepwise,
+    )
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
@@ -226,6 +251,7 @@ if TYPE_CHECKING:
     )
     from suffice.structure.exact import Exact as Exact
     from suffice.structure.found import Found as Found
+    from suffice.structure.found_graph import FoundGraph as FoundGraph
     from suffice.structure.ges import GES as GES
     from suffice.structure.hill_climb import HillClimb as HillClimb, Tabu as Tabu
     from suffice.structure.independence import (
@@ -236,6 +262,10 @@ if TYPE_CHECKING:
         independence_test as independence_test,
     )
     from suffice.structure.local_scores import LocalScores as LocalScores
+    from suffice.structure.methods.decomposable import Decomposable as Decomposable
+    from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
+    from suffice.structure.methods.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS
     from suffice.structure.order_mcmc import order_mcmc as order_mcmc
     from suffice.structure.orders import Orders as Orders
     from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority

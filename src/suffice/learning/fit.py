@@ -25,7 +25,7 @@ from suffice.learning.plates import Plate
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
-from suffice.models.features import undirected_model
+from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
@@ -97,7 +97,7 @@ def fit(
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
     if climbing:
         raise FitError(f"{next(iter(climbing))}= is for a LinearChain, whose fit iterates; em and gradient have it, too")
-    if undirected_model(dag) is not None:
+    if is_undirected(dag):
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
         return fit_undirected(dag, data, **how_undirected)
@@ -242,7 +242,7 @@ def score(
     chosen = BIC() if score is None else score
     if isinstance(chosen, type) or not hasattr(chosen, "local"):
         raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
-    if undirected_model(dag) is not None:
+    if is_undirected(dag):
         refuse_directed(families=families, shared=shared, by_node=by_node or None)
         return score_undirected(dag, data, chosen)
     if of_sequences(dag, data):

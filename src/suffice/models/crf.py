@@ -48,6 +48,8 @@ class Crf:
     array(['D', 'N'], dtype=object)
     """
 
+    file_kind = "crf"
+
     def __init__(
         self, vocabulary: Vocabulary, features: PairFeatures, weights: Array, *, fit_info: str = "", run: WeightRun | None = None
     ) -> None:

@@ -89,7 +89,9 @@ def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
     l1 = np.full(problem.features.n, how.c1) if how.c1 else None
     converged, stopped = False, False
     try:
-        found = minimised(way.evaluate, how.start, l1=l1, memory=how.memory, tol=0.0, max_iter=how.max_iter, check=way.accept)
+        found = minimised(
+            way.evaluate, how.start, l1=l1, memory=how.memory, tol=0.0, max_iter=how.max_iter, check=way.accept, bounds=False
+        )
         if not np.array_equal(found.x, way.best):
             way.evaluate(found.x)
             way.accept()

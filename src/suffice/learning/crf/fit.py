@@ -20,7 +20,7 @@ from suffice.learning.gradient import LBFGS
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
-from suffice.objectives import L1, L2, Conditional, Margin, Penalties, Perceptron, as_penalties
+from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ class LabelTask:
 
     problem: LabelProblem
     how: Climbing
-    penalties: Penalties
+    penalties: PenaltySum
 
     def by_conditional(self, objective: Conditional) -> Crf:
         weights, run = climb(self.problem, self.how)
@@ -65,6 +65,12 @@ class LabelTask:
 
     def by_likelihood(self) -> Crf:
         raise _no_such("Likelihood()", self.problem.chain.label)
+
+    def by_pseudo_likelihood(self) -> Crf:
+        raise _no_such("PseudoLikelihood()", self.problem.chain.label)
+
+    def by_contrastive_divergence(self, objective: Any) -> Crf:
+        raise _no_such(repr(objective), self.problem.chain.label)
 
     def by_entropy(self, _slack: float) -> Crf:
         raise _no_such("MaxEntropy()", self.problem.chain.label)
@@ -123,7 +129,7 @@ def _checked_objective(chain: LinearChain, objective: Any) -> Any:
     return chosen
 
 
-def _strength(penalties: Penalties, kind: type) -> float:
+def _strength(penalties: PenaltySum, kind: type) -> float:
     """The sum of the penalties of a kind, each one number for all weights."""
     own = [p.strength for p in penalties.parts if isinstance(p, kind)]
     if any(not isinstance(s, float) for s in own):
