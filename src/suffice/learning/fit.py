@@ -19,6 +19,7 @@ from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.crf.fit import fit_linear_chain
+from suffice.learning.discriminative import fit_conditional
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
@@ -29,9 +30,13 @@ from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
+from suffice.objectives import Conditional, Margin, Perceptron, as_penalties
 from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
 from suffice.variables import Finite
+
+CONDITIONAL = (Conditional, Perceptron, Margin)
+"""Objectives that are about one node given the others."""
 
 
 @one_blas_thread
@@ -82,6 +87,8 @@ def fit(
     with its `penalty`; `start` is a `Crf` to go on from; `tol`, `max_iter`, `time_limit`, `progress`, `threads` are as in `em`.
     After Ctrl-C the best weights so far are returned. `crf.run` has the trace.
 
+    `objective=Conditional("y")` of a finite network maximises Σ log p(y | rest) over the tables that y is in.
+
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
     >>> from suffice.families.priors import BDeu
@@ -101,6 +108,10 @@ def fit(
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
         return fit_undirected(dag, data, **how_undirected)
+    if isinstance(objective, CONDITIONAL):
+        refuse_undirected(method=method, base=base)
+        network = fit(dag, data, prior=prior, estimate=estimate, families=families, shared=shared, first=first)
+        return fit_conditional(network, data, objective, as_penalties(penalty))
     refuse_undirected(objective=objective, penalty=penalty, method=method, base=base)
     if of_sequences(dag, data):
         refuse_shared(shared)
