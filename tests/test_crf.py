@@ -356,3 +356,29 @@ def test_a_sequence_of_one_and_a_unique_column() -> None:
         crf = sf.fit(sf.LinearChain("y", [sf.Window(["id"])]), rows(table), penalty=sf.L2(1))
     assert len(crf.features.before) == 0
     assert list(crf.predict(rows(table))) == table["y"]
+
+
+def test_the_tagger_of_scikit_learn_takes_what_crfsuite_takes() -> None:
+    from sklearn.base import clone
+
+    from suffice.estimators import CrfTagger
+
+    ids = np.array(ROWS["s"])
+    X = [
+        [{"word": ROWS["word"][i], "upper": ROWS["word"][i].istitle(), "length": 1.0} for i in np.flatnonzero(ids == s)]
+        for s in range(3)
+    ]
+    y = [[ROWS["tag"][i] for i in np.flatnonzero(ids == s)] for s in range(3)]
+    model = clone(CrfTagger(c2=0.1, all_possible_transitions=True)).fit(X, y)
+    assert model.predict(X) == y
+    assert model.score(X, y) == 1.0
+    assert model.classes_ == ["D", "N", "P", "V"]
+    assert len(model.crf_.features.before) == 16
+    assert sum(model.predict_marginals(X)[0][0].values()) == pytest.approx(1.0)
+    with pytest.warns(sf.SufficeNote, match="1 of 4 sequences are empty"):
+        assert model.predict([*X, []])[-1] == []
+    assert model.predict([[]]) == [[]]
+    lists = [[[f"w={step['word']}"] for step in own] for own in X]
+    assert CrfTagger(c1=0.01, c2=0.1).fit(lists, y).predict(lists) == y
+    with pytest.raises(sf.SufficeError, match="sequence 1 has 6 steps and 5 labels"):
+        CrfTagger().fit(X, [y[0][1:], *y[1:]])

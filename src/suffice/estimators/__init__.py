@@ -1,4 +1,4 @@
-"""scikit-learn adapters: networks, regressions and hidden Markov models with `fit`, `predict` and `predict_proba`.
+"""scikit-learn adapters: networks, regressions, hidden Markov models and taggers with `fit`, `predict` and `predict_proba`.
 
 Each fits a `BayesNet` and keeps it as `network_`: what a classifier of scikit-learn cannot be asked, its network can. They are
 cloned, searched over and put in pipelines like any other estimator. Options are objects of the library, `prior=BDeu(1)`; `None`
@@ -22,5 +22,14 @@ from suffice.estimators.networks import (
     GLMRegressor,
     NaiveBayesClassifier,
 )
+from suffice.estimators.tagger import CrfTagger
 
-__all__ = ["HMM", "BayesNetClassifier", "GLMClassifier", "GLMRegressor", "GaussianDiscriminant", "NaiveBayesClassifier"]
+__all__ = [
+    "HMM",
+    "BayesNetClassifier",
+    "CrfTagger",
+    "GLMClassifier",
+    "GLMRegressor",
+    "GaussianDiscriminant",
+    "NaiveBayesClassifier",
+]

@@ -1,6 +1,7 @@
 """Linear chains of labels in Suffice's own JSON:
 
     {"suffice": "crf", "version": 1, "fit_info", "label", "labels": […], "min_count", "unseen", "bias",
+     "all_transitions",
      "windows": [{"columns": ["word" | {"type": "suffix", "column", "length"}, …], "at": [−1, 1]}, …],
      "values": [for each column at each place, in the order of the windows, [values], or null if it holds numbers],
      "first": [the first weight of each attribute, and their number], "of": [the label of each weight],
@@ -48,6 +49,7 @@ def _model(crf: Crf) -> dict[str, Any]:
         "min_count": chain.min_count,
         "unseen": chain.unseen,
         "bias": chain.bias,
+        "all_transitions": chain.all_transitions,
         "windows": [{"columns": [_column(c) for c in w.columns], "at": list(w.at)} for w in chain.features],
         "values": [None if v is None else list(v) for v in crf.vocabulary.values],
         "first": features.first.tolist(),
@@ -69,7 +71,8 @@ def _column(column: Any) -> Any:
 
 def _crf(d: dict[str, Any]) -> Crf:
     windows = [Window([_column_of(c) for c in w["columns"]], at=[int(o) for o in w["at"]]) for w in d["windows"]]
-    chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), bias=bool(d["bias"]))
+    flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
+    chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags)
     values = tuple(None if v is None else tuple(map(str, v)) for v in d["values"])
     if len(values) != len(chain.places):
         raise FormatError(f"there are values for {len(values)} places, and the windows have {len(chain.places)}")

@@ -147,6 +147,8 @@ def chosen(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:
     L, A = len(every.labels), every.size
     if not chain.unseen:
         keys = counts.keys[counts.counts >= chain.min_count]
+        if chain.all_transitions:
+            keys = np.append(keys[keys < A * L], A * L + np.arange(L * L))
     else:
         own = counts.keys < A * L
         frequent = np.bincount(counts.keys[own] // L, counts.counts[own], A) >= max(chain.min_count, 1e-300)

@@ -84,8 +84,9 @@ class LinearChain:
     """Labels in a row, each with weights for its attributes and for the label before it: a conditional random field.
 
     With `unseen=False` there is a weight for each pair of an attribute and a label, and of two labels in a row, that occurs at
-    least `min_count` times in the data; with `unseen=True` for every pair of attributes and labels that each do. `bias` gives
-    every step the same attribute. What lies before the start of a sequence reads <s>, and </s> after its end.
+    least `min_count` times in the data; with `unseen=True` for every pair of attributes and labels that each do, and with
+    `all_transitions` for every pair of two labels. `bias` gives every step the same attribute. What lies before the start of a
+    sequence reads <s>, and </s> after its end.
 
     >>> LinearChain("tag", [Window(["word"]), Window(["word"], at=(-1, 1))]).columns
     ('word',)
@@ -96,8 +97,18 @@ class LinearChain:
     min_count: float = 1
     unseen: bool = False
     bias: bool = True
+    all_transitions: bool = False
 
-    def __init__(self, label: str, features: Any, min_count: float = 1, unseen: bool = False, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        label: str,
+        features: Any,
+        min_count: float = 1,
+        unseen: bool = False,
+        *,
+        bias: bool = True,
+        all_transitions: bool = False,
+    ) -> None:
         if not isinstance(label, str) or not label:
             raise ModelError(f"the label of a linear chain is the name of a column, not {label!r}")
         windows = (features,) if isinstance(features, Window) else tuple(features)
@@ -108,6 +119,7 @@ class LinearChain:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "unseen", bool(unseen))
         object.__setattr__(self, "bias", bool(bias))
+        object.__setattr__(self, "all_transitions", bool(all_transitions))
         if not windows and not bias:
             raise ModelError("a linear chain without features and without a bias has nothing to tell labels by")
         self._refuse_leaks()
@@ -147,6 +159,7 @@ class LinearChain:
                 ("min_count", self.min_count, 1),
                 ("unseen", self.unseen, False),
                 ("bias", self.bias, True),
+                ("all_transitions", self.all_transitions, False),
             )
             if value != usual
         )
