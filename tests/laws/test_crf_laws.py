@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.inference.chains.conditional import Layout, Room, expect_in_logs, expect_labels
+from suffice.inference.chains.conditional import PLACES, Layout, Room, expect_few, expect_in_logs, expect_labels
 from suffice.learning.crf.fit import opened
 from suffice.learning.crf.problem import LabelProblem
 from tests.crf_oracles import enumerated, scores_of
@@ -193,6 +193,28 @@ def test_a_chain_without_transitions_is_a_softmax_regression() -> None:
     found = crf.predict_proba(sf.sequences({"s": np.arange(n), "x": x}, by="s"))
     for label in "abc":
         np.testing.assert_allclose(found[label], known[label], atol=1e-4)
+
+
+def test_few_long_sequences_are_the_same_in_lanes() -> None:
+    rng = np.random.default_rng(3)
+    T, s, weights = rng.normal(size=(3, 3)), 3 * rng.normal(size=(6000, 3)), np.array([2.0, 1.0])
+    [part] = (layout := Layout.of(np.array([2000, 4000]))).parts
+    assert part.few
+    own, w = s[layout.order], weights[layout.sequences][part.ranks]
+    few, plain = expect_few(own, T, part, w), expect_in_logs(own, T, part, w)
+    assert few is not None
+    np.testing.assert_allclose(few.steps, plain.steps, atol=1e-10)
+    np.testing.assert_allclose(few.pairs, plain.pairs, rtol=1e-10)
+    np.testing.assert_allclose(np.bincount(part.ranks, few.logs), np.bincount(part.ranks, plain.logs), rtol=1e-12)
+
+
+def test_parts_are_bounded_and_cover_all_steps() -> None:
+    lengths = np.array([3, 70_000, 1, 40_000, 30_000, *[2] * 1500])
+    layout = Layout.of(lengths)
+    assert sorted(layout.order.tolist()) == list(range(int(lengths.sum())))
+    assert all(p.n <= PLACES or p.offsets[1] == 1 for p in layout.parts)
+    before, after = layout.pairs
+    assert (layout.order[after] == layout.order[before] + 1).all()
 
 
 def test_long_sequences_and_large_scores_stay_finite() -> None:

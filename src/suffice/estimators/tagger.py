@@ -1,4 +1,4 @@
-"""Linear chains of labels for scikit-learn: sequences are lists of steps, steps are dicts or lists of attributes, as for crfsuite."""
+"""Linear chains of labels for scikit-learn: sequences are lists of steps, steps are dicts or lists of attributes."""
 
 from __future__ import annotations
 

@@ -16,6 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.inference.chains.finite import expect_states
+from suffice.inference.chains.steps import StateSteps
+
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -27,8 +30,11 @@ PAIRS = 2**20
 """Numbers that pairs of labels of some sequences may be at a time, in logarithms."""
 
 
-PART = 512
-"""Sequences that go side by side."""
+PART, PLACES = 512, 2**16
+"""Sequences that go side by side, and the places that these may have, unless one alone has more."""
+
+FEW = 8
+"""Where fewer steps than this stand side by side on average, each costs more than all that is in it."""
 
 
 class SideBySide(NamedTuple):
@@ -42,6 +48,11 @@ class SideBySide(NamedTuple):
     def n(self) -> int:
         """The number of places."""
         return int(self.offsets[-1])
+
+    @property
+    def few(self) -> bool:
+        """Whether few steps stand side by side, compared to how many there are after one another."""
+        return self.n < FEW * (len(self.offsets) - 1) and self.n > 2 * PART
 
     @property
     def places(self) -> slice:
@@ -84,13 +95,15 @@ class Layout(NamedTuple):
         sequences = np.argsort(-lengths, kind="stable")
         starts = (np.cumsum(lengths) - lengths)[sequences]
         falling, parts, order, begin = lengths[sequences], [], [np.zeros(0, np.int64)], 0
-        for first in range(0, len(lengths), PART):
-            own = falling[first : first + PART]
+        ends, first = np.cumsum(falling), 0
+        while first < len(lengths):
+            most = int(np.searchsorted(ends, begin + PLACES, side="right")) - first
+            own = falling[first : first + max(1, min(PART, most))]
             active = np.searchsorted(-own, -np.arange(own[0]), side="left")
             part = SideBySide(begin, first, np.concatenate([[0], np.cumsum(active)]).astype(np.int64))
-            order.append(starts[first : first + PART][part.ranks] + np.repeat(np.arange(own[0]), active))
+            order.append(starts[first : first + len(own)][part.ranks] + np.repeat(np.arange(own[0]), active))
             parts.append(part)
-            begin += part.n
+            begin, first = begin + part.n, first + len(own)
         return cls(np.concatenate(order).astype(np.int32), sequences, tuple(parts))
 
     @property
@@ -184,6 +197,24 @@ def filter_labels(b: Array, M: Array, part: SideBySide, a: Array, c: Array) -> N
         own *= b[begin:end]
         np.matmul(own, ones, out=sums)
         own /= sums[:, None]
+
+
+def expect_few(s: Array, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:
+    """The same of few or long sequences, by logarithms s = log b: in lanes, long ones cut in blocks; None if T is too uneven."""
+    top = max(float(T.max()), 0.0)
+    if not np.isfinite(T).all() or top - float(T.min()) > 600.0:
+        return None
+    ranks, lengths = part.ranks, np.bincount(part.ranks)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    row = starts[ranks] + np.repeat(np.arange(len(part.offsets) - 1), np.diff(part.offsets))
+    logs, codes = np.empty((T.shape[0], part.n)), np.ones(part.n, np.int32)
+    logs[:, row], codes[starts[:-1]] = s.T, 0
+    matrices = np.stack([np.ones(T.shape), np.exp(T - top)])
+    own = None if weights is None else weights[: len(lengths)]
+    found = expect_states(StateSteps(starts, codes, matrices, log_likelihood=logs, weights=own))
+    total = np.zeros(part.n)
+    total[: len(lengths)] = found.log_likelihood + top * (lengths - 1)
+    return ExpectedLabels(np.ascontiguousarray(found.posterior[:, row].T), found.pairs[1], total)
 
 
 def expect_in_logs(s: Array, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels:

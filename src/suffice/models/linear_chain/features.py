@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_in_logs, expect_labels
+from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_few, expect_in_logs, expect_labels
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 
 Array = npt.NDArray[np.float64]
@@ -117,8 +117,13 @@ def expectations(
     room, top = Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
     for part in block.layout.parts:
         clamp = block.labels if clamped else NO_CLAMP
-        weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
         weights = None if block.weights is None else block.weights[part.places]
+        if part.few and not clamped:
+            few = expect_few(_scores_of(block, scores, more, part, clamp), T, part, weights)
+            if few is not None:
+                yield PartExpectations(part, few)
+                continue
+        weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
         found = expect_labels(room, T, part, weights)
         if found is None:
             yield PartExpectations(part, expect_in_logs(_scores_of(block, scores, more, part, clamp), T, part, weights))
