@@ -77,7 +77,7 @@ def _finish(steps: StateSteps, given: Parameters, sums: Sums, into: Expectations
         into.pairs[0, 0] += sums.first[0, :K]
         into.pairs[1] += (sums.pairs * given.matrix)[:K, :K]
     if len(into.counts):
-        into.counts[:] += sums.counts
+        into.counts[:] += sums.counts[:, :K]
 
 
 def expect_in_blocks(steps: StateSteps, given: Parameters, q: int, into: Sums) -> float:

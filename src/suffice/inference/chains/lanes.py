@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from suffice.inference.chains.steps import Array, Ints, StateSteps
 
-LANES, TILE = 48, 8
+LANES, TILE = 64, 8
 """Sequences side by side, and steps between two scalings."""
 
 FAINT = 1e-10
@@ -77,7 +77,7 @@ class Sums(NamedTuple):
     @classmethod
     def zeros(cls, n_states: int, n_symbols: int, posterior: Array) -> Sums:
         padded = -n_states % 4 + n_states
-        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), np.zeros((n_symbols, n_states)), posterior)
+        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), np.zeros((n_symbols, padded)), posterior)
 
     def like(self) -> Sums:
         """No sums yet, and the same posterior."""
@@ -149,16 +149,17 @@ def tiers(length: Ints) -> Iterator[slice]:
 
 
 def side_by_side(length: Ints, padded: int) -> int:
-    """How many lanes go side by side."""
+    """How many lanes go side by side: the same in all groups, as far as processors that take eight at a time like it."""
     side = LANES
-    while side > 1 and 2 * 8 * padded * int(length[0]) * side > MEMORY:
+    while side > 8 and 2 * 8 * padded * int(length[0]) * side > MEMORY:
         side //= 2
-    return min(side, len(length))
+    n_groups = -(-len(length) // side)
+    return min(-(-len(length) // (8 * n_groups)) * 8, len(length))
 
 
 def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, which: Ints, room: Room) -> None:
     """Lanes without those that are lost, until none is."""
-    side = room.seen.shape[1]
+    side = len(room.ones)
     while len(which):
         sums, some, run = into.like(), lanes.at(which), Run.of(len(which), len(given.matrix))
         for g in range(0, len(which), side):
@@ -171,6 +172,7 @@ def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, o
         which = which[~run.lost]
         for x in room:  # what a lost lane left may be no number, and 0 times that would go to the sums
             x[:] = 0
+        room.ones[:] = 1.0
 
 
 class Room(NamedTuple):
@@ -180,20 +182,21 @@ class Room(NamedTuple):
     b: Array
     alpha: Array
     scale: Array
-    spare: Array
     own: Array
+    total: Array
+    ones: Array
     beta: Array
     u: Array
     gamma: Array
 
     @classmethod
     def of(cls, K: int, longest: int, side: int, dense: bool) -> Room:
-        """For tiles of likelihoods, or for one step of them: `spare`."""
+        """For all tiles of likelihoods, or for one of them."""
         n, tile = -(-longest // TILE), (K, TILE + 1, side)
-        spare = np.zeros((K, side))
-        b = np.zeros((n, *tile)) if dense else spare.reshape(1, K, 1, side)
-        shapes = (2, side), (1, K, 1, side), (1, *tile), (1, *tile)
-        return cls(np.zeros((TILE, side), np.int64), b, np.zeros((n, *tile)), np.zeros((n, side)), spare, *map(np.zeros, shapes))
+        b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.zeros((n, *tile)), np.zeros(n * side)
+        own, total, ones, beta = np.zeros(side), np.zeros(side), np.ones(side), np.zeros((K, side))
+        seen, u, gamma = np.zeros(TILE * side, np.int64), np.zeros(tile), np.zeros((1, *tile))
+        return cls(seen, b, alpha, scale, own, total, ones, beta, u, gamma)
 
 
 def _run_group(
@@ -204,17 +207,17 @@ def _run_group(
     from suffice.kernels.chain_lanes import sweep
 
     begin, length, *sides = lanes
-    seen, b, alpha, scale, spare, own, beta, u, gamma = room
+    seen, b, alpha, scale, own, total, ones, beta, u, gamma = room
     symbols = steps.some_symbols
     if steps.log_likelihood is not None:
-        top = np.empty(seen.shape)
+        top = np.empty((TILE, len(ones)))
         lane_tiles.fill(*group, begin, length, steps.log_likelihood, b, gamma, gamma.view(np.int64), top, run.log_p)
         if steps.symbols is not None:
             lane_tiles.fill_more(*group, begin, length, symbols, given.table, given.tops, b, run.log_p)
         symbols = symbols[:0]
-    gamma = spare.reshape(1, len(spare), 1, -1) if len(sums.counts) else gamma
-    known = (*group, begin, length, symbols, given.table, given.tops)
-    flat = alpha.reshape(*alpha.shape[:2], -1), u.reshape(alpha.shape[1], -1)
+    known = (*group, begin, length, symbols, given.table.reshape(-1), given.tops)
+    found = (*run, sums.pairs, sums.first, sums.counts.reshape(-1), sums.posterior)
+    flat = alpha.reshape(-1), b.reshape(-1), beta.reshape(-1), u.reshape(-1), gamma.reshape(-1)
+    tiles = (seen, alpha, flat[0], flat[1], scale, own, total, ones, beta, flat[2], flat[3], gamma, flat[4])
     for back in (False, True) if len(sums.pairs) else (False,):
-        matrix = given.transposed if back else given.matrix
-        sweep(back, *known, matrix, *sides, *run, *sums, seen, b, alpha, scale, spare, own, beta, u, gamma, *flat)
+        sweep(back, *known, given.transposed if back else given.matrix, *sides, *found, *tiles)
