@@ -27,6 +27,7 @@ from suffice.kernels.lane_tiles import (
     _rows,
     _tiles,
     active,
+    clear,
     give,
     look,
     multiply,
@@ -120,12 +121,13 @@ def sweep(
             total_of(K, y, 0, L, total, here)
             for v in range(here):
                 own[v] = max(own[v], total[v])
-        elif k:
-            scaled(K, x, at - K * row + W * L, row, scale, (k - 1) * L, x, at, row, here)
         else:
-            for v in range(here):
+            if k:
+                scaled(K, x, at - K * row + W * L, row, scale, (k - 1) * L, x, at, row, here)
+            for v in range(0 if k else here):
                 for j in range(K):
                     alpha[0, j, 0, v] = before[g + v, j]
+            clear(K, x, at, row, here, L)
         for r in range(steps):
             s = steps - 1 - r if back else r
             m = active(length, g, here, k * W + s)
@@ -134,14 +136,13 @@ def sweep(
                 for v in range(m if k + s == 0 else 0):
                     for j in range(K):
                         alpha[k, j, 1, v] += b[b_at + j * row + v] * enter[g + v, j]
+                clear(K, x, at + (s + 1) * L, row, m, L)
                 continue
             z_at = s * L if posterior.shape[1] else 0
             multiply(K, y, 0, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
             if counts.shape[0]:
                 tally(counts, K, seen, s * L, z, z_at, row, m)
-            for j in range(K if m < L else 0):
-                for v in range(m, L):
-                    u[j * row + s * L + v] = 0.0
+            clear(K, u, s * L, row, m, L)
             if k and s == 0:  # beta is scaled as the tile before
                 times(A, u, 0, row, scale, (k - 1) * L, 0, y, 0, L, m)
             else:

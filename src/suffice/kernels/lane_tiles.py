@@ -124,6 +124,14 @@ def scaled(K: int, x: Any, x_at: int, x_row: int, f: Any, f_at: int, y: Any, y_a
         x0, y0 = x0 + U(x_row), y0 + U(y_row)
 
 
+@kernel(nb.void(nb.int64, *_strip, nb.int64, nb.int64))
+def clear(K: int, x: Any, x_at: int, x_row: int, first: int, last: int) -> None:
+    """x_j = 0 from lane `first` up to `last`."""
+    for j in range(K if first < last else 0):
+        for v in range(x_at + j * x_row + first, x_at + j * x_row + last):
+            x[v] = 0.0
+
+
 @kernel(nb.void(nb.int64, *_strip, _floats, nb.int64), apart=True)
 def total_of(K: int, x: Any, x_at: int, x_row: int, y: Any, n: int) -> None:
     """y = Σⱼ x_j, four j at a time."""

@@ -270,9 +270,10 @@ def best_log_prob(chain: Chain, sequences: Any) -> float:
 
 def states_frame(reading: ChainReading, path: Codes) -> Any:
     """Joint states as columns of states, one for each unknown variable."""
-    digits = reading.layout.space.digits
-    codes = {n: np.append(digits[n, 0], -1)[path] for n in reading.states}  # no path is -1, the last
-    return code_frame(reading, codes)
+    space = reading.layout.space
+    if len(space.members) == 1:  # the joint state is the state
+        return code_frame(reading, dict.fromkeys(reading.states, path))
+    return code_frame(reading, {n: np.append(space.digits[n, 0], -1)[path] for n in reading.states})  # no path is -1, the last
 
 
 def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:

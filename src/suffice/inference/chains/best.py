@@ -22,7 +22,7 @@ class BestRoom(NamedTuple):
 
     @classmethod
     def of(cls, K: int, longest: int, side: int) -> BestRoom:
-        x, b = np.zeros((-(-longest // TILE), K, TILE + 1, side)), np.zeros((1, K, TILE + 1, side))
+        x, b = np.empty((-(-longest // TILE), K, TILE + 1, side)), np.zeros((1, K, TILE + 1, side))
         seen, states = np.zeros(TILE * side, np.int64), np.zeros((TILE + 1) * side, np.int64)
         return cls(x, b, np.zeros(K * side), seen, states, np.empty(side))
 

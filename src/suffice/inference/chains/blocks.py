@@ -32,9 +32,10 @@ def expect_in_lanes(steps: StateSteps, into: Expectations) -> Ints:
     sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior)
     idle = sums.like()
     left, lengths = [np.zeros(0, np.int64)], np.diff(steps.starts)
-    weightless = np.zeros(steps.n_sequences, np.bool_) if steps.weights is None else steps.weights == 0.0
-    for part, to in ((~weightless, sums), (weightless, idle)):  # lanes have positive weights
-        which = np.flatnonzero(part)
+    parts = [np.arange(steps.n_sequences)]
+    if steps.weights is not None:
+        parts = [np.flatnonzero(steps.weights > 0.0), np.flatnonzero(steps.weights == 0.0)]  # lanes have positive weights
+    for which, to in zip(parts, (sums, idle), strict=False):
         left.append(_run(steps, given, which[np.argsort(-lengths[which], kind="stable")], to, into.log_likelihood))
     _finish(steps, given, sums, into)
     return np.sort(np.concatenate(left))

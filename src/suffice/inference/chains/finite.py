@@ -143,9 +143,7 @@ def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
     out = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n)))
     short = np.diff(steps.starts) * steps.n_states < SHORT
     if n == 1 and has_lanes(steps):
-        found = out.log_prob[:, 0].copy()
-        best_in_lanes(steps, np.flatnonzero(short), out.paths[0], found)
-        out.log_prob[:, 0] = found
+        best_in_lanes(steps, np.flatnonzero(short), out.paths[0], out.log_prob.reshape(-1))
         _best_in_stretches(steps, np.flatnonzero(~short), out)
     else:
         _best_in_stretches(steps, np.arange(S), out)

@@ -40,7 +40,7 @@ class Lanes(NamedTuple):
     final: Array
     weights: Array
 
-    def at(self, which: Ints | npt.NDArray[np.bool_]) -> Lanes:
+    def at(self, which: Ints | slice) -> Lanes:
         """Some of the lanes."""
         begin, length, before, enter, final, weights = self
         return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
@@ -134,7 +134,8 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) ->
     while first < n:
         last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + size)) + 1
         last = min(n, first + -(-(last - first) // side) * side)
-        _run_batch(steps, given, lanes, into, out, np.arange(first, last), room)
+        part = slice(first, last)
+        _run_batch(steps, given, lanes.at(part), into, Run(*(x[part] for x in out)), room)
         first = last
     return out
 
@@ -157,22 +158,23 @@ def side_by_side(length: Ints, padded: int) -> int:
     return min(-(-len(length) // (8 * n_groups)) * 8, len(length))
 
 
-def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, which: Ints, room: Room) -> None:
-    """Lanes without those that are lost, until none is."""
-    side = len(room.ones)
-    while len(which):
-        sums, some, run = into.like(), lanes.at(which), Run.of(len(which), len(given.matrix))
-        for g in range(0, len(which), side):
-            _run_group(steps, given, some, sums, run, (g, min(side, len(which) - g)), room)
-        for name in Run._fields:
-            getattr(out, name)[which] = getattr(run, name)
-        if not run.lost.any():
-            into.add(sums)
-            return
-        which = which[~run.lost]
-        for x in room:  # what a lost lane left may be no number, and 0 times that would go to the sums
-            x[:] = 0
-        room.ones[:] = 1.0
+def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, room: Room) -> None:
+    """All lanes; and again without those that are lost, until none is."""
+    side, sums = len(room.ones), into.like()
+    for g in range(0, len(lanes.begin), side):
+        _run_group(steps, given, lanes, sums, out, (g, min(side, len(lanes.begin) - g)), room)
+    if not out.lost.any():
+        into.add(sums)
+        return
+    for x in room:  # what a lost lane left may be no number, and 0 times that would go to the sums
+        x[:] = 0
+    room.ones[:] = 1.0
+    kept = np.flatnonzero(~out.lost)
+    if len(kept):
+        again = Run.of(len(kept), len(given.matrix))
+        _run_batch(steps, given, lanes.at(kept), into, again, room)
+        for mine, found in zip(out, again, strict=True):
+            mine[kept] = found
 
 
 class Room(NamedTuple):
@@ -193,7 +195,7 @@ class Room(NamedTuple):
     def of(cls, K: int, longest: int, side: int, dense: bool) -> Room:
         """For all tiles of likelihoods, or for one of them."""
         n, tile = -(-longest // TILE), (K, TILE + 1, side)
-        b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.zeros((n, *tile)), np.zeros(n * side)
+        b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.empty((n, *tile)), np.empty(n * side)
         own, total, ones, beta = np.zeros(side), np.zeros(side), np.ones(side), np.zeros((K, side))
         seen, u, gamma = np.zeros(TILE * side, np.int64), np.zeros(tile), np.zeros((1, *tile))
         return cls(seen, b, alpha, scale, own, total, ones, beta, u, gamma)
