@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,28 @@ def categorical() -> None:
     t, found = rounds({"ours": lambda: chain.decode(sequences), "hmmlearn": lambda: peer.decode(y.reshape(-1, 1), np.full(S, T))})
     told("best paths", t["ours"], S * T, hmmlearn=(t["hmmlearn"], 3))
     print(f"  log p {found['ours'].log_prob.sum():.6f}, hmmlearn (its own parameters) {found['hmmlearn'][0]:.6f}")
+
+
+def memory() -> None:
+    """One long sequence of a chain that stays where it is with some probability, beside one that moves on at once: E-steps."""
+    from suffice.inference.chains.finite import expect_states
+    from suffice.inference.chains.steps import StateSteps
+
+    n, first = S * T, 0.0
+    for stay in (1 / K, 0.9, 0.99, 0.999, 1.0):
+        rng = np.random.default_rng(4)
+        B = rng.dirichlet(np.full(E, 5.0), K)  # states that look much the same, or what is seen would tell where the chain is
+        s = np.cumsum(np.where(rng.random(n) > stay, rng.integers(1, K, n), 0)) % K
+        y = (rng.random(n)[:, None] > np.cumsum(B, axis=1)[s][:, :-1]).sum(axis=1)
+        A = np.full((K, K), (1.0 - stay) / (K - 1))
+        np.fill_diagonal(A, stay)
+        matrices = np.stack([np.full((K, K), 1 / K), A])
+        codes = np.concatenate([[0], np.ones(n - 1, np.int32)])
+        steps = StateSteps(np.array([0, n]), codes, matrices, symbols=y, table=np.ascontiguousarray(B.T))
+        expect_states(steps)
+        t, _ = rounds({"ours": partial(expect_states, steps)})
+        first = first or t["ours"]
+        told(f"one sequence of {n:,} steps, p(stay) = {stay:g}, {t['ours'] / first:.1f} times as long", t["ours"], n)
 
 
 def dynamax_categorical(pi: Any, A: Any, B: Any, y: Any) -> Callable[[], Any]:
@@ -298,6 +321,6 @@ def tagger() -> None:
 
 
 if __name__ == "__main__":
-    for part in (categorical, gaussian, kalman, tagger):
+    for part in (categorical, memory, gaussian, kalman, tagger):
         if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
             part()

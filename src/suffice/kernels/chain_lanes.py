@@ -48,7 +48,7 @@ SMALL = 1e-50
 _lanes = (_rows, _rows, _rows, _floats)
 _found = (_floats, nb.boolean[::1], _rows, _rows)
 _sums = (_rows, _rows, _floats, _rows)
-_room = (_ints, _tiles, _floats, _floats, _floats, _floats, _floats, _floats, _rows, _floats, _floats, _tiles, _floats)
+_room = (_ints, _tiles, _floats, _floats, _floats, _floats, _floats, _rows, _floats, _floats, _tiles, _floats)
 
 
 @kernel(nb.void(nb.boolean, *_group, _codes, _floats, _floats, _rows, *_lanes, *_found, *_sums, *_room), reorder=True)
@@ -81,7 +81,6 @@ def sweep(
     scale: Any,
     own: Any,
     total: Any,
-    ones: Any,
     beta: Any,
     y: Any,
     u: Any,
@@ -97,17 +96,21 @@ def sweep(
     Back: weighted sums pairs[i, j] of p(s_{t−1} = i, s_t = j | y) / A[i, j], and of first steps first[0, j] of p(s = j | y);
     counts of p(s_t = j | y) by symbol and state; or else posterior[j, t] = p(s_t = j | y), not weighted. Weights are positive.
     final[v] is proportional to p(what comes after the lane | its last state), reach[v] to p(the lane and what comes after | the
-    state before). x, y and z are alpha, beta and gamma as flat arrays; b, u, scale and the table are flat; own[v] is the
-    product of what the filter summed to, or the largest Σ beta.
+    state before). x, y and z are alpha, beta and gamma as flat arrays; b, u, scale (of a tile before the first, 1, and of
+    each tile) and the table are flat; own[v] is the product of what the filter summed to, or the largest Σ beta.
     """
     K, W, L = alpha.shape[1], alpha.shape[2] - 1, alpha.shape[3]
     n_tiles, row, known = (length[g] + W - 1) // W, (W + 1) * L, symbols.shape[0] == 0
+    source, factor, target = u if back else x, scale if back else b, y if back else x
+    f_row, to_row = 0 if back else row, L if back else row
     for v in range(n):
         own[v] = 0.0 if back else 1.0
+        scale[v] = 1.0
     for i in range(n_tiles):
         k = n_tiles - 1 - i if back else i
         here, whole, steps = active(length, g, n, k * W), active(length, g, n, k * W + W), min(W, length[g] - k * W)
         at, b_at = k * K * row, k * K * row if known else 0
+        source_at = 0 if back else at
         if not known:
             look(g, here, begin, length, symbols, k, seen, L)
             rows_of(table, K, seen, 0, b, 0, row, steps * L)
@@ -123,7 +126,7 @@ def sweep(
                 own[v] = max(own[v], total[v])
         else:
             if k:
-                scaled(K, x, at - K * row + W * L, row, scale, (k - 1) * L, x, at, row, here)
+                scaled(K, x, at - K * row + W * L, row, scale, k * L, x, at, row, here)
             for v in range(0 if k else here):
                 for j in range(K):
                     alpha[0, j, 0, v] = before[g + v, j]
@@ -131,22 +134,18 @@ def sweep(
         for r in range(steps):
             s = steps - 1 - r if back else r
             m = active(length, g, here, k * W + s)
-            if not back:
-                times(A, x, at + s * L, row, b, b_at + s * L, row, x, at + (s + 1) * L, row, m)
-                for v in range(m if k + s == 0 else 0):
-                    for j in range(K):
-                        alpha[k, j, 1, v] += b[b_at + j * row + v] * enter[g + v, j]
-                clear(K, x, at + (s + 1) * L, row, m, L)
-                continue
-            z_at = s * L if posterior.shape[1] else 0
-            multiply(K, y, 0, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
-            if counts.shape[0]:
-                tally(counts, K, seen, s * L, z, z_at, row, m)
-            clear(K, u, s * L, row, m, L)
-            if k and s == 0:  # beta is scaled as the tile before
-                times(A, u, 0, row, scale, (k - 1) * L, 0, y, 0, L, m)
-            else:
-                times(A, u, s * L, row, ones, 0, 0, y, 0, L, m)
+            if back:
+                z_at = s * L if posterior.shape[1] else 0
+                multiply(K, y, 0, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
+                if counts.shape[0]:
+                    tally(counts, K, seen, s * L, z, z_at, row, m)
+            clear(K, source, source_at + (s if back else s + 1) * L, row, m, L)
+            f_at = (0 if s else k * L) if back else b_at + s * L  # beta before a tile is scaled as the tile before it
+            to_at = 0 if back else at + (s + 1) * L
+            times(A, source, source_at + s * L, row, factor, f_at, f_row, target, to_at, to_row, m)
+            for v in range(0 if back or k + s else m):
+                for j in range(K):
+                    alpha[0, j, 1, v] += b[b_at + j * row + v] * enter[g + v, j]
         if back:
             outer(x, at, row, u, steps * L, pairs)
             if posterior.shape[1]:
@@ -160,7 +159,7 @@ def sweep(
         for v in range(here):
             lost[g + v] |= not total[v] * HUGE > 1.0
             own[v] *= total[v] if total[v] * HUGE > 1.0 else 1.0
-            scale[k * L + v] = 1.0 / total[v] if total[v] * HUGE > 1.0 else 0.0
+            scale[(k + 1) * L + v] = 1.0 / total[v] if total[v] * HUGE > 1.0 else 0.0
         for v in range(here):
             for s in range(min(W, length[g + v] - k * W) if tops.shape[0] and not known else 0):
                 log_p[g + v] += tops[seen[s * L + v]]
@@ -169,7 +168,7 @@ def sweep(
                 own[v] = 1.0
         for v in range(whole, here):
             for j in range(K):
-                after[g + v, j] = alpha[k, j, W, v] * scale[k * L + v]
+                after[g + v, j] = alpha[k, j, W, v] * scale[(k + 1) * L + v]
     for v in range(n if back else 0):
         lost[g + v] |= not own[v] < HUGE * weights[g + v]
         for j in range(K):

@@ -16,8 +16,14 @@ from suffice.inference.chains.steps import Array, Expectations, Ints, StateSteps
 LONG = 4096
 """Sequences of more steps are cut, if they are few or need too much memory in lanes."""
 
+WHOLE = 2**27
+"""Bytes that a sequence may take that cannot be cut, for the chain does not forget: it is a lane by itself."""
+
 SHORTEST, LONGEST = 520, 1032
-"""Steps of a block, unless the chain remembers for long."""
+"""Steps of a block, unless the chain remembers for long;"""
+
+MOST = 8184
+"""then up to so many."""
 
 AWAY, SAMPLE = 64, 8
 """Guesses start at least so many steps away; how many, is tried at so many cuts."""
@@ -46,11 +52,13 @@ def _run(steps: StateSteps, given: Parameters, order: Ints, sums: Sums, log_p: A
     lengths, most = np.diff(steps.starts)[order], MEMORY // (2 * 8 * 16 * len(given.matrix))
     n_long = int((lengths > LONG).sum())
     n_long = n_long if n_long < LANES // 2 else int((lengths > most).sum())
-    for q in order[:n_long]:
+    long = order[:n_long]
+    for q in long:
         log_p[q] = expect_in_blocks(steps, given, int(q), sums)
-    lost = [order[:n_long][np.isnan(log_p[order[:n_long]])]]
-    for tier in tiers(lengths[n_long:]):
-        some = order[n_long:][tier]
+    uncut = np.isnan(log_p[long])
+    slim = 2 * 8 * len(given.matrix) * lengths[:n_long] <= WHOLE
+    lost = [long[uncut & ~slim]]
+    for some in (*long[uncut & slim, None], *(order[n_long:][tier] for tier in tiers(lengths[n_long:]))):
         run = run_lanes(steps, given, sequences(steps, some, len(given.matrix)), sums)
         log_p[some] = run.log_p
         lost.append(some[run.lost])
@@ -85,10 +93,11 @@ def expect_in_blocks(steps: StateSteps, given: Parameters, q: int, into: Sums) -
     """ln p(y) of a long sequence, cut into blocks, or NaN if it cannot be cut; what it adds goes to the sums."""
     begin, end = int(steps.starts[q]), int(steps.starts[q + 1])
     size = _odd(int(np.clip((end - begin) // LANES, SHORTEST, LONGEST)))
+    most = max(size, _odd(min(MOST, (end - begin) // LANES)))
     whole = sequences(steps, np.array([q]), len(given.matrix))
-    away = _memory(steps, given, begin, end, size) * 3 // 2
-    while away <= size:
-        size = max(size, _odd(min(8 * away, 8 * LONGEST, (end - begin) // LANES)))  # or guesses would cost as much as blocks
+    away = _memory(steps, given, begin, end, most) * 3 // 2
+    while away <= most:
+        size = max(size, _odd(min(8 * away, most)))  # or guesses would cost as much as blocks
         cuts = np.arange(begin + size, end, size)
         log_p = _run_blocks(steps, given, whole, cuts, *_guess(steps, given, cuts, away, 0), into)
         if not np.isnan(log_p):

@@ -97,6 +97,10 @@ class Run(NamedTuple):
     after: Array
     reach: Array
 
+    def at(self, part: slice) -> Run:
+        """That of some of the lanes."""
+        return Run(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
+
     @classmethod
     def of(cls, n: int, padded: int) -> Run:
         return cls(np.zeros(n), np.zeros(n, np.bool_), np.zeros((n, padded)), np.zeros((n, padded)))
@@ -135,7 +139,7 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) ->
         last = int(np.searchsorted(ends, (ends[first - 1] if first else 0) + size)) + 1
         last = min(n, first + -(-(last - first) // side) * side)
         part = slice(first, last)
-        _run_batch(steps, given, lanes.at(part), into, Run(*(x[part] for x in out)), room)
+        _run_batch(steps, given, lanes.at(part), into, out.at(part), room)
         first = last
     return out
 
@@ -160,7 +164,7 @@ def side_by_side(length: Ints, padded: int) -> int:
 
 def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, room: Room) -> None:
     """All lanes; and again without those that are lost, until none is."""
-    side, sums = len(room.ones), into.like()
+    side, sums = len(room.own), into.like()
     for g in range(0, len(lanes.begin), side):
         _run_group(steps, given, lanes, sums, out, (g, min(side, len(lanes.begin) - g)), room)
     if not out.lost.any():
@@ -168,7 +172,6 @@ def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, o
         return
     for x in room:  # what a lost lane left may be no number, and 0 times that would go to the sums
         x[:] = 0
-    room.ones[:] = 1.0
     kept = np.flatnonzero(~out.lost)
     if len(kept):
         again = Run.of(len(kept), len(given.matrix))
@@ -186,7 +189,6 @@ class Room(NamedTuple):
     scale: Array
     own: Array
     total: Array
-    ones: Array
     beta: Array
     u: Array
     gamma: Array
@@ -195,10 +197,10 @@ class Room(NamedTuple):
     def of(cls, K: int, longest: int, side: int, dense: bool) -> Room:
         """For all tiles of likelihoods, or for one of them."""
         n, tile = -(-longest // TILE), (K, TILE + 1, side)
-        b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.empty((n, *tile)), np.empty(n * side)
-        own, total, ones, beta = np.zeros(side), np.zeros(side), np.ones(side), np.zeros((K, side))
+        b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.empty((n, *tile)), np.empty((n + 1) * side)
+        own, total, beta = np.zeros(side), np.zeros(side), np.zeros((K, side))
         seen, u, gamma = np.zeros(TILE * side, np.int64), np.zeros(tile), np.zeros((1, *tile))
-        return cls(seen, b, alpha, scale, own, total, ones, beta, u, gamma)
+        return cls(seen, b, alpha, scale, own, total, beta, u, gamma)
 
 
 def _run_group(
@@ -209,10 +211,10 @@ def _run_group(
     from suffice.kernels.chain_lanes import sweep
 
     begin, length, *sides = lanes
-    seen, b, alpha, scale, own, total, ones, beta, u, gamma = room
+    seen, b, alpha, scale, own, total, beta, u, gamma = room
     symbols = steps.some_symbols
     if steps.log_likelihood is not None:
-        top = np.empty((TILE, len(ones)))
+        top = np.empty((TILE, len(own)))
         lane_tiles.fill(*group, begin, length, steps.log_likelihood, b, gamma, gamma.view(np.int64), top, run.log_p)
         if steps.symbols is not None:
             lane_tiles.fill_more(*group, begin, length, symbols, given.table, given.tops, b, run.log_p)
@@ -220,6 +222,6 @@ def _run_group(
     known = (*group, begin, length, symbols, given.table.reshape(-1), given.tops)
     found = (*run, sums.pairs, sums.first, sums.counts.reshape(-1), sums.posterior)
     flat = alpha.reshape(-1), b.reshape(-1), beta.reshape(-1), u.reshape(-1), gamma.reshape(-1)
-    tiles = (seen, alpha, flat[0], flat[1], scale, own, total, ones, beta, flat[2], flat[3], gamma, flat[4])
+    tiles = (seen, alpha, flat[0], flat[1], scale, own, total, beta, flat[2], flat[3], gamma, flat[4])
     for back in (False, True) if len(sums.pairs) else (False,):
         sweep(back, *known, given.transposed if back else given.matrix, *sides, *found, *tiles)
