@@ -102,7 +102,7 @@ def sweep(
     K, W, L = alpha.shape[1], alpha.shape[2] - 1, alpha.shape[3]
     n_tiles, row, known = (length[g] + W - 1) // W, (W + 1) * L, symbols.shape[0] == 0
     source, factor, target = u if back else x, scale if back else b, y if back else x
-    f_row, to_row = 0 if back else row, L if back else row
+    f_row, to_row, zero = 0 if back else row, L if back else row, np.int64(0)  # written out, it would be another type
     for v in range(n):
         own[v] = 0.0 if back else 1.0
         scale[v] = 1.0
@@ -113,7 +113,7 @@ def sweep(
         source_at = 0 if back else at
         if not known:
             look(g, here, begin, length, symbols, k, seen, L)
-            rows_of(table, K, seen, 0, b, 0, row, steps * L)
+            rows_of(table, K, seen, zero, b, zero, row, steps * L)
         if back:
             for v in range(whole, here):
                 last, sum_v = length[g + v] - k * W, 0.0
@@ -121,7 +121,7 @@ def sweep(
                     sum_v += alpha[k, j, last, v] * final[g + v, j]
                 for j in range(K):
                     beta[j, v] = final[g + v, j] * (weights[g + v] / sum_v if sum_v * HUGE > 1.0 else np.inf)
-            total_of(K, y, 0, L, total, here)
+            total_of(K, y, zero, L, total, here)
             for v in range(here):
                 own[v] = max(own[v], total[v])
         else:
@@ -136,7 +136,7 @@ def sweep(
             m = active(length, g, here, k * W + s)
             if back:
                 z_at = s * L if posterior.shape[1] else 0
-                multiply(K, y, 0, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
+                multiply(K, y, zero, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
                 if counts.shape[0]:
                     tally(counts, K, seen, s * L, z, z_at, row, m)
             clear(K, source, source_at + (s if back else s + 1) * L, row, m, L)
