@@ -27,8 +27,9 @@ from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, T
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.normal_steps import NormalSteps
 from suffice.incomplete.units import Units
-from suffice.inference.chains.finite import expect_states
+from suffice.inference.chains.finite import expect_numbers, expect_states
 from suffice.inference.chains.steps import StateSteps
+from suffice.statistics.chan import Spread
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -174,14 +175,9 @@ class ChainRows:
     def steps(self, theta: Theta) -> tuple[StateSteps, list[Scored]]:
         """Transitions and likelihoods under some parameters, and what was remembered of numbers."""
         scored: list[Scored] = []
-        log_likelihood = None
-        if self.dense:
-            log_likelihood = np.zeros((self.layout.space.size, self.n_steps))
-            for phase, own, normal in self.dense:
-                local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
-                scored += [self._score(batch, phase, local, log_likelihood) for batch in own]
-                for steps in normal:
-                    steps.score(local, log_likelihood)
+        return self._steps(theta, self._scored(theta, scored)), scored
+
+    def _steps(self, theta: Theta, log_likelihood: Array | None) -> StateSteps:
         codes, matrices = self._matrices(theta)
         symbols, table = None, None
         if self.symbols is not None:
@@ -191,12 +187,43 @@ class ChainRows:
                 log_likelihood = dense if log_likelihood is None else log_likelihood + dense
             else:
                 symbols, table = self.symbols.kind, np.exp(logs)
-        return StateSteps(self.starts, codes, matrices, symbols, table, log_likelihood, self.weight), scored
+        return StateSteps(self.starts, codes, matrices, symbols, table, log_likelihood, self.weight)
+
+    def _scored(self, theta: Theta, scored: list[Scored]) -> Array | None:
+        """Log likelihoods of what steps show but for tables."""
+        if not self.dense:
+            return None
+        log_likelihood = np.empty((self.layout.space.size, self.n_steps))
+        fresh = any(steps.fills(self.n_steps) for steps in self.dense[0][2][:1])
+        if not fresh:  # zeros would cost another pass
+            log_likelihood[:] = 0.0
+        for phase, own, normal in self.dense:
+            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            for steps in normal:
+                steps.score(steps.normals(local), log_likelihood, fresh=fresh)
+                fresh = False
+            scored += [self._score(batch, phase, local, log_likelihood) for batch in own]
+        return log_likelihood
+
+    @cached_property
+    def _alone(self) -> tuple[Phase, NormalSteps] | None:
+        """The numbers that are all that steps show, if that is so."""
+        if self.symbols is not None or len(self.dense) != 1:
+            return None
+        [(phase, own, normal)] = self.dense
+        return (phase, normal[0]) if not own and len(normal) == 1 and normal[0].fills(self.n_steps) else None
 
     def expected(self, theta: Theta) -> Expectation:
         """What the sequences are expected to count, and ln p of what they show."""
-        steps, scored = self.steps(theta)
-        found = expect_states(steps)
+        scored: list[Scored] = []
+        moments = None
+        if self._alone is None:
+            steps = self._steps(theta, self._scored(theta, scored))
+            found = expect_states(steps)
+        else:
+            phase, normal = self._alone
+            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            found, moments = expect_numbers(steps := self._steps(theta, None), normal.normals(local))
         lost = np.flatnonzero(found.log_likelihood == -np.inf)
         if self.weight is not None:
             lost = lost[self.weight[lost] > 0]
@@ -208,15 +235,15 @@ class ChainRows:
         if self.symbols is not None:
             counts = found.counts if steps.table is not None else self._by_symbol(self.symbols, found.posterior)
             self._count_symbols(theta, self.symbols, counts, total)
-        parts = [total, *(self._gathered(s, found.posterior) for s in scored), *self._normal(found.posterior)]
+        parts = [total, *(self._gathered(s, found.posterior) for s in scored), *self._normal(found.posterior, moments)]
         return reduce(added, parts)
 
-    def _normal(self, posterior: Array) -> Iterator[Expectation]:
+    def _normal(self, posterior: Array, moments: Spread | None) -> Iterator[Expectation]:
         nothing = np.zeros(self.layout.tables.n_cells)
         for phase, _, normal in self.dense:
             for steps in normal:
-                moments = {phase.keys[n]: groups for n, groups in steps.gathered(posterior).items()}
-                yield Expectation(0.0, nothing, moments, {})
+                own = steps.gathered(posterior) if moments is None else steps.by_node(moments)
+                yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
     def _matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
         space, kinds = self.layout.space, self.transitions

@@ -25,12 +25,13 @@ _listening = False
 _together: set[tuple[str, ...]] = set()
 
 
-def kernel(signature: Any, *, reorder: bool = False, apart: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(signature: Any, *, reorder: bool = False, fuse: bool = False, apart: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function without Python on its first call, with its signature known to `warm`.
 
     Compiling waits for the first call, or imports would pay for every kernel of a module. `reorder` lets the compiler add up
-    floats in another (fixed) order, which it needs for several sums at once. `apart` promises that what is written through one
-    argument is not read or written through another: short loops spend as long on checking this as on their work.
+    floats in another (fixed) order, which it needs for several sums at once; `fuse` only to round a product and a sum once.
+    `apart` promises that what is written through one argument is not read or written through another: short loops spend as long
+    on checking this as on their work.
 
     >>> from suffice.kernels.count import count
     >>> count in [compiled for compiled, _ in _kernels]
@@ -41,7 +42,8 @@ def kernel(signature: Any, *, reorder: bool = False, apart: bool = False) -> Cal
         import numba
 
         _listen()
-        options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"} if reorder else False}
+        fast = {"reassoc", "contract"} if reorder else {"contract"} if fuse else False
+        options: dict[str, Any] = {"nogil": True, "fastmath": fast}
         if apart:
             options["pipeline_class"] = _without_overlap()
         try:

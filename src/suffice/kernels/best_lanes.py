@@ -91,7 +91,7 @@ def rise(
             look(g, n, begin, length, symbols, k, seen, L)
             rows_of(table, K, seen, zero, flat_b, zero, row, steps * L)
         if dense.shape[1]:
-            lay(g, n, begin, length, dense, k, b, zero, symbols.shape[0] > 0)
+            lay(g, n, begin, length, dense, k, np.int64(1), b, zero, symbols.shape[0] > 0)
         m = n
         for s in range(steps):
             m = active(length, g, m, k * W + s)

@@ -94,10 +94,11 @@ def sweep(
     filter before[v], or with a first step whose distribution is enter[v] (and `before` is 0).
 
     Back: weighted sums pairs[i, j] of p(s_{t−1} = i, s_t = j | y) / A[i, j], and of first steps first[0, j] of p(s = j | y);
-    counts of p(s_t = j | y) by symbol and state; or else posterior[j, t] = p(s_t = j | y), not weighted. Weights are positive.
-    final[v] is proportional to p(what comes after the lane | its last state), reach[v] to p(the lane and what comes after | the
-    state before). x, y and z are alpha, beta and gamma as flat arrays; b, u, scale (of a tile before the first, 1, and of
-    each tile) and the table are flat; own[v] is the product of what the filter summed to, or the largest Σ beta.
+    counts of p(s_t = j | y) by symbol and state; or else gamma, p(s_t = j | y) times the weight, of one tile, or of all if it
+    has so many, and posterior[j, t] = p(s_t = j | y) where there is room for it. Weights are positive. final[v] is proportional
+    to p(what comes after the lane | its last state), reach[v] to p(the lane and what comes after | the state before). x, y and
+    z are alpha, beta and gamma as flat arrays; b, u, scale (of a tile before the first, 1, and of each tile) and the table are
+    flat; own[v] is the product of what the filter summed to, or the largest Σ beta.
     """
     K, W, L = alpha.shape[1], alpha.shape[2] - 1, alpha.shape[3]
     n_tiles, row, known = (length[g] + W - 1) // W, (W + 1) * L, symbols.shape[0] == 0
@@ -135,7 +136,7 @@ def sweep(
             s = steps - 1 - r if back else r
             m = active(length, g, here, k * W + s)
             if back:
-                z_at = s * L if posterior.shape[1] else 0
+                z_at = (at if gamma.shape[0] > 1 else 0) + (0 if counts.shape[0] else s * L)
                 multiply(K, y, zero, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
                 if counts.shape[0]:
                     tally(counts, K, seen, s * L, z, z_at, row, m)

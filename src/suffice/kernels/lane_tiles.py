@@ -18,6 +18,9 @@ import numpy as np
 
 from suffice.kernels import kernel
 
+TILES = 8
+"""So many tiles are laid out at a time."""
+
 U = np.uint64
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
 _tiles = nb.float64[:, :, :, ::1]
@@ -154,75 +157,78 @@ def active(length: Any, g: int, n: int, t: int) -> int:
     return n
 
 
-@kernel(nb.void(_tiles, nb.int64, nb.int64, _rows, _tiles, nb.int64[:, :, :, ::1]))
-def halves(b: Any, k: int, K: int, top: Any, power: Any, bits: Any) -> None:
-    """The parts of exp x = 2ᵐ exp r of x = b[k] − top, where top[s, v] is the largest of each step: r in b[k], 2ᵐ in `power`.
+@kernel(nb.void(_rows, nb.int64, _floats), fuse=True)
+def exponentials(b: Any, K: int, top: Any) -> None:
+    """b[j, p] = exp(b[j, p] − top[p]) for j < K, where top[p] is the largest of them; what is below 1e-307 is 0.
 
-    m is the low end of x / ln 2 + 1.5 · 2⁵²; shifted, it is the bits of 2ᵐ (`bits` is `power` seen as whole numbers). A
-    compiler that may reorder sums would undo this.
+    exp x = 2ᵐ exp r, where m is the low end of x / ln 2 + 1.5 · 2⁵²; shifted, it is the bits of 2ᵐ. A compiler that may reorder
+    sums would undo this. exp r = 1 + r + r²/2 + r³ q(r) for |r| < 0.3475, where q, of degree 8, is off by 3e-17 r³ at most.
     """
-    W, L = top.shape
-    for s in range(W):
-        for v in range(L):
-            top[s, v] = -1e300
-        for j in range(K):
-            for v in range(L):
-                top[s, v] = max(top[s, v], b[k, j, s, v])
-        for j in range(K):
-            for v in range(L):
-                x = max(b[k, j, s, v] - top[s, v], -708.0)
-                shifted = x * 1.4426950408889634 + 6755399441055744.0
-                power[0, j, s, v] = shifted
-                whole = shifted - 6755399441055744.0
-                b[k, j, s, v] = (x - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10
-            for v in range(L):
-                bits[0, j, s, v] = (bits[0, j, s, v] + 1023) << 52
-
-
-@kernel(nb.void(_tiles, nb.int64, nb.int64, _tiles), reorder=True)
-def polynomial(b: Any, k: int, K: int, power: Any) -> None:
-    """b[k] = exp(b[k]) · power for |b| < 0.35; what is below 1e-307 is 0."""
-    W, L = b.shape[2] - 1, b.shape[3]
+    n = len(top)
+    for p in range(n):
+        top[p] = -1e300
     for j in range(K):
-        for s in range(W):
-            for v in range(L):
-                x = b[k, j, s, v]
-                p = 1.0 / 479001600.0 + x * (1.0 / 6227020800.0)
-                p = 1.0 / 39916800.0 + x * p
-                p = 1.0 / 3628800.0 + x * p
-                p = 1.0 / 362880.0 + x * p
-                p = 1.0 / 40320.0 + x * p
-                p = 1.0 / 5040.0 + x * p
-                p = 1.0 / 720.0 + x * p
-                p = 1.0 / 120.0 + x * p
-                p = 1.0 / 24.0 + x * p
-                p = 1.0 / 6.0 + x * p
-                y = (1.0 + x * (1.0 + x * (0.5 + x * p))) * power[0, j, s, v]
-                b[k, j, s, v] = y if y > 1e-307 else 0.0
+        row = b[j, :n]
+        for p in range(n):
+            top[p] = max(top[p], row[p])
+    for j in range(K):
+        row = b[j, :n]
+        for p in range(n):
+            x = max(row[p] - top[p], -708.0)
+            shifted = x * 1.4426950408889634 + 6755399441055744.0
+            whole = shifted - 6755399441055744.0
+            r = (x - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10
+            q = 2.761409818752996e-07 + r * 2.5095778714723427e-08
+            q = 2.755727966225757e-06 + r * q
+            q = 2.4801535862366184e-05 + r * q
+            q = 0.0001984126985454174 + r * q
+            q = 0.0013888888906145676 + r * q
+            q = 0.008333333333332131 + r * q
+            q = 0.04166666666665104 + r * q
+            q = 0.16666666666666666 + r * q
+            bits = (np.float64(shifted).view(np.int64) + 1023) << 52
+            y = (1.0 + (r + r * r * (0.5 + r * q))) * np.int64(bits).view(np.float64)
+            row[p] = y if x > -707.0 else 0.0
 
 
-@kernel(nb.void(*_group, _rows, nb.int64, _tiles, nb.int64, nb.boolean))
-def lay(g: int, n: int, begin: Any, length: Any, dense: Any, k: int, b: Any, kb: int, add: bool) -> None:
-    """b[kb, j, s, v] = the columns of `dense` of tile k, or these and what is there."""
+@kernel(nb.void(*_group, _rows, nb.int64, nb.int64, _tiles, nb.int64, nb.boolean))
+def lay(g: int, n: int, begin: Any, length: Any, dense: Any, k: int, tiles: int, b: Any, kb: int, add: bool) -> None:
+    """b[kb + i, j, s, v] = the columns of `dense` of tile k + i, or these and what is there, for so many tiles: a few at a time
+    are read faster than one."""
     W = b.shape[2] - 1
     for j in range(dense.shape[0]):
         for v in range(n):
-            first = begin[g + v] + k * W
-            for s in range(min(W, length[g + v] - k * W)):
-                b[kb, j, s, v] = dense[j, first + s] + (b[kb, j, s, v] if add else 0.0)
+            for i in range(tiles):
+                first = begin[g + v] + (k + i) * W
+                for s in range(min(W, length[g + v] - (k + i) * W)):
+                    b[kb + i, j, s, v] = dense[j, first + s] + (b[kb + i, j, s, v] if add else 0.0)
 
 
-@kernel(nb.void(*_group, _rows, _tiles, _tiles, nb.int64[:, :, :, ::1], _rows, _floats))
-def fill(g: int, n: int, begin: Any, length: Any, dense: Any, b: Any, power: Any, bits: Any, top: Any, log_p: Any) -> None:
-    """b = exp(dense) over its largest entry at each step, the logarithms of which are added to log_p."""
+@kernel(nb.void(*_group, nb.int64, nb.int64, _floats, _floats))
+def add_tops(g: int, n: int, begin: Any, length: Any, k: int, W: int, top: Any, log_p: Any) -> None:
+    """log_p += the tops of tile k, lane by lane."""
+    L = len(top) // W
+    for s in range(W):
+        m = active(length, g, n, k * W + s)
+        own, here = log_p[g : g + m], top[s * L : s * L + m]
+        for v in range(m):
+            own[v] += here[v]
+
+
+@kernel(nb.void(*_group, _rows, _tiles, nb.float64[:, :, ::1], _floats, _floats))
+def fill(g: int, n: int, begin: Any, length: Any, dense: Any, b: Any, flat: Any, top: Any, log_p: Any) -> None:
+    """b = exp(dense) over its largest entry at each step, the logarithms of which are added to log_p.
+
+    `flat` is b with steps and lanes as one axis, `top` room for the steps of a tile.
+    """
     W, K = b.shape[2] - 1, dense.shape[0]
-    for k in range((length[g] + W - 1) // W):
-        lay(g, n, begin, length, dense, k, b, k, False)
-        halves(b, k, K, top, power, bits)
-        polynomial(b, k, K, power)
-        for v in range(n):
-            for s in range(min(W, length[g + v] - k * W)):
-                log_p[g + v] += top[s, v]
+    n_tiles = (length[g] + W - 1) // W
+    for k in range(0, n_tiles, TILES):
+        last = min(n_tiles, k + TILES)
+        lay(g, n, begin, length, dense, k, last - k, b, k, False)
+        for i in range(k, last):
+            exponentials(flat[i], K, top)
+            add_tops(g, n, begin, length, i, W, top, log_p)
 
 
 @kernel(nb.void(*_group, _codes, _rows, _floats, _tiles, _floats))

@@ -12,6 +12,7 @@ import numpy as np
 
 from suffice.inference.chains.lanes import LANES, MEMORY, Lanes, Parameters, Sums, parameters, run_lanes, tiers
 from suffice.inference.chains.steps import Array, Expectations, Ints, StateSteps
+from suffice.statistics.chan import Spread
 
 LONG = 4096
 """Sequences of more steps are cut, if they are few or need too much memory in lanes."""
@@ -32,10 +33,13 @@ FORGOTTEN = 2e-14
 """Filters that differ by no more, relative to each entry, are the same."""
 
 
-def expect_in_lanes(steps: StateSteps, into: Expectations) -> Ints:
-    """Fill in what is expected; the numbers of the sequences that scaling would lose are returned: these have added nothing."""
+def expect_in_lanes(steps: StateSteps, into: Expectations, moments: Spread | None = None) -> Ints:
+    """Fill in what is expected, and add to the moments, where steps have `normals`.
+
+    The numbers of the sequences that scaling would lose are returned: these have added nothing.
+    """
     given = parameters(steps)
-    sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior)
+    sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior, moments)
     idle = sums.like()
     left, lengths = [np.zeros(0, np.int64)], np.diff(steps.starts)
     parts = [np.arange(steps.n_sequences)]

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.inference.chains.normals import add_moments
 from suffice.inference.chains.steps import Array, Ints, StateSteps
+from suffice.statistics.chan import Spread
 
 LANES, TILE = 64, 8
 """Sequences side by side, and steps between two scalings."""
@@ -60,33 +62,39 @@ class Parameters(NamedTuple):
 def has_lanes(steps: StateSteps) -> bool:
     """Whether first steps, and only those, have code 0, and all others code 1; and steps show something."""
     first, lengths = steps.starts[:-1], np.diff(steps.starts)
-    blind = steps.symbols is None and steps.log_likelihood is None
+    blind = steps.symbols is None and not steps.dense
     if blind or len(steps.matrices) != 2 or not lengths.min(initial=1) or not len(first):
         return False
     return not steps.codes[first].any() and int(np.count_nonzero(steps.codes)) == steps.n_steps - len(first)
 
 
 class Sums(NamedTuple):
-    """Sums over lanes: `pairs`, to be multiplied by the matrix, `first` of first steps, `counts` by symbol; and the posterior."""
+    """Sums over lanes: `pairs`, to be multiplied by the matrix, `first` of first steps, `counts` by symbol; the posterior; and
+    the moments of numbers that are normal given the states, if any."""
 
     pairs: Array
     first: Array
     counts: Array
     posterior: Array
+    moments: Spread | None = None
 
     @classmethod
-    def zeros(cls, n_states: int, n_symbols: int, posterior: Array) -> Sums:
+    def zeros(cls, n_states: int, n_symbols: int, posterior: Array, moments: Spread | None = None) -> Sums:
         padded = -n_states % 4 + n_states
-        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), np.zeros((n_symbols, padded)), posterior)
+        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), np.zeros((n_symbols, padded)), posterior, moments)
 
     def like(self) -> Sums:
         """No sums yet, and the same posterior."""
-        return self._replace(**{name: np.zeros_like(getattr(self, name)) for name in ("pairs", "first", "counts")})
+        moments = None if self.moments is None else Spread(*map(np.zeros_like, self.moments))
+        pairs, first, counts = map(np.zeros_like, self[:3])
+        return Sums(pairs, first, counts, self.posterior, moments)
 
     def add(self, other: Sums) -> None:
         """Add another's sums to these."""
         for mine, theirs in zip(self[:3], other[:3], strict=True):
             mine += theirs
+        if self.moments is not None and other.moments is not None:
+            add_moments(self.moments, other.moments)
 
 
 class Run(NamedTuple):
@@ -130,8 +138,9 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) ->
     """Forward and back over lanes, and to the sums what those add that are not lost."""
     n, padded = len(lanes.begin), len(given.matrix)
     out = Run.of(n, padded)
-    side = side_by_side(lanes.length, padded)
-    room = Room.of(padded, int(lanes.length[0]), side, steps.log_likelihood is not None)
+    columns = 0 if steps.normals is None else steps.normals.n_columns
+    side = side_by_side(lanes.length, padded + (padded + columns) // 2 if columns else padded)
+    room = Room.of(padded, int(lanes.length[0]), side, steps.dense, columns)
     ends = np.cumsum(lanes.length)
     size = max(BATCH, 8 * len(into.counts))
     first = 0
@@ -192,15 +201,16 @@ class Room(NamedTuple):
     beta: Array
     u: Array
     gamma: Array
+    numbers: Array
 
     @classmethod
-    def of(cls, K: int, longest: int, side: int, dense: bool) -> Room:
-        """For all tiles of likelihoods, or for one of them."""
+    def of(cls, K: int, longest: int, side: int, dense: bool, columns: int) -> Room:
+        """For all tiles of likelihoods, or for one of them. Where there are columns of numbers, gamma has all tiles."""
         n, tile = -(-longest // TILE), (K, TILE + 1, side)
         b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.empty((n, *tile)), np.empty((n + 1) * side)
         own, total, beta = np.zeros(side), np.zeros(side), np.zeros((K, side))
-        seen, u, gamma = np.zeros(TILE * side, np.int64), np.zeros(tile), np.zeros((1, *tile))
-        return cls(seen, b, alpha, scale, own, total, beta, u, gamma)
+        seen, u, gamma = np.zeros(TILE * side, np.int64), np.zeros(tile), np.zeros((n if columns else 1, *tile))
+        return cls(seen, b, alpha, scale, own, total, beta, u, gamma, np.zeros((n, columns, *tile[1:])))
 
 
 def _run_group(
@@ -211,11 +221,13 @@ def _run_group(
     from suffice.kernels.chain_lanes import sweep
 
     begin, length, *sides = lanes
-    seen, b, alpha, scale, own, total, beta, u, gamma = room
+    seen, b, alpha, scale, own, total, beta, u, gamma, _ = room
     symbols = steps.some_symbols
-    if steps.log_likelihood is not None:
-        top = np.empty((TILE, len(own)))
-        lane_tiles.fill(*group, begin, length, steps.log_likelihood, b, gamma, gamma.view(np.int64), top, run.log_p)
+    if steps.normals is not None:
+        steps.normals.fill(group, lanes, room, run.log_p)
+    elif steps.log_likelihood is not None:
+        flat_b = b.reshape(*b.shape[:2], -1)
+        lane_tiles.fill(*group, begin, length, steps.log_likelihood, b, flat_b, np.empty(seen.size), run.log_p)
         if steps.symbols is not None:
             lane_tiles.fill_more(*group, begin, length, symbols, given.table, given.tops, b, run.log_p)
         symbols = symbols[:0]
@@ -225,3 +237,5 @@ def _run_group(
     tiles = (seen, alpha, flat[0], flat[1], scale, own, total, beta, flat[2], flat[3], gamma, flat[4])
     for back in (False, True) if len(sums.pairs) else (False,):
         sweep(back, *known, given.transposed if back else given.matrix, *sides, *found, *tiles)
+    if steps.normals is not None and sums.moments is not None:
+        steps.normals.add(group, lanes, room, sums.moments)
