@@ -26,20 +26,27 @@ _tables, _floats = nb.types.Tuple((_matrices, _matrices, _rows)), nb.float64[::1
 
 @kernel(nb.void(_rows, _rows, _rows, _rows, nb.int64, _floats, nb.int64, _rows), reorder=True)
 def times(M: Any, X: Any, N: Any, Y: Any, y0: int, base: Any, n: int, out: Any) -> None:
-    """out = M X + N Y[y0:] + base, for the first n lanes: four rows of X and four of Y at a time, so that stores are few."""
-    for i in range(M.shape[0]):
-        start, a, b, c, d, e, f, g, h = base[i], M[i, 0], M[i, 1], M[i, 2], M[i, 3], N[i, 0], N[i, 1], N[i, 2], N[i, 3]
+    """out = M X + N Y[y0:] + base, for the first n lanes: two rows of the result at a time, four rows of X and four of Y, so that
+    loads and stores are few; where one row is left, it is done twice."""
+    for i in range(0, M.shape[0], 2):
+        j = min(i + 1, M.shape[0] - 1)
+        s, a, b, c, d, e, f, g, h = base[i], M[i, 0], M[i, 1], M[i, 2], M[i, 3], N[i, 0], N[i, 1], N[i, 2], N[i, 3]
+        z, o, p, q, r, t, u, v, w = base[j], M[j, 0], M[j, 1], M[j, 2], M[j, 3], N[j, 0], N[j, 1], N[j, 2], N[j, 3]
         for x in range(n):
-            first = start + a * X[0, x] + b * X[1, x] + c * X[2, x] + d * X[3, x]
-            out[i, x] = first + (e * Y[y0, x] + f * Y[y0 + 1, x] + g * Y[y0 + 2, x] + h * Y[y0 + 3, x])
+            x0, x1, x2, x3 = X[0, x], X[1, x], X[2, x], X[3, x]
+            y1, y2, y3, y4 = Y[y0, x], Y[y0 + 1, x], Y[y0 + 2, x], Y[y0 + 3, x]
+            out[i, x] = s + a * x0 + b * x1 + c * x2 + d * x3 + e * y1 + f * y2 + g * y3 + h * y4
+            out[j, x] = z + o * x0 + p * x1 + q * x2 + r * x3 + t * y1 + u * y2 + v * y3 + w * y4
         for k in range(4, M.shape[1], 4):
-            a, b, c, d = M[i, k], M[i, k + 1], M[i, k + 2], M[i, k + 3]
-            for x in range(n):
-                out[i, x] += a * X[k, x] + b * X[k + 1, x] + c * X[k + 2, x] + d * X[k + 3, x]
+            for row in range(i, j + 1):
+                a, b, c, d = M[row, k], M[row, k + 1], M[row, k + 2], M[row, k + 3]
+                for x in range(n):
+                    out[row, x] += a * X[k, x] + b * X[k + 1, x] + c * X[k + 2, x] + d * X[k + 3, x]
         for k in range(4, N.shape[1], 4):
-            a, b, c, d, z = N[i, k], N[i, k + 1], N[i, k + 2], N[i, k + 3], y0 + k
-            for x in range(n):
-                out[i, x] += a * Y[z, x] + b * Y[z + 1, x] + c * Y[z + 2, x] + d * Y[z + 3, x]
+            for row in range(i, j + 1):
+                a, b, c, d, first = N[row, k], N[row, k + 1], N[row, k + 2], N[row, k + 3], y0 + k
+                for x in range(n):
+                    out[row, x] += a * Y[first, x] + b * Y[first + 1, x] + c * Y[first + 2, x] + d * Y[first + 3, x]
 
 
 @kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.boolean, _rows, _matrices, _rows), reorder=True)
