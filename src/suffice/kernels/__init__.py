@@ -25,7 +25,9 @@ _listening = False
 _together: set[tuple[str, ...]] = set()
 
 
-def kernel(signature: Any, *, reorder: bool = False, fuse: bool = False, apart: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    signature: Any, *, reorder: bool = False, fuse: bool = False, apart: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function without Python on its first call, with its signature known to `warm`.
 
     Compiling waits for the first call, or imports would pay for every kernel of a module. `reorder` lets the compiler add up

@@ -6,6 +6,7 @@ Lanes are formed by length alone, so that results do not depend on who else is a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import local
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ BATCH = 2**17
 
 MEMORY = 2**26
 """Bytes that lanes may take; longer sequences go with fewer beside them."""
+
+_before = local()
 
 
 class Lanes(NamedTuple):
@@ -139,8 +142,8 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) ->
     n, padded = len(lanes.begin), len(given.matrix)
     out = Run.of(n, padded)
     columns = 0 if steps.normals is None else steps.normals.n_columns
-    side = side_by_side(lanes.length, padded + (padded + columns) // 2 if columns else padded)
-    room = Room.of(padded, int(lanes.length[0]), side, steps.dense, columns)
+    side = side_by_side(lanes.length, padded, numbers=columns > 0)
+    room = Room.kept(padded, int(lanes.length[0]), side, steps.dense, columns)
     ends = np.cumsum(lanes.length)
     size = max(BATCH, 8 * len(into.counts))
     first = 0
@@ -162,9 +165,12 @@ def tiers(length: Ints) -> Iterator[slice]:
         first = last
 
 
-def side_by_side(length: Ints, padded: int) -> int:
-    """How many lanes go side by side: the same in all groups, as far as processors that take eight at a time like it."""
-    side = LANES
+def side_by_side(length: Ints, padded: int, *, numbers: bool = False) -> int:
+    """How many lanes go side by side: the same in all groups, as far as processors that take eight at a time like it.
+
+    With numbers there are twice as many arrays, and half as many lanes stay in the cache.
+    """
+    side = LANES // 2 if numbers else LANES
     while side > 8 and 2 * 8 * padded * int(length[0]) * side > MEMORY:
         side //= 2
     n_groups = -(-len(length) // side)
@@ -202,6 +208,16 @@ class Room(NamedTuple):
     u: Array
     gamma: Array
     numbers: Array
+
+    @classmethod
+    def kept(cls, *size: int) -> Room:
+        """The room that this thread had before, if it has this size: to be given zeros again would cost as much as its use. What
+        others left in it are numbers, and are multiplied by 0 where they are not overwritten."""
+        if getattr(_before, "size", None) == size:
+            return _before.room  # type: ignore[no-any-return]
+        room = cls.of(*size)
+        _before.size, _before.room = (size, room) if sum(x.nbytes for x in room) <= MEMORY // 2 else (None, None)
+        return room
 
     @classmethod
     def of(cls, K: int, longest: int, side: int, dense: bool, columns: int) -> Room:
