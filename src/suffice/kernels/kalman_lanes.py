@@ -20,6 +20,9 @@ import numpy as np
 
 from suffice.kernels import kernel
 
+STEPS = 16
+"""So many smoothed means of each lane are put out together."""
+
 _rows, _matrices, _lanes = nb.float64[:, ::1], nb.float64[:, :, ::1], nb.int64[:, ::1]
 _tables, _floats = nb.types.Tuple((_matrices, _matrices, _rows)), nb.float64[::1]
 
@@ -99,34 +102,44 @@ def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: b
                     squares[0, x] += S[u + 1, j, x] * S[u + 1, j, x]
 
 
+@kernel(nb.void(_lanes, nb.int64, nb.int64, _matrices, nb.int64, _matrices))
+def put_steps(lanes: Any, low: int, high: int, S: Any, p: int, means: Any) -> None:
+    """means[0, step, i] = S[u, p + i] of the own steps low ≤ u < high of each lane."""
+    m = means.shape[2]
+    for x in range(lanes.shape[0]):
+        first = max(low, lanes[x, 2])
+        last = max(first, min(high, lanes[x, 3]))
+        out, own = means[0, lanes[x, 0] + first : lanes[x, 0] + last], S[first:last]
+        for i in range(0, m - m % 4, 4):
+            a = p + i
+            for u in range(len(out)):
+                q, r, s, t = own[u, a, x], own[u, a + 1, x], own[u, a + 2, x], own[u, a + 3, x]
+                out[u, i], out[u, i + 1], out[u, i + 2], out[u, i + 3] = q, r, s, t
+        for i in range(m - m % 4, m):
+            for u in range(len(out)):
+                out[u, i] = own[u, p + i, x]
+
+
 @kernel(nb.void(_lanes, nb.int64, _tables, _matrices, _matrices, nb.int64, _matrices), reorder=True)
 def smooth_lanes(lanes: Any, u0: int, tables: Any, S: Any, room: Any, p: int, means: Any) -> None:
-    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs.
+    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs; in S they take the place of predicted ones.
 
-    `tables` are [Uᵀ, P Uᵀ], [Aᵀ, P Aᵀ] and 0: e and the next r give r and P r.
+    `tables` are [Uᵀ, P Uᵀ], [Aᵀ, P Aᵀ] and 0: e and the next r give r and P r. Some steps of all lanes are put out together, so
+    that memory is written in pieces.
     """
     M, N, nothing = tables
     m, width, side, zero = M.shape[1] // 2, lanes.shape[0], 0, np.int64(0)
-    last, active, own, four = M.shape[0] - 1, 0, 0, m - m % 4
-    for u in range(lanes[0, 1] - 1, -1, -1):
+    last, active, n = M.shape[0] - 1, 0, lanes[0, 1]
+    for u in range(n - 1, -1, -1):
         while active < width and lanes[active, 1] > u:
             active += 1
-        while own < width and lanes[own, 3] > u:
-            own += 1
         row, side = min(u0 + u, last), 1 - side
         times(M[row], S[u + 1], N[row], room[1 - side], zero, nothing[zero], active, room[side])
-        if u >= lanes[0, 2]:
-            for i in range(0, four, 4):
-                z, a = m + i, p + i
-                for x in range(own):
-                    t = lanes[x, 0] + u
-                    means[0, t, i] = S[u, a, x] + room[side, z, x]
-                    means[0, t, i + 1] = S[u, a + 1, x] + room[side, z + 1, x]
-                    means[0, t, i + 2] = S[u, a + 2, x] + room[side, z + 2, x]
-                    means[0, t, i + 3] = S[u, a + 3, x] + room[side, z + 3, x]
-            for i in range(four, m):
-                for x in range(own):
-                    means[0, lanes[x, 0] + u, i] = S[u, p + i, x] + room[side, m + i, x]
+        for i in range(m):
+            for x in range(active):
+                S[u, p + i, x] += room[side, m + i, x]
+        if u % STEPS == 0:
+            put_steps(lanes, u, min(u + STEPS, n), S, p, means)
 
 
 @kernel(nb.void(nb.int64[:, ::1], nb.int64, nb.int32[::1], nb.float64[::1], _rows))
