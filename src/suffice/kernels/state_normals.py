@@ -65,19 +65,17 @@ def score_normals(
             for t in range(m):
                 result[t] = first if fresh else result[t] + first
             for j in range(0, J, 4):
-                last, many = 0, False
+                last = 0
                 for four in range(1, used.shape[1]):
                     if used[j // 4, four]:
                         last = four
-                for four in range(last):
-                    if used[j // 4, four]:
-                        many = True
-                        four_forms(x, a, 4 * four, centre[k], weight[k], j, nothing, z, result, False)
-                four_forms(x, a, 4 * last, centre[k], weight[k], j, base[k], z, result, True)
-                if many:
-                    for i in range(4):
-                        for t in range(m):
-                            z[i, t] = 0.0
+                for four in range(last + 1):  # called at one place only, for each takes as long to compile
+                    if used[j // 4, four] or four == last:
+                        own = base[k] if four == last else nothing
+                        four_forms(x, a, 4 * four, centre[k], weight[k], j, own, z, result, four == last)
+                for i in range(4 if last else 0):
+                    for t in range(m):
+                        z[i, t] = 0.0
 
 
 @kernel(nb.void(_floats, _rows, nb.int64, nb.int64, _floats), reorder=True)
