@@ -210,9 +210,10 @@ class Room(NamedTuple):
     numbers: Array
 
     @classmethod
-    def kept(cls, *size: int) -> Room:
+    def kept(cls, K: int, longest: int, side: int, dense: bool, columns: int) -> Room:
         """The room that this thread had before, if it has this size: to be given zeros again would cost as much as its use. What
         others left in it are numbers, and are multiplied by 0 where they are not overwritten."""
+        size = (K, longest, side, dense, columns)
         if getattr(_before, "size", None) == size:
             return _before.room  # type: ignore[no-any-return]
         room = cls.of(*size)

@@ -29,7 +29,7 @@ class StateNormals:
     >>> every = np.ones((1, 1), bool)
     >>> normals = StateNormals(x, np.zeros((1, 4)), one, every, np.zeros((1, 4)), np.zeros(1), every)
     >>> normals.log_likelihood().round(12)
-    array([[-0. , -4.5]])
+    array([[ 0. , -4.5]])
     >>> normals.moments(np.array([[1.0, 2.0]]), np.zeros(0), 0, 2).mean
     array([[2.]])
     """
