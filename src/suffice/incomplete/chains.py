@@ -20,7 +20,7 @@ from suffice.engines.sequences import Sequences
 from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.chain_kinds import ImpossibleSequence, steps_of
-from suffice.incomplete.chain_rows import ChainLayout
+from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_states import Phase
 from suffice.incomplete.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.components import Expectation, NodeFamily, Shown, Theta, log_likelihood
