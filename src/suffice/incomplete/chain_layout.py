@@ -18,7 +18,9 @@ from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.units import Units
 
 if TYPE_CHECKING:
+    from suffice.incomplete.chain_factors import FactorPlan
     from suffice.incomplete.chain_rows import ChainRows
+    from suffice.incomplete.factored_rows import FactoredRows
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -84,6 +86,13 @@ class ChainLayout:
         return tuple(n for n in self.space.unknown if n in self.shown and self._has(n))
 
     @cached_property
+    def plan(self) -> FactorPlan | None:
+        """How unknown variables are passed on factor by factor, where that is cheaper than all of them as one state."""
+        from suffice.incomplete.chain_factors import plan_of
+
+        return plan_of(self)
+
+    @cached_property
     def stepwise(self) -> bool:
         """Whether transitions are regressions on what each step shows: then every step has a matrix of its own."""
         return any(not phase.nodes[n].by_table for phase in self.phases for n in self.moving)
@@ -109,12 +118,11 @@ class ChainLayout:
         """The columns of a block at their lags; what lies before the first step is missing."""
         return {name: lagged(block.columns[base], step, k) for name, base, k in self._places}
 
-    def rows(self, block: Block) -> ChainRows:
+    def rows(self, block: Block) -> ChainRows | FactoredRows:
         """A block of whole sequences, reduced."""
         from suffice.incomplete.chain_rows import ChainRows
 
-        self.space.checked("transitions")
-        return ChainRows.of(self, block)
+        return ChainRows.of(self, block) if self.plan is None else self.plan.rows(block)
 
     @cached_property
     def _places(self) -> list[tuple[str, str, int]]:

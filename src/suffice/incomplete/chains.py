@@ -93,6 +93,7 @@ class ChainComponents:
     def of(cls, sequences: Sequences, layout: ChainLayout, threads: int | None) -> ChainComponents:
         """The sequences, passed over once."""
         data = sequences.data
+        _ = layout.plan  # joint states over budget are refused before rows are read
         n_numbers = len(layout.units.scale) + len(layout.names) // 2 + 2
         step = ReduceChains(layout, data.engine.near and 8.0 * data.n_rows * n_numbers <= HELD)
         reduced = data.fold(step, threads=threads)
