@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.errors import TooLarge
+from suffice.errors import FitError, TooLarge
 from suffice.incomplete import chain_factors
 from suffice.inference.chains import factor_runs, factor_steps
 from suffice.inference.chains.slice_program import SliceProgram
@@ -182,6 +182,23 @@ def test_states_far_apart_are_done_in_logarithms(monkeypatch: pytest.MonkeyPatch
         found.append((chain.log_prob(s), chain.decode(s).log_prob, cells, np.array([smoothed[c] for c in smoothed])))
     for joint, apart in zip(*found, strict=True):
         np.testing.assert_allclose(apart, joint, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_an_impossible_sequence_is_told_by_its_step(always: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is not the first of its block."""
+    factored(monkeypatch, always=always)
+    chain, hidden = chains(2, 2)
+    cpds = {**{n: chain[n] for n in chain}, "y": [[[1, 0, 0], [1, 0, 0]], [[1, 0, 0], [0.5, 0.5, 0]]]}
+    chain = sf.Chain(chain.template, cpds, list(chain.variables.values()))
+    table = {"id": [0, 0, 0, 1, 1, 1], "x0": [0.1, 0.2] * 3, "x1": [0.2, 0.3] * 3, "y": ["s", "s", "s", "s", "v", "s"]}
+    s = sf.sequences(table, by="id", variables={"y": chain.variables["y"]})
+    with pytest.warns(sf.SufficeNote, match="sequence '1' is impossible .* up to step 2 has"):
+        filtered = chain.filter(s)
+    assert np.asarray(filtered["h0=0"])[[3, 4]].round(3).tolist()[1] == 0.0
+    problem = chain_problem_of(chain.template, s, hidden=hidden)
+    with pytest.raises(FitError, match=r"sequence '1', step 2 \(row 5\) is impossible"):
+        problem.expected(problem.parameters({n: chain[n] for n in chain}))
 
 
 def test_sizes_decide_which_way_is_taken() -> None:

@@ -30,7 +30,8 @@ class ShownPart(NamedTuple):
 
 
 class StatesFound(NamedTuple):
-    """Of each sequence ln p and its first impossible step or −1; p(state) of variables at each step; and parts."""
+    """Of each sequence ln p and its first impossible step, counted within the block, or −1; p(state) of variables at each step;
+    and parts."""
 
     log_likelihood: Array
     stuck: Ints

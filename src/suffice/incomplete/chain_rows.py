@@ -136,7 +136,7 @@ class ChainRows:
         """What the sequences are expected to count, and ln p of what they show."""
         steps, scored = self.steps(theta)
         found = expect_states(steps)
-        logs = checked_logs(self, found.log_likelihood, found.stuck)
+        logs = checked_logs(self, found.log_likelihood, self._in_block(found.stuck))
         total = Expectation(logs, np.zeros(theta.tables.n_cells), {}, {})
         self._count_transitions(theta, found.pairs, total)
         counts = None if steps.table is None else found.counts
@@ -156,7 +156,11 @@ class ChainRows:
         found = (smooth_states if smooth else filter_states)(steps)
         joint, space = found.probabilities, self.layout.space
         states = {n: space.states_of(n, joint) for n in names if n in space.unknown}
-        return StatesFound(found.log_likelihood, found.stuck, states, [ShownPart(self, joint, scored)])
+        return StatesFound(found.log_likelihood, self._in_block(found.stuck), states, [ShownPart(self, joint, scored)])
+
+    def _in_block(self, stuck: Ints) -> Ints:
+        """Steps that were counted within sequences, counted within the block."""
+        return np.where(stuck < 0, -1, stuck + self.starts[:-1])
 
     def best(self, theta: Theta, n: int) -> tuple[dict[str, npt.NDArray[np.int32]], Array]:
         """The n most probable paths of each unknown variable (path × step) and ln p (sequence × path)."""
