@@ -1,4 +1,5 @@
-"""Sequences beside hmmlearn, dynamax and statsmodels: EM, best paths, Kalman; threads, one long sequence, the tagger.
+"""Sequences beside hmmlearn, dynamax and statsmodels: EM, best paths, factorial chains, Kalman; threads, one long sequence, the
+tagger.
 
 Process time of one thread, from the same start, warm; every program makes the same iterations, and log-likelihoods are compared.
 Rounds in which each program runs in turn; the median of each.
@@ -289,6 +290,49 @@ def kalman() -> None:
     )
 
 
+def factorial(chains: int = 5, k: int = 4, n: int = 64, length: int = 25) -> None:
+    """One E-step of several hidden chains that show one symbol: factor by factor, as one joint state, and by hmmlearn as an HMM
+    of k^chains states."""
+    from functools import reduce
+
+    from suffice.incomplete import chain_factors
+    from suffice.learning.chain_problem import chain_problem_of
+
+    rng, names = np.random.default_rng(0), [f"h{i}" for i in range(chains)]
+    hidden, symbol = [sf.Finite(name, [str(i) for i in range(k)]) for name in names], sf.Finite("y", [str(e) for e in range(E)])
+    A = [0.3 * rng.dirichlet(np.ones(k), k) + 0.7 * np.eye(k) for _ in names]
+    B = rng.dirichlet(np.full(E, 0.3), (k,) * chains)
+    cpds = {**dict(zip(names, A, strict=True)), **{f"{name}[0]": np.full(k, 1 / k) for name in names}, "y": B}
+    chain = sf.Chain("; ".join(f"{name}[-1] -> {name} -> y" for name in names), cpds, [*hidden, symbol])
+    rows = chain.sample(n, length=length, seed=1)
+    sequences = sf.sequences(rows.select(["sequence", "y"]), by="sequence", variables={"y": symbol}).hold()
+    usual = chain_factors.FIXED
+
+    def e_step(fixed: int) -> Callable[[], Any]:
+        chain_factors.FIXED = fixed  # which way is taken hangs on it
+        problem = chain_problem_of(chain.template, sequences, hidden=hidden, threads=1)
+        theta = problem.parameters({name: chain[name] for name in chain})
+        chain_factors.FIXED = usual
+        return lambda: problem.expected(theta).log_likelihood
+
+    def hmmlearn() -> Any:
+        from hmmlearn.hmm import CategoricalHMM
+
+        peer = CategoricalHMM(k**chains, init_params="", n_iter=1, tol=-np.inf, implementation="scaling")
+        peer.startprob_, peer.transmat_ = np.full(k**chains, float(k) ** -chains), reduce(np.kron, A)
+        peer.emissionprob_ = B.reshape(-1, E)
+        y = np.array(rows["y"].to_pylist(), np.int64)
+        return peer.fit(y[:, None], np.full(n, length)).monitor_.history[0]
+
+    programs = {"ours": e_step(usual), "joint": e_step(2**62), "hmmlearn": hmmlearn}
+    programs["ours"](), programs["joint"]()
+    t, found = rounds(programs)
+    what = f"factorial, {chains} chains of {k} states, one E-step of {n} × {length} steps"
+    told(what, t["ours"], n * length, joint=(t["joint"], 1), hmmlearn=(t["hmmlearn"], 1))
+    apart = max(abs(found["ours"] / found[name] - 1) for name in programs)
+    print(f"  log L: largest relative difference {apart:.1e} (wanted 1e-10)")
+
+
 TAGGER = """
 import sys, time
 import numpy as np, suffice as sf
@@ -327,6 +371,6 @@ def tagger() -> None:
 
 
 if __name__ == "__main__":
-    for part in (categorical, memory, gaussian, kalman, tagger):
+    for part in (categorical, memory, gaussian, factorial, kalman, tagger):
         if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
             part()
