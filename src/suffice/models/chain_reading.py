@@ -13,7 +13,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, ModelError, listed, nearest, note
-from suffice.incomplete.chain_rows import ChainLayout
+from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
