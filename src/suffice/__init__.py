@@ -57,6 +57,7 @@ _NAMES = {
     "models.features": "Features",
     "models.goodness_of_fit": "GoodnessOfFit",
     "models.log_linear": "Ising LogLinear Pairwise",
+    "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.markov_net": "MarkovNet",
     "models.mixture": "Mixture PoissonMixture",
     "models.regression_mixture": "RegressionMixture",
@@ -175,6 +176,7 @@ if TYPE_CHECKING:
     from suffice.models.features import Features as Features
     from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture

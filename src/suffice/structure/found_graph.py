@@ -171,9 +171,10 @@ class FoundGraph:
     @cached_property
     def model(self) -> Any:
         """A fitted model of the graph, in the units of the data."""
-        if self._model is None:
+        model = self._model() if callable(self._model) else self._model
+        if model is None:
             raise FitError("there is no model with this result: fit(found.graph, data) estimates one")
-        return self._model() if callable(self._model) else self._model
+        return model
 
     @cached_property
     def plan(self) -> Plan:

@@ -13,8 +13,10 @@ from suffice.errors import FitError, note, whole
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.sparse_precision import GAP
+from suffice.models.covariance_selection import selected_precision
+from suffice.models.covariances import Covariances, read_only, refuse_other_kinds
+from suffice.models.gaussian_markov_net import partial_correlations, unscaled
 from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
-from suffice.structure.methods.covariances import Covariances, read_only, refuse_other_kinds
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.lasso_path import LassoFit, LassoPath
 from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of
@@ -102,10 +104,12 @@ class GraphicalLasso(GraphMethod):
     def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:
         best = path.fits[judgement.best]
         _tell(best)
-        precision, covariance = best.solution.precision, best.solution.covariance
-        partial = partial_correlations(precision)
         edges = [(problem.names[i], problem.names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
         graph = Graph(edges, nodes=problem.names)
+        solution = selected_precision(graph, path.seen) if self.refit else best.solution
+        partial = partial_correlations(solution.precision)
+        penalty = path.penalties.multiples[judgement.best]
+        info = f"graphical lasso of {path.weight:,.10g} rows, penalty {penalty:.6g}{', refitted without' * self.refit}"
         entries = zip(path.penalties.multiples, path.fits, judgement.criteria.tolist(), strict=False)
         return GraphOutcome(
             graph,
@@ -114,8 +118,9 @@ class GraphicalLasso(GraphMethod):
             "partial correlation",
             PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
             tuple(_steps(path)),
-            read_only(precision),
-            read_only(covariance),
+            read_only(solution.precision),
+            read_only(solution.covariance),
+            unscaled(graph, path.seen, solution, info, None if self.refit else penalty),
             details=LassoDetails.of(path, judgement),
             finished=finished,
         )
@@ -152,19 +157,6 @@ class LassoDetails:
         yield "joined", "at no penalty of the path" if np.isnan(first) else f"from a penalty of {first:.6g} down"
         if self.frequency is not None:
             yield "in subsamples", f"{self.frequency[i, j]:.0%}"
-
-
-def partial_correlations(precision: Array) -> Array:
-    """−θ_ij / √(θ_ii θ_jj), and 1 on the diagonal.
-
-    >>> partial_correlations(np.array([[2.0, -1.0], [-1.0, 2.0]]))
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
-    scale = np.sqrt(np.diag(precision))
-    matrix = -precision / scale[:, None] / scale + 0.0
-    np.fill_diagonal(matrix, 1.0)
-    return matrix
 
 
 def _steps(path: LassoPath) -> Iterator[LassoStep]:

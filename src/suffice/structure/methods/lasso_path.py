@@ -13,8 +13,8 @@ from suffice.engines.data import Data
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.inference.sparse_precision import SparsePrecision, sparse_precision
 from suffice.iteration import OutOfTime
+from suffice.models.covariances import Covariances
 from suffice.statistics import Statistics
-from suffice.structure.methods.covariances import Covariances
 from suffice.structure.methods.penalties import Penalties
 
 Array = npt.NDArray[np.float64]

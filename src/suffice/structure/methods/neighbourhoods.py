@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -208,12 +209,14 @@ def _outcome(problem: Problem, path: NeighbourhoodPath, judgement: Judgement, fi
     edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
     directed = {(names[i], names[j]): float(strengths[i, j]) for i, j in np.argwhere(strengths).tolist()}
     entries = zip(path.penalties.multiples, path.fits, judgement.criteria.tolist(), strict=False)
+    graph = Graph(edges, nodes=names)
     return GraphOutcome(
-        Graph(edges, nodes=names),
+        graph,
         judgement.score,
         {(a, b): (directed.get((a, b), 0.0) + directed.get((b, a), 0.0)) / 2.0 for a, b in edges},
         "mean strength",
         PenaltyPath(PathEntry(x, f.n_edges, c, f.node.objective, f.node.gap) for x, f, c in entries),
+        model=partial(path.nodes.model, graph),
         details=NeighbourhoodDetails(
             directed, path.penalties.multiples[judgement.best], best.node.objective, best.node.coefficients
         ),

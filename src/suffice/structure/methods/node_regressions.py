@@ -16,8 +16,10 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import note
 from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.graphs import Graph
+from suffice.models.covariances import Covariances
+from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.statistics import Statistics
-from suffice.structure.methods.covariances import Covariances
 from suffice.variables import Real, Variable
 
 Array = npt.NDArray[np.float64]
@@ -71,6 +73,10 @@ class NodeRegressions:
     def held_out(self, fits: Sequence[NodeFit], test: Data) -> Array:
         """For each of these fits, the log-likelihood of other rows, summed over the regressions."""
         raise NotImplementedError
+
+    def model(self, graph: Graph) -> Any:
+        """A model of the graph that the regressions found, or None where this kind has none to give."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +134,10 @@ class GaussianNodes(NodeRegressions):
                 for fit, s in zip(fits, own, strict=True)
             ]
         return -0.5 * other.weight * np.array(each)
+
+    def model(self, graph: Graph) -> GaussianMarkovNet:
+        """The maximum likelihood estimate of the graph: covariance selection."""
+        return fit_gaussian(graph, self.seen.moments)
 
     @staticmethod
     def _left(B: Array, matrix: Array) -> Array:

@@ -36,21 +36,30 @@ class Covariances:
     mean: Array
     scale: Array
     matrix: Array
+    moments: Moments | None = None
+    """What they were made of."""
 
     @staticmethod
     def of(
-        data: Data | Statistics, names: Sequence[str], *, on: str, threads: int | None = None, checked: bool = True
+        data: Data | Statistics,
+        names: Sequence[str],
+        *,
+        on: str,
+        threads: int | None = None,
+        checked: bool = True,
+        given: bool | None = None,
     ) -> Covariances:
         """By the moments of the rows, or of statistics that hold them; what has no finite precision is refused.
 
-        Without `checked`, and a scale of 1, also of rows that are only to be compared with others.
+        `given`: whether someone may have written the moments by hand, so that they may be those of no rows. Without `checked`,
+        and a scale of 1, also of rows that are only to be compared with others.
         """
         statistics = data if isinstance(data, Statistics) else data.gather([Request((), tuple(names))], threads=threads)
         moments = statistics.moments((), tuple(names))
         matrix = covariance_of(moments)
         if not checked:
-            return Covariances(tuple(names), moments.total, moments.mean[0], np.ones(len(names)), matrix)
-        if isinstance(data, Statistics):
+            return Covariances(tuple(names), moments.total, moments.mean[0] + moments.rest[0], np.ones(len(names)), matrix)
+        if isinstance(data, Statistics) if given is None else given:
             refuse_indefinite(matrix, names)
         deviation = refuse_constant(matrix, names, moments.total)
         refuse_copies(matrix / deviation[:, None] / deviation, names)
@@ -58,7 +67,9 @@ class Covariances:
         matrix = matrix / scale[:, None] / scale
         if on == "correlation":
             np.fill_diagonal(matrix, 1.0)
-        return Covariances(tuple(names), moments.total, moments.mean[0], scale, np.ascontiguousarray(matrix))
+        return Covariances(
+            tuple(names), moments.total, moments.mean[0] + moments.rest[0], scale, np.ascontiguousarray(matrix), moments
+        )
 
     def of_others(self, other: Covariances) -> Array:
         """The mean of (x − mean)(x − mean)ᵀ over other rows, with this mean and on this scale."""
