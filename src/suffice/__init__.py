@@ -36,6 +36,7 @@ _NAMES = {
     "formats": "load read write",
     "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
     "incomplete.first_slices": "Diffuse Free Given Stationary",
+    "inference.ais": "AIS LogNormaliser",
     "inference.sampling": "Gibbs LikelihoodWeighting",
     "iteration": "Run",
     "learning.climb": "Squarem",
@@ -48,6 +49,8 @@ _NAMES = {
     "learning.objective": "Collapsed",
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
+    "learning.undirected.contrastive": "ContrastiveDivergence",
+    "learning.undirected.rbm": "RbmRun rbm",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
@@ -60,6 +63,7 @@ _NAMES = {
     "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.markov_net": "MarkovNet",
     "models.mixture": "Mixture PoissonMixture",
+    "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
     "objectives": "L1 L2 Likelihood MaxEntropy",
@@ -155,6 +159,7 @@ if TYPE_CHECKING:
         shd as shd,
     )
     from suffice.incomplete.first_slices import Diffuse as Diffuse, Free as Free, Given as Given, Stationary as Stationary
+    from suffice.inference.ais import AIS as AIS, LogNormaliser as LogNormaliser
     from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
     from suffice.iteration import Run as Run
     from suffice.learning.climb import Squarem as Squarem
@@ -167,6 +172,8 @@ if TYPE_CHECKING:
     from suffice.learning.objective import Collapsed as Collapsed
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
+    from suffice.learning.undirected.contrastive import ContrastiveDivergence as ContrastiveDivergence
+    from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
@@ -179,6 +186,7 @@ if TYPE_CHECKING:
     from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
+    from suffice.models.rbm import RBM as RBM
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
     from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy

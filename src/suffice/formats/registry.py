@@ -1,4 +1,4 @@
-"""Networks and chains from and to files, the format chosen by the suffix; and those that come with the package."""
+"""Models from and to files, the format chosen by the suffix; and the networks that come with the package."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from suffice.variables import Finite, Variable
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
     from suffice.models.chain import Chain
+    from suffice.models.rbm import RBM
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -96,7 +97,7 @@ def load(name: str) -> BayesNet:
         return bn
 
 
-def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
+def write(bn: BayesNet | Chain | RBM, path: str | PathLike[str]) -> None:
     """Write a network, or a chain, to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
@@ -112,6 +113,8 @@ def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
     writable(place)
     if hasattr(bn, "template"):
         holds_chains(place)
+    if hasattr(bn, "hidden_biases") and suffix != ".json":
+        raise FormatError(f"{suffix} holds networks, and this is a restricted Boltzmann machine: write .json", path=place)
     try:
         text = json_of(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(cast("BayesNet", bn), suffix))
         data = text.encode("utf-8")
@@ -122,13 +125,14 @@ def write(bn: BayesNet | Chain, path: str | PathLike[str]) -> None:
     write_bytes(place, data, compressed=compressed)
 
 
-def json_of(model: BayesNet | Chain) -> str:
-    """Suffice's own JSON of a network or a chain.
+def json_of(model: BayesNet | Chain | RBM) -> str:
+    """Suffice's own JSON of a model.
 
     >>> json_of(load("asia"))[:40]
     '{"suffice": "bayes_net", "version": 1, "'
     """
-    text: str = _json("json_chain" if hasattr(model, "template") else "json_model").write(model)
+    kind = "chain" if hasattr(model, "template") else "rbm" if hasattr(model, "hidden_biases") else "bayes_net"
+    text: str = _json(kind).write(model)
     return text
 
 
@@ -184,13 +188,15 @@ def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
     """Our own JSON or that of the repositories, by its keys."""
     content = repository_json.parsed(text)
     if "suffice" in content:
-        return _json("json_chain" if content["suffice"] == "chain" else "json_model").read(text), ()
+        return _json(content["suffice"]).read(text), ()
     if "nodes" in content and "cpds" in content:
         return repository_json.read(text)
     raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
 
 
-def _json(module: str) -> Any:
+def _json(kind: object) -> Any:
+    """The module that reads and writes a kind of model; what is not known is refused by that of networks."""
+    module = {"chain": "json_chain", "rbm": "json_rbm"}.get(str(kind), "json_model")
     return importlib.import_module(f"suffice.formats.{module}")
 
 
