@@ -51,6 +51,7 @@ _NAMES = {
     "learning.project": "Projection project",
     "learning.undirected.contrastive": "ContrastiveDivergence",
     "learning.undirected.rbm": "RbmRun rbm",
+    "learning.undirected.ipf": "IPF",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
@@ -77,6 +78,7 @@ _NAMES = {
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "MixtureRun",
     "recipes.resampling": "bootstrap",
+    "recipes.stepwise": "Backward Both DevianceTest Forward Stepwise",
     "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
@@ -89,6 +91,7 @@ _NAMES = {
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
     "structure.local_scores": "LocalScores",
+    "structure.methods.decomposable": "Decomposable",
     "structure.methods.graphical_lasso": "GraphicalLasso",
     "structure.methods.neighbourhoods": "And Neighbourhoods Or",
     "structure.methods.selection": "EBIC HeldOut StARS",
@@ -174,6 +177,7 @@ if TYPE_CHECKING:
     from suffice.learning.project import Projection as Projection, project as project
     from suffice.learning.undirected.contrastive import ContrastiveDivergence as ContrastiveDivergence
     from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
+    from suffice.learning.undirected.ipf import IPF as IPF
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
@@ -200,6 +204,13 @@ if TYPE_CHECKING:
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import MixtureRun as MixtureRun
+    from suffice.recipes.stepwise import (
+        Backward as Backward,
+        Both as Both,
+        DevianceTest as DevianceTest,
+        Forward as Forward,
+        Stepwise as Stepwise,
+    )
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
@@ -228,6 +239,7 @@ if TYPE_CHECKING:
         independence_test as independence_test,
     )
     from suffice.structure.local_scores import LocalScores as LocalScores
+    from suffice.structure.methods.decomposable import Decomposable as Decomposable
     from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
     from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
     from suffice.structure.methods.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS

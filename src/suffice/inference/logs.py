@@ -9,7 +9,7 @@ hold them all the same, their logs are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -106,22 +106,37 @@ class Elimination:
         return _product(left, keep, self.sizes)
 
     def marginals(self) -> dict[int, Array]:
-        """p(v | evidence) of each variable, if all are summed out and the evidence is possible.
+        """p(v | evidence) of each variable, if all are summed out and the evidence is possible."""
+        result = {}
+        for i, p in self.joints():
+            own = p.sum(axis=tuple(range(p.ndim - 1)))
+            result[self.scopes[i][-1]] = own / own.sum()
+        return result
 
-        Backwards: p(scope of a product | evidence) is its share of what it became, times the probability of that.
+    def joints(self) -> Iterator[tuple[int, Array]]:
+        """p(scope of a step's product | evidence) of each step, the last one first, if all are summed out.
+
+        Backwards: it is its share of what it became, times the probability of that.
         """
-        result, known = {}, {i: np.ones(()) for i, _ in self._joined[-1]}
+        known = {i: np.ones(()) for i, _ in self._joined[-1]}
         for i in range(len(self.scopes) - 1, -1, -1):
             scope, logs = self.scopes[i], self.product(i)[0]
             total = log_sum(logs, (logs.ndim - 1,))[..., None]
             p = np.exp(logs - np.where(total == -np.inf, 0.0, total)) * known.pop(i)[..., None]
-            own = p.sum(axis=tuple(range(p.ndim - 1)))
-            result[scope[-1]] = own / own.sum()
+            yield i, p
             for j, f in self._joined[i]:
                 if j >= 0:
-                    kept = [u for u in scope if u in f.scope]
-                    gone = tuple(a for a, u in enumerate(scope) if u not in f.scope)
-                    known[j] = p.sum(axis=gone).transpose([kept.index(u) for u in f.scope])
+                    known[j] = summed_to(p, scope, f.scope)
+
+    def of_factors(self, scopes: Sequence[tuple[int, ...]]) -> list[Array]:
+        """p(scope | evidence) of the factors that it was made of, whose scopes these are."""
+        homes: dict[int, list[int]] = {}
+        for k, scope in enumerate(scopes):
+            homes.setdefault(min((self._at[v] for v in scope), default=-1), []).append(k)
+        result = [np.ones(())] * len(scopes)
+        for i, p in self.joints():
+            for k in homes.get(i, ()):
+                result[k] = summed_to(p, self.scopes[i], scopes[k])
         return result
 
     def best(self) -> dict[int, int]:
@@ -154,6 +169,17 @@ class Elimination:
                 f"a product of {len(scope)} variables needs a table of {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the "
                 f"limit is {limit:,}: observe more variables, ask for fewer, or draw the answer with method=LikelihoodWeighting()"
             )
+
+
+def summed_to(table: Array, scope: Sequence[int], kept: Sequence[int]) -> Array:
+    """A table over a scope summed over all but some of its variables, with the axes in the order of these.
+
+    >>> summed_to(np.array([[1.0, 2.0], [3.0, 4.0]]), (0, 1), (1,))
+    array([4., 6.])
+    """
+    left = [u for u in scope if u in kept]
+    summed = table.sum(axis=tuple(a for a, u in enumerate(scope) if u not in kept))
+    return np.asarray(summed.transpose([left.index(u) for u in kept]))
 
 
 def _product(factors: Iterable[LogFactor], scope: Sequence[int], sizes: Ints) -> Array:

@@ -46,7 +46,7 @@ ROWS = 1024
 """Rows that one thread takes at a time."""
 SPARE = 1024
 
-ROOT, ALONE, MARGINALS = 0, 1, 2
+ROOT, ALONE, MARGINALS, FACTORS = 0, 1, 2, 3
 """What is wanted (`kernels.messages`)."""
 DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
 """What became of a row."""

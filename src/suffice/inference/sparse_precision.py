@@ -35,6 +35,9 @@ MOST_STEPS = 200
 ENOUGH = 1e-3
 """The part of the foretold decrease that a step has to reach."""
 
+SLOW = 0.5
+"""The part of the last step's foretold decrease above which Newton steps do not converge as they should."""
+
 NEAR = 100.0
 """The gap is looked at when the decrease that a step foretold is within so many times of it."""
 
@@ -47,7 +50,12 @@ class Sweeps(NamedTuple):
     """How often a direction is swept over at most, and the part of it below which what a sweep changed is an end."""
 
     most: int
-    settled: float = 0.05
+    settled: float
+
+    @staticmethod
+    def with_effort(effort: float, step: int) -> Sweeps:
+        """What is enough for most problems, and more where columns are nearly collinear, which makes sweeps slow."""
+        return Sweeps(min(int(effort * (2 + step)), CLOSE.most), max(0.05 / effort, CLOSE.settled))
 
 
 CLOSE = Sweeps(500, 1e-4)
@@ -148,11 +156,12 @@ class _Descent:
 
     def run(self, tolerance: float) -> None:
         """Step until the duality gap is small enough, or no step makes it or the objective smaller."""
-        tolerance, near = max(tolerance, self._rounding), False
+        tolerance, near, last, effort = max(tolerance, self._rounding), False, -np.inf, 1.0
         for step in range(1, MOST_STEPS + 1):
             self.watch()
-            direction, slope = self._direction(CLOSE if near else Sweeps(2 + step))
+            direction, slope = self._direction(CLOSE if near else Sweeps.with_effort(effort, step))
             moved = self._line_search(direction, slope)
+            effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
             near, before = -slope <= NEAR * tolerance or not moved, self.gap
             self.gap = self._duality_gap() if near else np.inf
             self.steps.append(NewtonStep(self.n, step, self.objective, self.gap if near else np.nan, self._seconds()))

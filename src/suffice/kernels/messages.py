@@ -20,8 +20,8 @@ from suffice.kernels.contract import MOST_DIMS, collapse, contract
 
 _ints, _floats, _bytes = nb.int64[::1], nb.float64[::1], nb.uint8[::1]
 
-ROOT, ALONE, MARGINALS = 0, 1, 2
-"""What is wanted: the table of what is asked for; only ln p(observed); all marginals."""
+ROOT, ALONE, MARGINALS, FACTORS = 0, 1, 2, 3
+"""What is wanted: the table of what is asked for; only ln p(observed); all marginals; those of the factors' scopes."""
 DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
 SMALLEST = 1e-290
 """Products below this lose digits, or vanish."""
@@ -96,7 +96,8 @@ def run(
 ) -> None:
     """Run the program of each row first … last−1 (−1: none). Where `program`, `seen` or `tables` has one row, it serves for all.
 
-    `out` gets the answer: normalised cells of the root's table, or each variable's marginal at its `start`. `log_prob` gets ln of
+    `out` gets the answer: normalised cells of the root's table, each variable's marginal at its `start`, or those of each factor
+    where its table has them (cells that the observed codes rule out are left as they are). `log_prob` gets ln of
     the sum of all: ln p(observed) where no target or part was left out. `ints` has room for 5 numbers a table, 3 a variable
     and `SPARE`; `least` for 2 a table; the buffer begins with a 1 and room for the cells of one variable.
 
@@ -126,13 +127,13 @@ def run(
         up, down, cells = ints[SPARE : SPARE + n], ints[SPARE + n : SPARE + 2 * n], ints[SPARE + 2 * n : SPARE + 3 * n]
         lone, wanted = ints[SPARE + 3 * n : SPARE + 4 * n], ints[SPARE + 4 * n : SPARE + 5 * n]
         size, source, smallest = ints[SPARE + 5 * n :], ints[SPARE + 5 * n + m :], ints[SPARE + 5 * n + 2 * m :]
-        if here != before or want == MARGINALS:
+        if here != before or want >= MARGINALS:
             for p in range(m):
                 size[p] = sizes[variable[p]] if seen[row, variable[p]] < 0 else 1
                 smallest[p] = np.int64(1 << 62)
             at = begin
             for t in range(n - 1, -1, -1):
-                cells[t], lone[t], wanted[t] = 1, 1, 1 if t >= n_leaves and want == MARGINALS else 0
+                cells[t], lone[t], wanted[t] = 1, 1, 1 if want == FACTORS or (t >= n_leaves and want == MARGINALS) else 0
                 for d in range(dim_start[t], dim_start[t + 1]):
                     if dim_flag[d] & 4:
                         cells[t] *= size[dim_place[d]]
@@ -190,7 +191,7 @@ def run(
             logs += rescale(buffer, up[t], cells[t], least, np.int64(t))
             if least[t] == np.inf:
                 logs = -np.inf
-        for phase in range(3 if want == MARGINALS else 1):
+        for phase in range(3 if want == MARGINALS else 2 if want == FACTORS else 1):
             steps = n - n_leaves if phase == 0 else 2 * (n - n_leaves) if phase == 1 else m
             for step in range(steps):
                 if logs == -np.inf:
@@ -245,6 +246,30 @@ def run(
                         if wanted[t]:
                             buffer[down[t]] = 1.0
                             least[n + t] = 1.0
+        if want == FACTORS and logs > -np.inf:
+            for t in range(n_leaves):
+                uncertain = uncertain or least[t] * least[n + t] < SMALLEST
+                f, k, total = factor[t], 0, 0.0
+                for i in range(cells[t]):
+                    total += buffer[up[t] + i] * buffer[down[t] + i]
+                at, share = table_start[f], 1.0 / total if total > 0.0 else np.nan
+                for i in range(scope_start[f], scope_start[f + 1]):
+                    at += max(0, seen[row, scopes[i]]) * strides[i]
+                for d in range(dim_start[t], dim_start[t + 1]):
+                    if size[dim_place[d]] > 1:
+                        dim_size[k], dim_bits[k], digit[k] = size[dim_place[d]], dim_stride[d], 0
+                        k += 1
+                for i in range(cells[t]):
+                    out[r, at] = buffer[up[t] + i] * buffer[down[t] + i] * share
+                    d = k - 1
+                    while d >= 0:
+                        digit[d] += 1
+                        at += dim_bits[d]
+                        if digit[d] < dim_size[d]:
+                            break
+                        at -= dim_size[d] * dim_bits[d]
+                        digit[d] = 0
+                        d -= 1
         if want == ROOT:
             total = 0.0
             for i in range(cells[root]):

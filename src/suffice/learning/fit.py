@@ -21,8 +21,10 @@ from suffice.learning.chain_task import of_sequences, refuse_first, refuse_share
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
+from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
+from suffice.models.features import undirected_model
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.scores import BIC, Evidence
@@ -40,8 +42,13 @@ def fit(
     families: Mapping[str, Any] | None = None,
     shared: Any = None,
     first: Any = None,
+    objective: Any = None,
+    penalty: Any = None,
+    method: Any = None,
+    base: Any = None,
 ) -> Any:
-    """The network of this graph that the data gives; of sequences and a `Template` the `Chain`.
+    """The network of this graph that the data gives; of sequences and a `Template` the `Chain`, of an undirected model the
+    `MarkovNet`.
 
     `dag` is a `Dag` or anything that makes one, a `Plate`, or a network, whose graph and states are taken; `data` is anything
     that `scan` takes, or `Statistics`, and then no rows are needed.
@@ -59,6 +66,10 @@ def fit(
     `data=sequences(...)` and a template, `"state[-1] -> state -> y"`, make a chain, whose first slices are `first=Free()`,
     `Stationary()` or `Given(...)`.
 
+    An undirected model is a `Graph` or its text, `"a -- b; b -- c"`, `LogLinear`, `Pairwise`, `Ising` or `Features`. Then
+    `objective` says what the estimate is the best of (`Likelihood()`; `MaxEntropy()` from moments, with `base` a `MarkovNet` as
+    measure), `penalty=L1(x)`, `L2(x)` or their sum is put on its weights, and `method=IPF()` or `LBFGS()` says how it is found.
+
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
     >>> from suffice.families.priors import BDeu
@@ -67,6 +78,11 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
+    if undirected_model(dag) is not None:
+        refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
+        how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
+        return fit_undirected(dag, data, **how_undirected)
+    refuse_undirected(objective=objective, penalty=penalty, method=method, base=base)
     if of_sequences(dag, data):
         refuse_shared(shared)
         return fit_chain(dag, data, prior=prior, estimate=estimate, families=families, first=first)
@@ -207,6 +223,9 @@ def score(
     chosen = BIC() if score is None else score
     if isinstance(chosen, type) or not hasattr(chosen, "local"):
         raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
+    if undirected_model(dag) is not None:
+        refuse_directed(families=families, shared=shared, by_node=by_node or None)
+        return score_undirected(dag, data, chosen)
     if of_sequences(dag, data):
         refuse_shared(shared)
         return score_chain(dag, data, chosen, by_node=by_node)

@@ -10,6 +10,7 @@ of others it is found by Newton steps on the entries of the edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,16 @@ from suffice.inference.sparse_precision import SparsePrecision, sparse_precision
 from suffice.models.covariances import Covariances
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 COLLINEAR = 1e-12
 """The part of a column's variance below which what the others leave of it is rounding."""
+
+MOST_SOLVED = 1000
+"""Edges and variables up to which the last steps are solved exactly,"""
+
+POLISH = 5
+"""at most so many."""
 
 NO_END = 1e-6
 """A duality gap, per variable, that tells that there is no maximum of the likelihood."""
@@ -70,7 +78,30 @@ def _by_newton(graph: Graph, seen: Covariances, number: dict[str, int]) -> Spars
             f"the likelihood of this graph has no maximum that could be found from {seen.weight:g} rows (the duality gap stays "
             f"at {found.gap:.3g}): fewer edges, more rows or a penalty, as of GraphicalLasso, make one"
         )
-    return found
+    i, j = np.nonzero(np.triu(penalty == 0.0))
+    return found if len(i) > MOST_SOLVED else _polished(seen.matrix, found, i, j)
+
+
+def _polished(S: Array, found: SparsePrecision, i: Indices, j: Indices) -> SparsePrecision:
+    """The same after some exact Newton steps on the entries (i, j), i ≤ j: coordinate descent leaves directions inexact.
+
+    With c = 1 off the diagonal and ½ on it, the gradient is 2 c (S − W)_ij and the Hessian 2 c c' (W_ik W_jl + W_il W_jk).
+    """
+    theta, W = found.precision, found.covariance
+    c = np.where(i == j, 0.5, 1.0)
+    for _ in range(POLISH):
+        hessian = np.outer(c, c) * (W[np.ix_(i, i)] * W[np.ix_(j, j)] + W[np.ix_(i, j)] * W[np.ix_(j, i)])
+        step = np.linalg.solve(hessian, c * (W - S)[i, j])
+        nearer = theta.copy()
+        nearer[i, j] += step
+        nearer[j, i] = nearer[i, j]
+        inverse = np.linalg.inv(nearer)
+        inverse = (inverse + inverse.T) / 2.0
+        if not np.abs((inverse - S)[i, j]).max() < np.abs((W - S)[i, j]).max():
+            break
+        theta, W = nearer, inverse
+    log_det = float(np.linalg.slogdet(theta)[1])
+    return replace(found, precision=theta, covariance=W, log_det=log_det, objective=float(np.vdot(S, theta)) - log_det)
 
 
 def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]) -> None:

@@ -59,6 +59,11 @@ class Factor(OneTable):
             raise ModelError(f"this factor is of {len(self.variables)} variables, and {states!r} is a state of {len(own)}")
         return float(self.log[tuple(v.code(s) for v, s in zip(self.variables, own, strict=True))])
 
+    def ordered(self) -> Factor:
+        """The same with the axes in the order of their names."""
+        order = sorted(range(len(self.variables)), key=lambda i: self.variables[i].name)
+        return Factor(tuple(self.variables[i] for i in order), np.transpose(self.log, order))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Factor) and self.variables == other.variables and np.array_equal(self.log, other.log)
 

@@ -115,6 +115,6 @@ def _adjusted(net: MarkovNet, table: Counts) -> tuple[int | None, int | None]:
     if len(kept) * contrasts.shape[1] > MAX_DESIGN:
         return cells - len(kept), None
     design = np.ones((len(kept), 1 + contrasts.shape[1]))
-    design[:, 1:] = terms.design(table.names, kept) @ contrasts
+    design[:, 1:] = (terms.design(table.names, kept) @ contrasts).toarray()
     rank = int(np.linalg.matrix_rank(design))
     return cells - len(kept), len(kept) - rank

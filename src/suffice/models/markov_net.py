@@ -168,10 +168,9 @@ class MarkovNet(Undirected, Provenance, Tabular):
     def _flat_weights(self) -> Array:
         if self._weights is not None:
             return self._weights
-        given = [f for f in self._factors if f.names]
+        given = [f.ordered() for f in self._factors if f.names]
         terms = Terms(self._variables, self.model.terms(self._variables), [f.names for f in given])
-        flat = np.concatenate([f.log.reshape(-1) for f in given]) if given else np.zeros(0)
-        return terms.centred(flat)
+        return terms.centred(np.concatenate([f.log.reshape(-1) for f in given])) if given else np.zeros(0)
 
     @property
     def fields(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from suffice.variables import Finite
 
 
 class Terms:
-    """The terms of a model over its variables, and the factors, sets of names, that they are put into.
+    """The terms of a model over its variables, and the factors, sets of sorted names, that they are put into.
 
     >>> from suffice.models.log_linear import Ising
     >>> two = {n: Finite(n, ["-", "+"]) for n in "ab"}
@@ -193,12 +193,11 @@ class Terms:
         return weights
 
     def _solved(self, log_tables: Array) -> Array:
-        """The same where terms have bases of their own: least squares over the cells of all factors, up to constants."""
-        constants = np.zeros((self.n_cells, len(self.scopes)))
-        for f, (a, b) in enumerate(pairwise(self.table_start)):
-            constants[a:b, f] = 1.0
-        found = np.linalg.lstsq(np.column_stack([self.matrix.toarray(), constants]), log_tables, rcond=None)[0]
-        return np.asarray(found[: self.n_weights])
+        """The same where terms have bases of their own, by least squares: what each says of each set of variables adds up."""
+        subsets = {t for s in self.scopes for k in range(1, len(s) + 1) for t in combinations(s, k)}
+        plain = Terms(self.variables, [Term(t) for t in sorted(subsets)], self.scopes)
+        columns = [plain.centred(column) for column in self.matrix.toarray().T]
+        return np.asarray(np.linalg.lstsq(np.column_stack(columns), plain.centred(log_tables), rcond=None)[0])
 
     @cached_property
     def contrasts(self) -> Any:

@@ -1,6 +1,6 @@
 """The regression of one node on all others under a lasso over whole variables, on its way to the minimum.
 
-    minimise over h, Θ:  −(1/N) Σ ln p(x_i | h + Σ_j Θ_ijᵀ z_j)  +  λ Σ_j √(d_i d_j) ‖Θ_ij‖
+    minimise over h, Θ:  −(1/N) Σ ln p(x_i | h + Σ_j Θ_ijᵀ z_j)  +  Σ_j λ_ij √(d_i d_j) ‖Θ_ij‖
 
 z_j and d_j as in `node_columns`; −ln p is logistic, multinomial or, of a real node, ½ (z_i − h − Σ_j Θ_ijᵀ z_j)². By proximal
 Newton steps (Lee, Sun & Saunders 2014, SIAM J. Optim. 24, p. 1420): the quadratic that touches the loss is minimised under the
@@ -32,6 +32,9 @@ MOST = 2000
 LEAST = 1e-12
 """Of a group that has no curvature."""
 
+SLIGHT = 1e-3
+"""What slopes are compared with where nothing has a penalty."""
+
 SWEEPS = 1000
 
 
@@ -52,22 +55,17 @@ class Measured(NamedTuple):
     hessian: Array
 
 
-class NodeRegression:
+class CodedRegression:
     """One node i: θ[column, code] (its row 0 is h), the loss there, its slope, and its curvature between some columns.
 
-    `products` are the means of the products of all columns. The loop is: `trial`, measure it, `settle`; until `trial` is None.
-    `prices[j]` multiplies the penalty of variable j: 0 of one that must be a neighbour, infinity of one that must not. Under
-    penalties from `most` on there are no neighbours.
+    `products` are the means of the products of all columns. The loop is: `begin` under penalties λ_i, then `trial`, measure it,
+    `settle`; until `trial` is None.
     """
 
-    def __init__(self, columns: NodeColumns, node: int, products: Array, prices: Array) -> None:
+    def __init__(self, columns: NodeColumns, node: int, products: Array) -> None:
         self.columns, self.node, self.products = columns, node, products
         self.finite, self.own = columns.finite[node], columns.at(node)
-        self._unit = columns.weight(node)
-        self._limits = self._unit * prices
-        self._limits[node] = np.inf
-        self._prices = np.where(np.isfinite(self._limits), self._limits, 0.0)  # who may not be a neighbour has no θ to pay for
-        self._single = len(products) == len(prices) + 1
+        self._single = len(products) == len(columns.names) + 1
         mean = products[0, self.own]
         variance = products[self.own, self.own] - np.outer(mean, mean)
         self.theta = np.zeros((len(products), self.own.stop - self.own.start))
@@ -77,10 +75,9 @@ class NodeRegression:
             table, share = columns.tables[node][share > 0], share[share > 0]
             self.theta[0], self.loss, self._spread = 2.0 * np.log(share) @ table, -float(share @ np.log(share)), variance
         self.slope = np.outer(products[:, 0], mean) - products[:, self.own]
-        self.most = float((self.norms(self.slope) / np.where(self._limits > 0, self._limits, np.inf)).max())
         self._curved, self._hessian = np.empty(0, np.int64), np.empty((0, 0))
         self._trial: Trial | None = None
-        self._from, self._promise, self._size, self._off = self.theta, 0.0, 0.0, np.inf
+        self._from, self._promise, self._paid, self._off = self.theta, 0.0, 0.0, np.inf
 
     def norms(self, numbers: Array) -> Array:
         """The norm of the numbers [column, code] of each variable."""
@@ -88,8 +85,8 @@ class NodeRegression:
             return np.abs(numbers[1:, 0])
         return np.asarray(np.sqrt(np.add.reduceat((numbers**2).sum(1), self.columns.first[:-1])))
 
-    def size(self, theta: Array) -> float:
-        """Σ_j √(d_i d_j) ‖Θ_ij‖."""
+    def price(self, theta: Array) -> float:
+        """Σ_j λ_ij √(d_i d_j) ‖Θ_ij‖."""
         return float(self.norms(theta) @ self._prices)
 
     @property
@@ -98,51 +95,57 @@ class NodeRegression:
 
     @property
     def n_parameters(self) -> int:
-        """The numbers of θ that are not 0, and those of h."""
-        return int((1 + self.columns.sizes[self.neighbours].sum()) * self.theta.shape[1])
+        """The numbers of θ that are not 0, but for h."""
+        return int(self.columns.sizes[self.neighbours].sum() * self.theta.shape[1])
 
     def here(self) -> Trial:
         """The present θ, to be measured on other rows."""
         return Trial(self.node, self.theta, np.append(0, 1 + np.flatnonzero(self.theta[1:].any(1))), False)
 
-    def begin(self) -> None:
-        """Go on under another penalty."""
+    def begin(self, penalty: Array) -> None:
+        """Go on under other penalties λ_ij: 0 of a variable that must be a neighbour, infinity of one that must not."""
+        free = (penalty > 0) & np.isfinite(penalty)
+        unit = self.columns.weight(self.node)
+        self._least = float(penalty[free].min()) if free.any() else SLIGHT
+        self._scale = unit * np.where(free, penalty, self._least)
+        self._limits = unit * penalty
+        self._limits[self.node] = np.inf
+        self._prices = np.where(np.isfinite(self._limits), self._limits, 0.0)  # who may not be a neighbour has no θ to pay for
         self._trial, self._off = None, np.inf
 
-    def off(self, penalty: float) -> float:
+    def off(self) -> float:
         """How far the slope is from that of a minimum, relative to the penalty."""
         norms = self.norms(self.theta)
-        slack = np.maximum(self.norms(self.slope) - penalty * self._limits, 0.0)
+        slack = np.maximum(self.norms(self.slope) - self._limits, 0.0)
         there = norms > 0
         if there.any():
-            pull = np.repeat(np.where(there, penalty * self._prices / np.where(there, norms, 1.0), 0.0), self.columns.sizes)
+            pull = np.repeat(np.where(there, self._prices / np.where(there, norms, 1.0), 0.0), self.columns.sizes)
             slack[there] = self.norms(self.slope + np.append(0.0, pull)[:, None] * self.theta)[there]
-        return float(max((slack / self._unit).max(), np.abs(self.slope[0]).max())) / penalty
+        return float(max((slack / self._scale).max(), np.abs(self.slope[0]).max() / self._least))
 
-    def trial(self, penalty: float) -> Trial | None:
+    def trial(self) -> Trial | None:
         """Where to go next; None at the minimum."""
         if self._trial is not None:  # the last step was too long
-            return self._asked(self._from + 0.5 * (self._trial.theta - self._from), self.slope, penalty, curved=True)
-        off, before = self.off(penalty), self._off
+            return self._asked(self._from + 0.5 * (self._trial.theta - self._from), self.slope, curved=True)
+        off, before = self.off(), self._off
         if off <= CLOSE:
             return None
         self._off = off
         if not len(self._curved):
-            self._suppose(penalty)
-        theta, slope = self._stepped(penalty)
-        self._size = self.size(self.theta)
-        change = penalty * (self.size(theta) - self._size)
-        self._from, self._promise = self.theta, float((self.slope * (theta - self.theta)).sum()) + change
+            self._suppose()
+        theta, slope = self._stepped()
+        self._from, self._paid = self.theta, self.price(self.theta)
+        self._promise = float((self.slope * (theta - self.theta)).sum()) + self.price(theta) - self._paid
         known = np.zeros(len(theta), bool)
         known[self._curved] = True
-        beyond = not known[self._active(theta, slope, penalty, 1.0)].all()
-        return self._asked(theta, slope, penalty, curved=beyond or off > STALE * before or before == np.inf)
+        beyond = not known[self._active(theta, slope, 1.0)].all()
+        return self._asked(theta, slope, curved=beyond or off > STALE * before or before == np.inf)
 
-    def settle(self, measured: Measured, penalty: float) -> None:
+    def settle(self, measured: Measured) -> None:
         """Take what was measured at the trial; a step that gains too little is halved next."""
         assert self._trial is not None
         theta = self._trial.theta
-        gain = measured.loss - self.loss + penalty * (self.size(theta) - self._size)
+        gain = measured.loss - self.loss + self.price(theta) - self._paid
         if gain > 1e-3 * self._promise + 1e-12:
             self._promise *= 0.5
             return
@@ -151,20 +154,20 @@ class NodeRegression:
             self._curved, self._hessian = self._trial.active, measured.hessian
         self._trial = None
 
-    def _asked(self, theta: Array, slope: Array, penalty: float, *, curved: bool) -> Trial:
-        active = self._active(theta, slope, penalty, NEAR if curved else np.inf)
+    def _asked(self, theta: Array, slope: Array, *, curved: bool) -> Trial:
+        active = self._active(theta, slope, NEAR if curved else np.inf)
         self._trial = Trial(self.node, theta, active, curved)
         return self._trial
 
-    def _active(self, theta: Array, slope: Array, penalty: float, near: float) -> Ints:
+    def _active(self, theta: Array, slope: Array, near: float) -> Ints:
         """The constant column, and those of variables with θ ≠ 0 or a slope above a share of their penalty."""
-        active = (self.norms(theta) > 0) | (self.norms(slope) > near * (penalty * self._limits + LEAST))
+        active = (self.norms(theta) > 0) | (self.norms(slope) > near * (self._limits + LEAST))
         return np.append(0, 1 + np.flatnonzero(active if self._single else np.repeat(active, self.columns.sizes)))
 
-    def _suppose(self, penalty: float) -> None:
+    def _suppose(self) -> None:
         """The curvature where there are no neighbours, or of a real node."""
         ratio = self.norms(self.slope) / np.maximum(self._limits, LEAST)
-        chosen = np.flatnonzero(ratio > 0.5 * penalty)
+        chosen = np.flatnonzero(ratio > 0.5)
         order = chosen[np.argsort(-ratio[chosen], kind="stable")]
         fits = np.cumsum(self.columns.sizes[order]) * self.theta.shape[1] <= MOST
         keep = np.zeros(len(ratio), bool)
@@ -172,7 +175,7 @@ class NodeRegression:
         self._curved = np.concatenate([[0], 1 + np.flatnonzero(np.repeat(keep, self.columns.sizes))])
         self._hessian = np.asarray(np.kron(self.products[np.ix_(self._curved, self._curved)], self._spread), np.float64)
 
-    def _stepped(self, penalty: float) -> tuple[Array, Array]:
+    def _stepped(self) -> tuple[Array, Array]:
         """The minimum of the quadratic that touches the loss here, under the penalty (h is solved for), and its slope there."""
         from suffice.kernels.group_lasso import descend_groups
 
@@ -183,8 +186,8 @@ class NodeRegression:
         groups, ends, bound = self._groups(curved)
         here = self.theta[self._curved[1:]].ravel()
         there = here.copy()
-        tol = 0.01 * min(self._off, 1.0) * penalty
-        descend_groups(curved, profiled, there, ends, penalty * self._prices[groups], bound, tol, SWEEPS)
+        tol = 0.01 * min(self._off, 1.0) * self._least
+        descend_groups(curved, profiled, there, ends, self._prices[groups], bound, tol, SWEEPS)
         theta = self.theta.copy()
         theta[self._curved[1:]] = there.reshape(-1, c)
         theta[0] -= solved[:, -1] + solved[:, :-1] @ (there - here)

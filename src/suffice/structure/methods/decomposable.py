@@ -38,9 +38,9 @@ class Decomposable(GraphMethod):
 
     `score` is one that scores a -> b and b -> a alike: BIC, AIC or Evidence(BDeu(1)) of finite columns, BIC or Evidence(BGe()) of
     real ones; by default that of `search`. `max_clique` bounds the variables of a clique. The climb begins at `start` (anything
-    that `Graph` takes), or else with the required edges only. With `restarts` it goes on: the best graph so far is changed by
-    random edges, half as many as variables and at least 8, and climbed from again. Of edges that gain alike the first by name is
-    taken.
+    that `Graph` takes), or else with the required edges only. A single climb often ends at a lesser top, since the way to a
+    better one leads over graphs that are not decomposable; so `restarts` times the best graph so far is changed by random edges,
+    as many as variables and at least 8, and climbed from again. Of edges that gain alike the first by name is taken.
 
     >>> from suffice.structure.search import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
@@ -54,7 +54,7 @@ class Decomposable(GraphMethod):
     score: Any = None
     max_clique: int | None = None
     start: Any = None
-    restarts: int = 0
+    restarts: int = 20
 
     def __post_init__(self) -> None:
         check_number("max_clique", self.max_clique, 1, optional=True)
@@ -78,7 +78,7 @@ class Decomposable(GraphMethod):
     def _again(self, climb: ChordalClimb, rng: np.random.Generator) -> None:
         """Climb from a changed graph; where that does not lead higher, go back."""
         best, total = climb.near.copy(), climb.total
-        climb.perturb(max(8, climb.problem.n // 2), rng)
+        climb.perturb(max(8, climb.problem.n), rng)
         climb.to_the_top(above=total)
         if climb.total <= total + climb.problem.scores.tie(total):
             climb.go_to(best, total)

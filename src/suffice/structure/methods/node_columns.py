@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed
+from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -59,13 +59,7 @@ class NodeColumns:
 
     @staticmethod
     def of(data: Data, variables: Sequence[Variable], *, threads: int | None = None) -> NodeColumns:
-        """The columns of some variables; what cannot be coded is refused."""
-        other = [v.name for v in variables if not isinstance(v, Finite | Real)]
-        if other:
-            raise FitError(
-                f"Neighbourhoods knows finite and real columns, and {listed(other)} is of another kind: declare its states, or "
-                "as Real"
-            )
+        """The columns of some finite and real variables; one that does not vary is refused."""
         finite = tuple(isinstance(v, Finite) for v in variables)
         requests = [Request((v.name,)) if f else Request((), (v.name,)) for v, f in zip(variables, finite, strict=True)]
         seen = data.gather(requests, threads=threads)

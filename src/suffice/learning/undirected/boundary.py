@@ -1,0 +1,81 @@
+"""Whether a maximum likelihood estimate exists: moments on the boundary of what is possible have none.
+
+A linear program over all joint states x finds a direction of weights in which the likelihood never falls:
+
+    maximise Σ t_x    such that    (b(x) − seen)·w + t_x ≤ 0,    0 ≤ t_x ≤ 1
+
+States with t_x = 1 would have probability zero (Fienberg & Rinaldo 2012, Annals of Statistics 40, p. 996).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError
+from suffice.statistics.configurations import described, n_configurations
+
+if TYPE_CHECKING:
+    from suffice.learning.undirected.problem import UndirectedProblem
+
+Array = npt.NDArray[np.float64]
+
+MAX_STATES, MAX_NUMBERS = 2**14, 2**22
+"""Joint states, and numbers in states × free parameters, up to which the program is solved."""
+
+
+def check_interior(problem: UndirectedProblem, seen: Array) -> None:
+    """Refuse an estimate that does not exist, with the names of the weights that run off; where it is too large to say, nothing.
+
+    States that a margin of zero already excludes are left out: there is an extended estimate without them.
+    """
+    terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
+    n = n_configurations(problem.variables.values())
+    contrasts = terms.contrasts
+    if n > MAX_STATES or n * contrasts.shape[1] > MAX_NUMBERS:
+        return
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, eye_array, hstack
+
+    possible = _possible(problem, seen, n)
+    moments = contrasts.T @ terms.by_weight(seen / total)
+    rows = csr_array(terms.design(terms.names, possible) @ contrasts - np.tile(moments, (len(possible), 1)))
+    k, m = contrasts.shape[1], len(possible)
+    table = csr_array(hstack([rows, eye_array(m)]))
+    limits = [(None, None)] * k + [(0.0, 1.0)] * m
+    found = linprog(np.r_[np.zeros(k), -np.ones(m)], A_ub=table, b_ub=np.zeros(m), bounds=limits, method="highs")
+    if not found.success:
+        return
+    out = np.flatnonzero(found.x[k:] > 0.5)
+    if len(out):
+        raise _runs_off(problem, np.asarray(contrasts @ found.x[:k]), possible[out])
+
+
+def _possible(problem: UndirectedProblem, seen: Array, n: int) -> npt.NDArray[np.int64]:
+    """The joint states that no margin of zero excludes; of models with bases of their own, all."""
+    terms, every = problem.terms, np.arange(n)
+    if any(t.basis is not None for t in terms.terms):
+        return every
+    kept = np.ones(n, bool)
+    for f, scope in enumerate(terms.scopes):
+        own = seen[terms.table_start[f] : terms.table_start[f + 1]]
+        if (own == 0.0).any():
+            kept &= own[terms.places(terms.names, scope)] > 0.0
+    return every[kept]
+
+
+def _runs_off(problem: UndirectedProblem, direction: Array, out: npt.NDArray[np.int64]) -> FitError:
+    terms = problem.terms
+    far = [
+        ", ".join(scope)
+        for scope, w in terms.weights_by_term(direction).items()
+        if np.abs(w).max(initial=0.0) > 1e-3 * np.abs(direction).max()
+    ]
+    first = described(int(out[0]), tuple(problem.variables[n] for n in terms.names))
+    shown = "; ".join(far[:6]) + (f" and {len(far) - 6} more" if len(far) > 6 else "")
+    return FitError(
+        f"the maximum likelihood estimate does not exist: {len(out):,} joint states, such as {first}, would have probability "
+        f"zero, and the weights of ({shown}) run off to infinity; penalty=L2(0.1), L1(0.1) or prior=BDeu(1) gives an estimate"
+    )

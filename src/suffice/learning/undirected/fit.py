@@ -1,0 +1,136 @@
+"""The way in for undirected models: what `fit` is given, checked, as a problem for an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, MissingCells, listed, nearest
+from suffice.families.priors import as_prior
+from suffice.graphs import Graph
+from suffice.learning.undirected.problem import UndirectedProblem
+from suffice.models.features import Features, UndirectedModel, undirected_model
+from suffice.models.markov_net import MarkovNet
+from suffice.objectives import Likelihood, MaxEntropy, as_penalties
+from suffice.scores import Evidence
+from suffice.statistics import Request, Statistics
+from suffice.variables import Finite, Real, Variable
+
+
+def fit_undirected(
+    model: Any,
+    data: Any,
+    *,
+    objective: Any = None,
+    penalty: Any = None,
+    method: Any = None,
+    prior: Any = None,
+    base: MarkovNet | None = None,
+) -> Any:
+    """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives.
+
+    >>> net = fit_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")})
+    >>> net.query("b", given={"a": "y"}).probs.round(6)
+    array([0.5, 0.5])
+    """
+    chosen = Likelihood() if objective is None else objective
+    if isinstance(chosen, type) or not hasattr(chosen, "fit"):
+        hint = f"objective={chosen.__name__}()" if isinstance(chosen, type) else "Likelihood(), MaxEntropy() or another"
+        raise FitError(f"an objective is a value: {hint}, not {objective!r}")
+    wanted = undirected_model(model)
+    if wanted is None:
+        raise FitError(f"{model!r} is no undirected model: a Graph, LogLinear, Pairwise, Ising or Features is")
+    penalties = as_penalties(penalty)
+    options: dict[str, Any] = {"objective": chosen, "penalties": penalties, "method": method, "prior": as_prior(prior)}
+    if is_moments(wanted, data):
+        if not isinstance(chosen, MaxEntropy):
+            raise FitError("moments instead of rows make a distribution of maximum entropy: objective=MaxEntropy()")
+        own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
+        return chosen.fit(UndirectedProblem(wanted, own, None, base=base, moments=data, **options))
+    known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
+    rows = data if isinstance(data, Statistics) else opened(wanted, data, known)
+    variables = rows.variables if isinstance(rows, Statistics) else rows.schema
+    _check_names(wanted, variables)
+    if (isinstance(model, Graph) or Graph.is_text(model)) and all(isinstance(variables[n], Real) for n in wanted.nodes):
+        raise FitError("covariance selection is not here yet")
+    return chosen.fit(UndirectedProblem(wanted, wanted.checked(variables), rows, base=base, **options))
+
+
+def is_moments(model: UndirectedModel, data: Any) -> bool:
+    """Whether these are numbers under the names of features, and no columns of rows."""
+    return isinstance(model, Features) and isinstance(data, Mapping) and any(name in data for name in model.tables)
+
+
+def opened(model: UndirectedModel, data: Any, known: Mapping[str, Variable] | None = None) -> Any:
+    """The rows of a model's variables, which must be complete."""
+    rows = scan(data)
+    for node in model.nodes:
+        if node not in rows.columns:
+            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+    rows = rows.with_variables(known).select(list(model.nodes)) if known else rows.select(list(model.nodes))
+    gaps = {name: n for name, n in rows.missing.items() if n}
+    if gaps:
+        cells = ", ".join(f"{name!r} {n:,}" for name, n in list(gaps.items())[:8])
+        raise MissingCells(
+            f"there are missing cells ({cells}), and undirected models are fitted to complete rows only, for EM of them is not "
+            "here: fill them in with impute of another model, or leave the rows out yourself"
+        )
+    return rows
+
+
+def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> None:
+    lacking = [n for n in model.nodes if n not in variables]
+    if lacking:
+        raise DataError(
+            f"the statistics do not speak of {listed(lacking)}, which the model names{nearest(lacking[0], variables)}"
+        )
+
+
+def gather_undirected(data: Any, model: Any) -> Statistics:
+    """The tables of a model's scopes, in one scan.
+
+    >>> gather_undirected({"a": list("xxy"), "b": list("uvv")}, "a -- b").counts(["a", "b"]).values
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    wanted = undirected_model(model)
+    assert wanted is not None
+    rows = opened(wanted, data)
+    real = [n for n in wanted.nodes if not isinstance(rows.schema[n], Finite)]
+    if real and len(real) == len(wanted.nodes):
+        moments: Statistics = rows.gather([Request((), tuple(wanted.nodes))])
+        return moments
+    wanted.checked(rows.schema)
+    found: Statistics = rows.gather([Request(scope) for scope in wanted.scopes])
+    return found
+
+
+def score_undirected(model: Any, data: Any, score: Any) -> float:
+    """The score of an undirected model: its log-likelihood at the maximum less the price of its parameters, or its evidence.
+
+    >>> from suffice.scores import BIC
+    >>> round(score_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")}, BIC()), 6)
+    -6.238325
+    """
+    if isinstance(score, Evidence):
+        net: MarkovNet = fit_undirected(model, data, prior=score.prior)
+        return net.log_evidence
+    net = fit_undirected(model, data)
+    return float(net.log_likelihood() - score.price(net.summary().weight) * net.n_parameters)
+
+
+def refuse_directed(**given: Any) -> None:
+    """Options of `fit` and `score` that are of Bayesian networks only."""
+    for name, value in given.items():
+        if value is not None and value != ():
+            raise FitError(f"{name}= is for Bayesian networks, and this model is undirected")
+
+
+def refuse_undirected(**given: Any) -> None:
+    """Options of `fit` that are of undirected models only."""
+    for name, value in given.items():
+        if value is not None:
+            raise FitError(
+                f"{name}= is for undirected models, such as Graph('a -- b') and LogLinear([...]), and this one is directed"
+            )

@@ -1,0 +1,182 @@
+"""Iterative proportional fitting: margins are fitted one after another, again and again, until all agree.
+
+    φ_g ← φ_g · seen_g / expected_g
+
+It never holds the table of all variables: each generator is fitted within one clique of a triangulated graph, and cliques tell
+their neighbours along the tree (Jiroušek & Přeučil 1995, Computational Statistics & Data Analysis 19, p. 177). Where a margin is
+zero, it stays so: the estimate is then the extended one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, TooLarge, bytes_in_words, whole
+from suffice.graphs import Graph
+from suffice.inference.tree import COMPILING, greedy_order, part_of, steps
+from suffice.models.log_linear import Names
+from suffice.models.terms import Terms
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MAX_TABLES = 2**27
+"""Numbers that the tables of all cliques, and the places of their cells, may take: 1 GiB."""
+
+
+@dataclass(frozen=True)
+class IPF:
+    """Iterative proportional fitting until no margin is off by more than `tol` of all rows.
+
+    >>> IPF()
+    IPF(tol=1e-11, max_iter=10000)
+    """
+
+    tol: float = 1e-11
+    max_iter: int = 10_000
+
+    def __post_init__(self) -> None:
+        whole(self.max_iter, "max_iter of IPF", 1)
+        if isinstance(self.tol, bool) or not isinstance(self.tol, (int, float)) or not 0.0 < self.tol < 1.0:
+            raise FitError(f"tol of IPF is a number between 0 and 1, not {self.tol!r}")
+
+
+class Cycles(NamedTuple):
+    """ln φ of all factors, one after another, how many cycles it took, how far off a margin still is, and whether that is all."""
+
+    log_tables: Array
+    n: int
+    off: float
+    converged: bool
+
+
+class CliqueTree:
+    """Where each margin is fitted, and along which separators cliques are told.
+
+    >>> from suffice.models.log_linear import LogLinear
+    >>> from suffice.variables import Finite
+    >>> two = {n: Finite(n, ["x", "y"]) for n in "abcd"}
+    >>> CliqueTree(Terms.of(LogLinear([tuple("ab"), tuple("bc"), tuple("cd"), tuple("da")]), two)).cliques
+    (('a', 'b', 'd'), ('b', 'c', 'd'))
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        graph = _triangulated(terms)
+        self.cliques, self.separators = graph.perfect_sequence(), ((), *graph.separators())
+        held = sum(self._cells(c) for c in self.cliques)
+        if held > MAX_TABLES:
+            raise TooLarge(
+                f"the cliques of the triangulated graph have {held:,} cells ({bytes_in_words(8.0 * held)}): too many for IPF; "
+                "PseudoLikelihood() and ContrastiveDivergence() do not need them"
+            )
+        self.parent = tuple(self._parent(k) for k in range(len(self.cliques)))
+        self.home = self._homes()
+
+    def _cells(self, names: Sequence[str]) -> int:
+        return int(np.prod([self.terms.variables[n].n_states for n in names], dtype=object)) if names else 1
+
+    def _parent(self, k: int) -> int:
+        """The first clique before k that has all of its separator; −1 for the first of a component."""
+        own = set(self.separators[k])
+        return next((j for j in range(k) if own and own <= set(self.cliques[j])), -1)
+
+    def _homes(self) -> tuple[int, ...]:
+        """The smallest clique that each factor is in."""
+        holding: dict[str, list[int]] = {}
+        for k, clique in enumerate(self.cliques):
+            for name in clique:
+                holding.setdefault(name, []).append(k)
+        return tuple(
+            min((k for k in holding[s[0]] if set(s) <= set(self.cliques[k])), key=lambda k: (self._cells(self.cliques[k]), k))
+            for s in self.terms.scopes
+        )
+
+    @cached_property
+    def program(self) -> tuple[Ints, Ints]:
+        """What `kernels.ipf` runs: its rows, and the places of cells."""
+        places: list[Ints] = []
+        at = 0
+
+        def mapped(clique: int, names: Names) -> int:
+            nonlocal at
+            places.append(self.terms.places(self.cliques[clique], names))
+            at += len(places[-1])
+            if at > 2 * MAX_TABLES:
+                raise TooLarge(
+                    f"IPF needs more than {bytes_in_words(8.0 * at)} to know where cells belong: too much; use LBFGS()"
+                )
+            return at - len(places[-1])
+
+        start, cells = self.table_start, np.diff(self.table_start)
+        fits: list[list[list[int]]] = [[] for _ in self.cliques]
+        for f, k in enumerate(self.home):
+            margin = self.terms.table_start
+            fits[k].append(
+                [0, start[k], cells[k], mapped(k, self.terms.scopes[f]), margin[f], margin[f + 1] - margin[f], 0, 0, 0]
+            )
+        down: dict[int, list[int]] = {}
+        up: dict[int, list[int]] = {}
+        children: list[list[int]] = [[] for _ in self.cliques]
+        for k, p in enumerate(self.parent):
+            if p >= 0:
+                children[p].append(k)
+                a, b = self.separator_start[k], self.separator_start[k + 1]
+                own, other = mapped(k, self.separators[k]), mapped(p, self.separators[k])
+                down[k] = [1, start[p], cells[p], other, a, b - a, start[k], cells[k], own]
+                up[k] = [1, start[k], cells[k], own, a, b - a, start[p], cells[p], other]
+        rows: list[list[int]] = []
+        stack = [(k, False) for k in reversed(range(len(self.cliques))) if self.parent[k] < 0]
+        while stack:
+            k, done = stack.pop()
+            if done:
+                rows.append(up[k])
+                continue
+            rows += ([down[k]] if k in down else []) + fits[k]
+            stack += [(k, True)] if k in up else []
+            stack += [(child, False) for child in reversed(children[k])]
+        return np.array(rows, np.int64).reshape(-1, 9), np.concatenate([*places, np.zeros(0, np.int64)])
+
+    @cached_property
+    def table_start(self) -> Ints:
+        return np.cumsum([0, *map(self._cells, self.cliques)], dtype=np.int64)
+
+    @cached_property
+    def separator_start(self) -> Ints:
+        return np.cumsum([0, *map(self._cells, self.separators)], dtype=np.int64)
+
+    def fitted(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
+        """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
+        from suffice.kernels.ipf import ipf_cycle
+
+        program, place = self.program
+        size, shared = np.diff(self.table_start), np.diff(self.separator_start)
+        tables, separators = np.repeat(1.0 / size, size), np.repeat(1.0 / shared, shared)
+        logs, work = np.zeros(len(target)), np.empty(int(max(np.diff(self.terms.table_start).max(), shared.max())))
+        limit, off = max_iter or method.max_iter, np.inf
+        for cycle in range(1, limit + 1):
+            before, off = off, float(ipf_cycle(program, place, tables, target, logs, separators, work))
+            if off <= method.tol or (cycle > 50 and off <= 1e3 * method.tol and off >= before):
+                return Cycles(logs, cycle, off, True)
+            if check is not None and cycle % 16 == 0:
+                check(cycle, off)
+        return Cycles(logs, limit, off, False)
+
+
+def _triangulated(terms: Terms) -> Graph:
+    """The graph of the model with what eliminating its variables, in an order that makes small tables, adds."""
+    network = terms.network()
+    part = part_of(network, network.all_factors, network.unobserved())
+    order = greedy_order(network, part, worth=COMPILING).order
+    found = steps(part.scopes(network), network.sizes[part.variables], order.tolist())
+    pairs = set()
+    for scope in found:
+        names = sorted(terms.names[part.variables[v]] for v in scope)
+        pairs |= {(a, b) for i, a in enumerate(names) for b in names[i + 1 :]}
+    return Graph(sorted(pairs), nodes=terms.names)

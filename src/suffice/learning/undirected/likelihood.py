@@ -1,0 +1,214 @@
+"""The maximum of the likelihood of a finite undirected model: in closed form, by IPF, or by L-BFGS on *seen − expected*.
+
+−log L(w) = N log Z(w) − N_cells · A w,    gradient = Aᵀ (N expected − seen)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FitError, StatisticsError, listed
+from suffice.inference.factor_marginals import FactorTree
+from suffice.iteration import Progress
+from suffice.learning.gradient import LBFGS
+from suffice.learning.owlqn import Minimum, minimised
+from suffice.learning.undirected.boundary import check_interior
+from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
+from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.models.log_linear import Ising, LogLinear
+from suffice.statistics.configurations import described
+
+if TYPE_CHECKING:
+    from suffice.learning.undirected.problem import UndirectedProblem
+    from suffice.models.markov_net import MarkovNet
+
+Array = npt.NDArray[np.float64]
+
+FEW_CYCLES = 200
+"""Cycles of IPF after which, unless it was asked for, L-BFGS takes over."""
+TOL = 1e-9
+"""Moments agree to this share of all rows."""
+FAR = 6.0
+"""Weights beyond this may be on their way to infinity: it is found out whether they are."""
+MAX_ITER = 2000
+
+
+def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
+    """The estimate by the way that was asked for, or by the one that suits best."""
+    _check_method(problem)
+    if problem.penalties and problem.prior is not None:
+        raise FitError("give a penalty on weights or a prior that imagines rows, not both")
+    if problem.base is not None:
+        raise FitError("a base measure is for moments: objective=MaxEntropy()")
+    if problem.method is None and not problem.penalties and problem.model.is_decomposable:
+        return closed_form(problem)
+    if problem.prior is not None and not isinstance(problem.model, LogLinear):
+        raise FitError("a prior imagines counts of tables, and features have none: take a penalty")
+    seen, prior = _target(problem)
+    check_margins(problem)
+    if isinstance(problem.model, Ising) and not problem.penalties:
+        _refuse_unseen_pairs(problem, seen)
+    plain = all(t.basis is None for t in problem.terms.terms)
+    if isinstance(problem.method, IPF) or (problem.method is None and not problem.penalties and plain):
+        found = _by_ipf(problem, seen, prior)
+        if found is not None:
+            return found
+    return by_gradient(problem, seen, prior)
+
+
+def _check_method(problem: UndirectedProblem) -> None:
+    method = problem.method
+    if isinstance(method, type) or not isinstance(method, (IPF, LBFGS, type(None))):
+        raise FitError(f"the method of a likelihood is IPF() or LBFGS(), not {method!r}")
+    if isinstance(method, IPF) and problem.penalties:
+        raise FitError("IPF() fits margins exactly and has no place for a penalty: method=LBFGS()")
+    if isinstance(method, IPF) and not isinstance(problem.model, LogLinear):
+        raise FitError("IPF() fits margins, and features are no margins: method=LBFGS()")
+
+
+def _target(problem: UndirectedProblem) -> tuple[Array, Any]:
+    """The cells of all scopes, seen and imagined."""
+    seen, prior = problem.terms.seen(problem.statistics), bound_prior(problem)
+    if prior is None:
+        return seen, None
+    return seen + np.concatenate([t.reshape(-1) for t in agreeing_counts(prior, problem)]), prior
+
+
+def check_margins(problem: UndirectedProblem) -> None:
+    """Tables that were given one by one must say the same of what they share."""
+    statistics, scopes = problem.statistics, problem.model.scopes
+    allowed = 1e-8 * statistics.weight
+    for i, a in enumerate(scopes):
+        for b in scopes[:i]:
+            both = tuple(n for n in a if n in b)
+            mine, theirs = statistics.counts(a).marginal(both), statistics.counts(b).marginal(both)
+            off = np.abs(mine.dense() - theirs.dense())
+            if off.max() > allowed:
+                at = int(np.argmax(off))
+                where = f" at {described(at, mine.variables)}" if both else ""
+                counts = f"{mine.dense().reshape(-1)[at]:g} and {theirs.dense().reshape(-1)[at]:g}"
+                raise StatisticsError(
+                    f"the tables of {listed(a)} and of {listed(b)} contradict each other{where}: they count {counts}"
+                )
+
+
+def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | None:
+    """None where it was not asked for and takes too long."""
+    method = problem.method or IPF()
+    total = float(seen[: problem.terms.table_start[1]].sum())
+    progress: Progress[Any] = Progress("iterative proportional fitting")
+    found = CliqueTree(problem.terms).fitted(
+        seen / total,
+        method,
+        lambda cycle, off: progress.check(f"cycle {cycle}, margins off by {off:.2g}"),
+        None if problem.method else min(FEW_CYCLES, method.max_iter),
+    )
+    if not found.converged:
+        check_interior(problem, seen)
+        if problem.method is None:
+            return None
+        raise FitError(
+            f"IPF did not converge in {found.n:,} cycles: margins are still off by {found.off:.2g} of all rows; allow more, "
+            "IPF(max_iter=...), or take method=LBFGS()"
+        )
+    terms, log_z = problem.terms, float(np.log(problem.terms.sizes).sum())  # each cycle begins at the uniform distribution
+    info = f"{_from(problem, prior)} by IPF: {found.n} cycles, margins to {found.off:.1g}" + _zeros(found.log_tables)
+    if all(t.basis is None for t in terms.terms):
+        return problem.solved(found.log_tables, info, log_normaliser=log_z, prior=prior)
+    weights = terms.centred(found.log_tables)
+    log_tables = terms.log_tables(weights)
+    first = terms.table_start[:-1]  # the same distribution up to a constant, which one joint state shows
+    log_z += float((log_tables[first] - found.log_tables[first]).sum())
+    return problem.solved(log_tables, info, log_normaliser=log_z, prior=prior, weights=weights)
+
+
+def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet:
+    """The estimate by L-BFGS; with an L1 penalty kept to orthants."""
+    terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
+    found, log_z = descend(problem, seen / total, total)
+    if not problem.penalties and (not found.converged or np.abs(found.x).max(initial=0.0) > FAR):
+        check_interior(problem, seen)
+    if not found.converged:
+        raise FitError(
+            f"L-BFGS did not converge in {found.iterations:,} iterations: moments are still off by {found.slope:.2g} of all "
+            "rows; a penalty, as penalty=L2(1.0), makes the estimate exist"
+        )
+    log_tables = terms.log_tables(found.x) + excluded(problem, seen)
+    info = f"{_from(problem, prior)} by L-BFGS: {found.iterations} iterations, gradient to {found.slope:.1g}"
+    weights = found.x if problem.penalties or any(t.basis is not None for t in terms.terms) else None
+    fitted = {"log_normaliser": log_z, "prior": prior, "weights": weights}
+    return problem.solved(log_tables, info + _zeros(log_tables), **fitted)
+
+
+def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Minimum, float]:
+    """The weights at the minimum of log Z − mean·A w + (c1 Σ|w| + c2 Σ w²) / N, and log Z there.
+
+    Weights are scaled by the spread of their features, so that the first steps are about as long as they should be.
+    """
+    terms = problem.terms
+    tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
+    zeros = excluded(problem, mean)
+    seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
+    scale = np.sqrt(np.maximum(_spread(problem, mean) + 2.0 * l2, 1e-3))
+    last: list[float] = [0.0]
+
+    def loss(z: Array) -> tuple[float, Array]:
+        w = z / scale
+        log_z, probs = tree(terms.log_tables(w) + zeros)
+        last[0] = log_z
+        value = log_z - float(seen @ w) + float(l2 @ (w * w))
+        return value, (terms.by_weight(probs) - seen + 2.0 * l2 * w) / scale
+
+    method = problem.method if isinstance(problem.method, LBFGS) else LBFGS()
+    progress: Progress[Any] = Progress("maximum likelihood")
+    found = minimised(
+        loss,
+        np.zeros(terms.n_weights),
+        l1=l1 / scale,
+        memory=method.memory,
+        tol=TOL,
+        max_iter=MAX_ITER,
+        check=lambda n, value: progress.check(f"iteration {n}, loss {value:.6f} a row"),
+    )
+    loss(found.x)
+    return found._replace(x=found.x / scale), last[0]
+
+
+def excluded(problem: UndirectedProblem, seen: Array) -> Array:
+    """−inf at the cells of margins that were never seen, where an estimate without a penalty is zero, too."""
+    if problem.penalties or not (seen == 0.0).any():
+        return np.zeros(len(seen))
+    plain = all(t.basis is None for t in problem.terms.terms)
+    return np.where(seen == 0.0, -np.inf, 0.0) if plain else np.zeros(len(seen))
+
+
+def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
+    """Fields and a coupling are all there is to say of two spins: where a pair of states was never seen, they run off."""
+    terms = problem.terms
+    for scope, table in zip(terms.scopes, terms.tables(seen), strict=True):
+        if (table == 0.0).any():
+            cell = described(int(np.argmin(table)), tuple(problem.variables[n] for n in scope))
+            raise FitError(
+                f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: penalty=L2(0.1) or "
+                "L1(0.1), or prior=BDeu(1), gives an estimate"
+            )
+
+
+def _spread(problem: UndirectedProblem, mean: Array) -> Array:
+    """The variance of each weight's feature."""
+    squares = problem.terms.matrix.copy()
+    squares.data **= 2
+    return np.asarray(squares.T @ mean) - problem.terms.by_weight(mean) ** 2
+
+
+def _from(problem: UndirectedProblem, prior: Any) -> str:
+    by = f"with {problem.penalties!r}" if problem.penalties else "maximum likelihood" if prior is None else "with imagined counts"
+    return f"fitted from {problem.weight:,.10g} rows, {by},"
+
+
+def _zeros(log_tables: Array) -> str:
+    zeros = int(np.sum(log_tables == -np.inf))
+    return f"; {zeros} cells of margins were never seen and are expected never" if zeros else ""

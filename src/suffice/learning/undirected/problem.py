@@ -1,0 +1,106 @@
+"""What an objective is given: an undirected model of finite variables, what was seen of them, and how it is to be solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import DataError, FitError
+from suffice.models.factor import Factor
+from suffice.models.features import UndirectedModel
+from suffice.models.markov_net import MarkovNet
+from suffice.models.terms import Terms
+from suffice.objectives import Objective, Penalties
+from suffice.statistics import Request, Statistics
+from suffice.statistics.configurations import n_configurations
+from suffice.variables import Finite
+
+Array = npt.NDArray[np.float64]
+
+MAX_JOINT = 2**18
+"""Cells of the table of all variables up to which it is gathered, too, for the deviance and X²."""
+
+
+@dataclass(frozen=True, eq=False)
+class UndirectedProblem:
+    """A model, its variables, and rows (`Data`), `Statistics` or moments of features; `base` is a measure over the states."""
+
+    model: UndirectedModel
+    variables: Mapping[str, Finite]
+    rows: Any
+    objective: Objective
+    penalties: Penalties
+    method: Any = None
+    prior: Any = None
+    base: MarkovNet | None = None
+    moments: Mapping[str, float] | None = None
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The terms of the model."""
+        return Terms.of(self.model, self.variables)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """The tables of the model's scopes, in one scan; and that of all variables together, where it is small."""
+        wanted = [Request(scope) for scope in self.model.scopes]
+        if n_configurations(self.variables.values()) <= MAX_JOINT:
+            wanted.append(Request(tuple(self.variables)))
+        found: Statistics = self.rows.gather(list(dict.fromkeys(wanted)))
+        if not found.weight > 0:
+            raise DataError("there are no rows to learn from")
+        return found
+
+    @property
+    def weight(self) -> float:
+        """How many rows there are."""
+        return self.statistics.weight
+
+    def solved(self, log_tables: Array, how: str, **fitted: Any) -> MarkovNet:
+        """The network with these factors, with all that it remembers."""
+        tables = self.terms.tables(log_tables)
+        factors = [
+            Factor(tuple(self.variables[n] for n in scope), table) for scope, table in zip(self.terms.scopes, tables, strict=True)
+        ]
+        return self.network(factors, how, **fitted)
+
+    def network(self, factors: list[Factor], how: str, **fitted: Any) -> MarkovNet:
+        """The same from finished factors."""
+        known = {"objective": self.objective, "penalty": self.penalties or None, "model": self.model, **fitted}
+        if self.moments is None:
+            known["statistics"] = self.statistics
+        if self.base is not None:
+            factors = [*factors, *self.base.factors]
+        return MarkovNet.of(self.variables, factors, fit_info=how, **known)
+
+    @property
+    def l1(self) -> Array:
+        """c1 of each weight."""
+        return self.terms.per_weight(self.penalties.l1([t.scope for t in self.terms.terms], self.terms.names))
+
+    @property
+    def l2(self) -> Array:
+        """c2 of each weight."""
+        return self.terms.per_weight(self.penalties.l2([t.scope for t in self.terms.terms], self.terms.names))
+
+    def by_likelihood(self) -> MarkovNet:
+        """The maximum of the likelihood, exact: in closed form where there is one, else by the method, or what suits best."""
+        from suffice.learning.undirected.likelihood import maximum_likelihood
+
+        return maximum_likelihood(self)
+
+    def by_entropy(self, slack: float) -> MarkovNet:
+        """The flattest distribution with these moments."""
+        from suffice.learning.undirected.max_entropy import flattest
+
+        return flattest(self, slack)
+
+    def refuse_prior(self, what: str) -> None:
+        """For objectives that have no place for imagined counts."""
+        if self.prior is not None:
+            raise FitError(f"a prior imagines rows for the likelihood of tables; {what} has no place for them: take a penalty")
