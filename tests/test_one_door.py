@@ -67,6 +67,17 @@ def found(method: Any, score: Any = None, **how: Any) -> Callable[[Data], Any]:
     return search
 
 
+def undirected(method: Any, *, chosen: bool = True) -> Callable[[Data], Any]:
+    """An undirected graph; which penalty is chosen depends on the blocks where rows are held out."""
+
+    def search(data: Data) -> Any:
+        result = sf.search(data, method=method)
+        edges = [list(result.graph.edges), list(result.strengths.values()), result.score] if chosen else []
+        return [*edges, [entry.objective for entry in result.path]]
+
+    return search
+
+
 def in_turn(data: Data) -> Any:
     """What is learned of sequences that are redrawn: their weight, and the counts of pairs of steps."""
     redrawn = sf.sequences(data, by="i", order="t").resample(1)
@@ -108,6 +119,9 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
+    "graphical lasso": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso())),
+    "graphical lasso, held-out rows": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso(select=sf.HeldOut(2)), chosen=False)),
+    "neighbourhoods of numbers": (some(WHOLE, *REAL), undirected(sf.Neighbourhoods())),
     "hill climbing": (some(WHOLE, *FINITE), found(sf.HillClimb())),
     "hill climbing, few equal rows": (
         {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(3)},

@@ -32,6 +32,9 @@ GAP = 1e-9
 MOST_STEPS = 200
 """Newton steps: 7 to 14 are usual."""
 
+MOST_SOLVED = 600
+"""Entries of a direction, each pair once, up to which a system of linear equations in them is solved where sweeps are slow."""
+
 ENOUGH = 1e-3
 """The part of the foretold decrease that a step has to reach."""
 
@@ -94,10 +97,13 @@ def sparse_precision(
     *,
     start: Array | None = None,
     gap: float = GAP,
+    more: int = 0,
     screen: bool = True,
     watch: Callable[[], None] = lambda: None,
 ) -> SparsePrecision:
-    """The precision Θ that minimises f, from the start of a diagonal one or from `start`.
+    """The precision Θ that minimises f, from the start of a diagonal one or from `start`, up to a duality `gap`.
+
+    Each of some `more` steps after that squares the error, of which a gap, a sum, shows nothing below its rounding.
 
     >>> S = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> found = sparse_precision(S, np.array([[0.0, 0.2], [0.2, 0.0]]), gap=1e-12)
@@ -106,23 +112,21 @@ def sparse_precision(
            [0.3, 1. ]])
     """
     n, begin = len(S), time.perf_counter()
-    precision = np.diag(1.0 / (np.diag(S) + np.diag(L)))
-    covariance = np.diag(np.diag(S) + np.diag(L))
-    log_det, objective, total, steps, converged = float(-np.log(np.diag(covariance)).sum()), float(n), 0.0, [], True
-    objective -= log_det
+    variance = np.diag(S) + np.diag(L)
+    precision, covariance = np.diag(1.0 / variance), np.diag(variance)
     parts = [part for part in (_components(S, L) if screen else [np.arange(n)]) if len(part) > 1]
-    joined = sum(map(len, parts))
+    alone = np.setdiff1d(np.arange(n), np.concatenate([*parts, np.zeros(0, np.int64)]))
+    log_det = -float(np.log(variance[alone]).sum())
+    objective, total, converged, steps = len(alone) - log_det, 0.0, True, list[NewtonStep]()
     for part in parts:
         block = np.ix_(part, part)
-        whole = len(part) == n
-        own = S if whole else np.ascontiguousarray(S[block]), L if whole else np.ascontiguousarray(L[block])
-        climb = _Descent(*own, None if start is None else start[block], begin, watch)
-        climb.run(gap * len(part) / joined)
-        log_det += climb.log_det + float(np.log(np.diag(covariance)[part]).sum())
-        objective += climb.objective - len(part) - float(np.log(np.diag(covariance)[part]).sum())
-        precision[block], covariance[block] = climb.theta, climb.W
-        total, converged = total + climb.gap, converged and climb.converged
-        steps += climb.steps
+        own = (S, L) if len(part) == n else (np.ascontiguousarray(S[block]), np.ascontiguousarray(L[block]))
+        descent = _Descent(*own, None if start is None else start[block], begin, watch)
+        descent.run(gap * len(part) / (n - len(alone)), more)
+        precision[block], covariance[block] = descent.theta, descent.W
+        log_det, objective, total = log_det + descent.log_det, objective + descent.objective, total + descent.gap
+        converged = converged and descent.converged
+        steps += descent.steps
     return SparsePrecision(precision, covariance, log_det, objective, max(total, 0.0), tuple(steps), converged)
 
 
@@ -154,19 +158,20 @@ class _Descent:
                 theta, factor = given, known
         self._move(theta, factor, self._value(theta, factor))
 
-    def run(self, tolerance: float) -> None:
-        """Step until the duality gap is small enough, or no step makes it or the objective smaller."""
+    def run(self, tolerance: float, more: int) -> None:
+        """Step until the duality gap is small enough, or no step makes it or the objective smaller; then some more."""
         tolerance, near, last, effort = max(tolerance, self._rounding), False, -np.inf, 1.0
         for step in range(1, MOST_STEPS + 1):
             self.watch()
-            direction, slope = self._direction(CLOSE if near else Sweeps.with_effort(effort, step))
+            direction, slope = self._direction(CLOSE if near else Sweeps.with_effort(effort, step), near or effort > 1.0)
             moved = self._line_search(direction, slope)
             effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
             near, before = -slope <= NEAR * tolerance or not moved, self.gap
             self.gap = self._duality_gap() if near else np.inf
             self.steps.append(NewtonStep(self.n, step, self.objective, self.gap if near else np.nan, self._seconds()))
             self.converged = self.gap <= tolerance
-            if self.converged or not moved or (-slope <= self._rounding and self.gap > 0.5 * before):
+            more -= self.converged
+            if more < 0 or not moved or (not self.converged and -slope <= self._rounding and self.gap > 0.5 * before):
                 break
         if not np.isfinite(self.gap):
             self.gap = self._duality_gap()
@@ -195,8 +200,11 @@ class _Descent:
         self.log_det = 2.0 * float(np.log(np.diag(factor)).sum())
         self.W = _inverse(factor)
 
-    def _direction(self, sweeps: Sweeps) -> tuple[Array, float]:
-        """The Newton direction among the entries that are not zero or would not stay so, and the slope of f along it."""
+    def _direction(self, sweeps: Sweeps, exact: bool) -> tuple[Array, float]:
+        """The Newton direction among the entries that are not zero or would not stay so, and the slope of f along it.
+
+        Sweeps are slow where columns are nearly collinear; which entries are zero they know early, and with that it is linear.
+        """
         from suffice.kernels.precision import direction_sweep
 
         gradient = self.S - self.W
@@ -210,8 +218,36 @@ class _Descent:
             moved, size = direction_sweep(self.S, self.W, self.theta, self.L, first, rows, D, U, self.column)
             if moved <= sweeps.settled * size:
                 break
-        slope = float(np.vdot(gradient, D)) + self._size(self.theta + D) - self._size(self.theta)
+        slope = self._slope(gradient, D)
+        if exact and np.count_nonzero(self.theta + D) <= 2 * MOST_SOLVED:
+            solved = self._solved(gradient, D)
+            if solved is not None and (steeper := self._slope(gradient, solved)) < slope:
+                return solved, steeper
         return D, slope
+
+    def _slope(self, gradient: Array, D: Array) -> float:
+        return float(np.vdot(gradient, D)) + self._size(self.theta + D) - self._size(self.theta)
+
+    def _solved(self, gradient: Array, D: Array) -> Array | None:
+        """The minimum of the quadratic model among the matrices that are zero, positive and negative where theta + D is.
+
+        With c = 1 off the diagonal and ½ on it, its Hessian is 2 c c' (W_ik W_jl + W_il W_jk) at the entries (i, j) and (k, l).
+        """
+        W, target = self.W, self.theta + D
+        i, j = np.nonzero(np.triu(target))
+        sign, c = np.sign(target[i, j]), np.where(i == j, 0.5, 1.0)
+        gone = np.where(target == 0.0, -self.theta, 0.0)
+        pull = gradient + W @ gone @ W if gone.any() else gradient
+        hessian = np.outer(c, c) * (W[np.ix_(i, i)] * W[np.ix_(j, j)] + W[np.ix_(i, j)] * W[np.ix_(j, i)])
+        try:
+            step = np.linalg.solve(hessian, -c * (pull[i, j] + self.L[i, j] * sign))
+        except np.linalg.LinAlgError:
+            return None
+        new = self.theta[i, j] + step
+        new[(np.sign(new) != sign) & (self.L[i, j] > 0.0)] = 0.0
+        solved = gone
+        solved[i, j] = solved[j, i] = new - self.theta[i, j]
+        return solved
 
     def _line_search(self, D: Array, slope: float) -> bool:
         """Go along a direction as far as f decreases enough and Θ stays positive definite; whether that was anywhere."""

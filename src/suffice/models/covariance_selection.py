@@ -10,7 +10,6 @@ of others it is found by Newton steps on the entries of the edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +21,9 @@ from suffice.inference.sparse_precision import SparsePrecision, sparse_precision
 from suffice.models.covariances import Covariances
 
 Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 COLLINEAR = 1e-12
 """The part of a column's variance below which what the others leave of it is rounding."""
-
-MOST_SOLVED = 1000
-"""Edges and variables up to which the last steps are solved exactly,"""
-
-POLISH = 5
-"""at most so many."""
 
 NO_END = 1e-6
 """A duality gap, per variable, that tells that there is no maximum of the likelihood."""
@@ -49,13 +41,13 @@ def selected_precision(graph: Graph, seen: Covariances) -> SparsePrecision:
            [0.25, 0.5 , 1.  ]])
     """
     number = {name: i for i, name in enumerate(seen.names)}
-    sequence = graph.perfect_sequence() if graph.is_decomposable else graph.cliques()
-    for clique in sequence:
-        refuse_dependent(seen, clique, [number[x] for x in clique])
+    if not _is_definite(seen):  # or else there are estimates of all graphs, whose cliques need not be looked at
+        for clique in graph.cliques():
+            refuse_dependent(seen, clique, [number[x] for x in clique])
     if not graph.is_decomposable:
         return _by_newton(graph, seen, number)
     precision, log_det = np.zeros_like(seen.matrix), 0.0
-    for sign, sets in ((1.0, sequence), (-1.0, graph.separators())):
+    for sign, sets in ((1.0, graph.perfect_sequence()), (-1.0, graph.separators())):
         for names in sets:
             at = np.array([number[x] for x in names], np.int64)
             block = seen.matrix[np.ix_(at, at)]
@@ -72,36 +64,13 @@ def _by_newton(graph: Graph, seen: Covariances, number: dict[str, int]) -> Spars
     np.fill_diagonal(penalty, 0.0)
     for a, b in graph.edges:
         penalty[number[a], number[b]] = penalty[number[b], number[a]] = 0.0
-    found = sparse_precision(seen.matrix, penalty, gap=1e-12)
+    found = sparse_precision(seen.matrix, penalty, gap=1e-12, more=1)
     if not found.gap <= NO_END * len(seen.names):
         raise FitError(
             f"the likelihood of this graph has no maximum that could be found from {seen.weight:g} rows (the duality gap stays "
             f"at {found.gap:.3g}): fewer edges, more rows or a penalty, as of GraphicalLasso, make one"
         )
-    i, j = np.nonzero(np.triu(penalty == 0.0))
-    return found if len(i) > MOST_SOLVED else _polished(seen.matrix, found, i, j)
-
-
-def _polished(S: Array, found: SparsePrecision, i: Indices, j: Indices) -> SparsePrecision:
-    """The same after some exact Newton steps on the entries (i, j), i ≤ j: coordinate descent leaves directions inexact.
-
-    With c = 1 off the diagonal and ½ on it, the gradient is 2 c (S − W)_ij and the Hessian 2 c c' (W_ik W_jl + W_il W_jk).
-    """
-    theta, W = found.precision, found.covariance
-    c = np.where(i == j, 0.5, 1.0)
-    for _ in range(POLISH):
-        hessian = np.outer(c, c) * (W[np.ix_(i, i)] * W[np.ix_(j, j)] + W[np.ix_(i, j)] * W[np.ix_(j, i)])
-        step = np.linalg.solve(hessian, c * (W - S)[i, j])
-        nearer = theta.copy()
-        nearer[i, j] += step
-        nearer[j, i] = nearer[i, j]
-        inverse = np.linalg.inv(nearer)
-        inverse = (inverse + inverse.T) / 2.0
-        if not np.abs((inverse - S)[i, j]).max() < np.abs((W - S)[i, j]).max():
-            break
-        theta, W = nearer, inverse
-    log_det = float(np.linalg.slogdet(theta)[1])
-    return replace(found, precision=theta, covariance=W, log_det=log_det, objective=float(np.vdot(S, theta)) - log_det)
+    return found
 
 
 def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]) -> None:
@@ -120,6 +89,16 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
             f"{clique[k]!r} is a linear function of {listed(clique[:k], 6)}, to which it is joined: their partial correlations "
             "are infinite; leave one of these columns out"
         )
+
+
+def _is_definite(seen: Covariances) -> bool:
+    """Whether no column is a linear function of the others."""
+    scale = np.sqrt(np.diag(seen.matrix))
+    try:
+        factor = np.linalg.cholesky(seen.matrix / scale[:, None] / scale)
+    except np.linalg.LinAlgError:
+        return False
+    return seen.weight > len(scale) and float(np.diag(factor).min()) ** 2 > COLLINEAR
 
 
 def _left_by_those_before(correlations: Array) -> Array:

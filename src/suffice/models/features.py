@@ -12,6 +12,7 @@ import numpy as np
 from suffice.errors import FitError, ModelError, nearest
 from suffice.graphs import Graph
 from suffice.models.log_linear import Array, LogLinear, Names, Term, finite, maximal
+from suffice.models.undirected import Undirected
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable, by_name, state_text
 
@@ -110,6 +111,15 @@ class Features:
 UndirectedModel = LogLinear | Features
 
 
+def is_undirected(x: Any) -> bool:
+    """Whether something spells an undirected model; of a large graph the cliques need not be known for that.
+
+    >>> is_undirected("a -- b; b -- c"), is_undirected("a -> b")
+    (True, False)
+    """
+    return isinstance(x, (LogLinear, Features, Graph, Undirected)) or Graph.is_text(x)
+
+
 def undirected_model(x: Any) -> UndirectedModel | None:
     """The undirected model that something spells, None if it is a directed one: graphs have their cliques as generators.
 
@@ -119,7 +129,7 @@ def undirected_model(x: Any) -> UndirectedModel | None:
     x = getattr(x, "model", x) if isinstance(getattr(x, "model", None), (LogLinear, Features)) else x
     if isinstance(x, (LogLinear, Features)):
         return x
-    if isinstance(x, Graph) or Graph.is_text(x):
+    if isinstance(x, (Graph, Undirected)) or Graph.is_text(x):
         return LogLinear(Graph(x).cliques())
     return None
 

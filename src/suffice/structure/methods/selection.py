@@ -116,7 +116,7 @@ class StARS:
 
     Of rows drawn without replacement, `subsamples` times ⌊10 √n⌋ of n rows (80 % of fewer than 145), the graph is found again. A
     pair that is joined with frequency f is unstable by 2 f (1 − f); the mean over all pairs, and its maximum over larger
-    penalties, may be at most `threshold`.
+    penalties, may be at most `threshold`. Of few variables a single pair may be too much: it is meant for many.
 
     >>> StARS(0.1)
     StARS(threshold=0.1, subsamples=20)
