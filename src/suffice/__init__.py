@@ -49,9 +49,9 @@ _NAMES = {
     "learning.objective": "Collapsed",
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
-    "learning.undirected.contrastive": "ContrastiveDivergence",
-    "learning.undirected.rbm": "RbmRun rbm",
+    "learning.undirected.contrastive": "RobbinsMonro",
     "learning.undirected.ipf": "IPF",
+    "learning.undirected.rbm": "RbmRun rbm",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
@@ -69,6 +69,8 @@ _NAMES = {
     "models.samples": "Samples",
     "objectives": "L1 L2 Likelihood MaxEntropy",
     "recipes.choices": "ICL",
+    "objectives": "ContrastiveDivergence L1 L2 Likelihood MaxEntropy PseudoLikelihood",
+    "recipes.choices": "HeldOut ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
     "recipes.hmm": "hmm",
@@ -175,9 +177,9 @@ if TYPE_CHECKING:
     from suffice.learning.objective import Collapsed as Collapsed
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
-    from suffice.learning.undirected.contrastive import ContrastiveDivergence as ContrastiveDivergence
-    from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
+    from suffice.learning.undirected.contrastive import RobbinsMonro as RobbinsMonro
     from suffice.learning.undirected.ipf import IPF as IPF
+    from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
@@ -195,6 +197,15 @@ if TYPE_CHECKING:
     from suffice.models.samples import Samples as Samples
     from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy
     from suffice.recipes.choices import ICL as ICL
+    from suffice.objectives import (
+        L1 as L1,
+        L2 as L2,
+        ContrastiveDivergence as ContrastiveDivergence,
+        Likelihood as Likelihood,
+        MaxEntropy as MaxEntropy,
+        PseudoLikelihood as PseudoLikelihood,
+    )
+    from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm

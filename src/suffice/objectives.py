@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listed, nearest, whole
 
 Array = npt.NDArray[np.float64]
 
@@ -55,6 +55,46 @@ class MaxEntropy:
 
     def fit(self, problem: Any) -> Any:
         return problem.by_entropy(self.slack)
+
+
+@dataclass(frozen=True)
+class PseudoLikelihood:
+    """Σᵢ ln p(xᵢ | all others) in the place of ln p(x): each node given its neighbours, all with the same weights.
+
+    It needs no junction tree, is convex, and consistent (Besag 1975, The Statistician 24, p. 179): with ever more rows of a
+    distribution of the model, its optimum tends to that distribution.
+
+    >>> PseudoLikelihood()
+    PseudoLikelihood()
+    """
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_pseudo_likelihood()
+
+
+@dataclass(frozen=True)
+class ContrastiveDivergence:
+    """The gradient *seen − expected*, with what is expected from `steps` rounds of drawing that start at the rows (CD).
+
+    With `persistent=True` the rounds go on from where the last ones ended, in so many `chains` (PCD): nearer to the likelihood,
+    where CD has a bias that falls with `steps`. Hinton 2002, Neural Computation 14, p. 1771; Tieleman 2008, ICML, p. 1064.
+
+    >>> ContrastiveDivergence(steps=1, persistent=True)
+    ContrastiveDivergence(steps=1, persistent=True, chains=100)
+    """
+
+    steps: int = 1
+    persistent: bool = False
+    chains: int = 100
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "the number of steps of contrastive divergence", 1)
+        whole(self.chains, "the number of chains of contrastive divergence", 1)
+        if not isinstance(self.persistent, bool):
+            raise FitError(f"persistent is True or False, not {self.persistent!r}")
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_contrastive_divergence(self)
 
 
 @dataclass(frozen=True)

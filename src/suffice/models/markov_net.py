@@ -68,11 +68,12 @@ class MarkovNet(Undirected, Provenance, Tabular):
         objective: Any = None,
         log_evidence: float | None = None,
         fit_info: str = "written down",
+        trace: Iterable[Any] = (),
     ) -> None:
         self._variables, self._factors, self._model = dict(variables), tuple(factors), model
         self._weights, self._log_normaliser = weights, log_normaliser
         self._statistics, self._prior, self._penalty, self._objective = statistics, prior, penalty, objective
-        self._log_evidence, self._fit_info = log_evidence, fit_info
+        self._log_evidence, self._fit_info, self._trace = log_evidence, fit_info, tuple(trace)
         self._estimate, self._incomplete = Mean(), False
 
     @classmethod
@@ -109,6 +110,11 @@ class MarkovNet(Undirected, Provenance, Tabular):
     def objective(self) -> Any:
         """What its parameters are the best of."""
         return self._objective
+
+    @property
+    def trace(self) -> tuple[Any, ...]:
+        """The records of the way to it, where that was one of many rounds: by contrastive divergence."""
+        return self._trace
 
     @property
     def graph(self) -> Graph:

@@ -13,10 +13,10 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note, whole
 from suffice.inference.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
-from suffice.learning.undirected.contrastive import ContrastiveDivergence
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.rbm import RBM
 from suffice.models.visible import VisibleColumns, refuse_missing_cells
+from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
 from suffice.statistics import Request
 
 TRIED = 1000
@@ -169,4 +169,9 @@ def _checked_share(momentum: Any) -> float:
 
 
 def _amounts(penalty: Any) -> tuple[float, float]:
-    return 0.0, 0.0
+    """c1 and c2 of the weights."""
+    parts = as_penalties(penalty).parts
+    if any(not isinstance(p.strength, float) for p in parts):
+        raise FitError(f"the penalty of rbm has one number for all weights, L2(0.1), not {penalty!r}")
+    l1, l2 = (sum(p.strength for p in parts if isinstance(p, kind)) for kind in (L1, L2))
+    return l1, l2

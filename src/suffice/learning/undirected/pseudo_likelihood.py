@@ -1,0 +1,139 @@
+"""Pseudo-likelihood of undirected models: Σ over rows and nodes of ln p(node | its neighbours), a convex function of the weights.
+
+All that rows have to say of it are the tables of each node with its neighbours, which add. Where those are small they are
+gathered once, and no row is looked at again. Where they are not, every step is a fold over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step
+from suffice.errors import FitError, StatisticsError, listed, note
+from suffice.inference.blankets import Blankets, LocalTables
+from suffice.models.markov_net import MarkovNet
+from suffice.models.terms import Terms
+from suffice.statistics import Request, Statistics
+
+Array = npt.NDArray[np.float64]
+Sums = Callable[[Array], tuple[float, Array]]
+"""Σ ln p(node | the others) over rows and nodes, and its gradient, as functions of the logs of all tables."""
+
+MAX_CELLS = 2**22
+"""Cells of the tables of all nodes with their neighbours up to which these are gathered."""
+
+ROOM = 2**22
+"""Cells of rows that are encoded at a time."""
+
+FAR = 15.0
+"""Weights beyond this have run off: e⁻¹⁵ is a probability that few data could tell from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoStep(Step[tuple[float, Array]]):
+    """The sums over the rows of a block."""
+
+    blankets: Blankets
+    names: tuple[str, ...]
+    logs: Array
+
+    def of(self, block: Block) -> tuple[float, Array]:
+        value, gradient = 0.0, np.zeros(len(self.logs))
+        size = max(1, ROOM // len(self.names))
+        for start in range(0, block.n_rows, size):
+            some = slice(start, start + size)
+            columns = np.stack([block.columns[n][some].astype(np.uint16) for n in self.names])
+            more, by = self.blankets.pseudo(columns, np.ascontiguousarray(block.weights[some]), self.logs)
+            value, gradient = value + more, gradient + by
+        return value, gradient
+
+
+def blankets_of(terms: Terms) -> Blankets:
+    """The nodes of a model with the tables that they are in."""
+    number = {n: i for i, n in enumerate(terms.names)}
+    return Blankets.of(terms.sizes, [tuple(number[n] for n in scope) for scope in terms.scopes])
+
+
+def pseudo_sums(terms: Terms, rows: Any) -> Sums:
+    """The sums as a function, from `Data` or `Statistics`."""
+    blankets = blankets_of(terms)
+    around = [tuple(terms.names[v] for v in (*own, i)) for i, own in enumerate(blankets.neighbours)]
+    cells = [prod(int(terms.variables[n].n_states) for n in names) for names in around]
+    if sum(cells) <= MAX_CELLS or isinstance(rows, Statistics):
+        local = LocalTables.of(blankets, _local_tables(rows, around))
+        return lambda logs: blankets.pseudo_of_tables(local, logs)
+    held = _merged(rows, terms).hold()
+    return lambda logs: held.fold(PseudoStep(blankets, terms.names, logs))
+
+
+def _local_tables(rows: Any, around: list[tuple[str, ...]]) -> list[Array]:
+    try:
+        found: Statistics = rows.gather([Request(names) for names in around])
+        return [found.counts(names).dense() for names in around]
+    except StatisticsError as error:
+        raise StatisticsError(
+            f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listed(around[0])}: {error}"
+        ) from None
+
+
+def _merged(rows: Data, terms: Terms) -> Data:
+    """Equal rows as one, where they cannot be many."""
+    states = prod(int(k) for k in terms.sizes)
+    return rows.of_rows(rows.distinct()) if 4 * states < rows.n_rows else rows
+
+
+@one_blas_thread
+def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
+    """The optimum of the pseudo-likelihood, less the penalties."""
+    problem.refuse_prior("PseudoLikelihood()")
+    if problem.base is not None or problem.moments is not None:
+        raise FitError("PseudoLikelihood() is of rows, without a base measure: take Likelihood() or MaxEntropy()")
+    terms: Terms = problem.terms
+    sums, N = pseudo_sums(terms, problem.rows), problem.weight
+    l1, l2 = problem.l1 / N, problem.l2 / N
+
+    def loss(w: Array) -> tuple[float, Array]:
+        value, by_cell = sums(terms.log_tables(w))
+        return -value / N + float(l2 @ (w * w)), -terms.by_weight(by_cell) / N + 2.0 * l2 * w
+
+    weights, best, steps = minimised(loss, np.zeros(terms.n_weights), l1)
+    if not problem.penalties:
+        tell_far(terms, weights)
+    logs = terms.log_tables(weights)
+    how = f"by maximum pseudo-likelihood from {N:,.0f} rows in {steps} steps, objective {-best:.6g} a row"
+    return problem.solved(logs, how, **kept_weights(problem, weights))  # type: ignore[no-any-return]
+
+
+def kept_weights(problem: Any, weights: Array) -> dict[str, Array]:
+    """The weights as they were found, where they are unique or paid for; else the network reports those that sum to zero."""
+    unique = all(t.basis is not None for t in problem.terms.terms)
+    return {"weights": weights} if unique or problem.penalties else {}
+
+
+def minimised(loss: Sums, start: Array, l1: Array) -> tuple[Array, float, int]:
+    """The weights of least loss + Σ l1 |w|, that value, and the steps."""
+    if l1.any():
+        raise FitError("L1 waits for owlqn")
+    from scipy.optimize import minimize
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000, "maxcor": 10})
+    return found.x, float(found.fun), int(found.nit)
+
+
+def tell_far(terms: Terms, weights: Array) -> None:
+    """Say which terms have run off, as they do where states never occur together."""
+    most = np.maximum.reduceat(np.abs(weights), terms.weight_start[:-1]) if len(weights) else np.zeros(0)
+    far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
+    if far:
+        note(
+            f"the weights of {listed(far, 3)} run off without end, since some of their states never occur together: a penalty, "
+            "L2(0.1), holds them"
+        )
