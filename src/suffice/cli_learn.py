@@ -356,7 +356,7 @@ def learn(
         often = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
         show_found(found, explain=explain, strengths=often, as_json=as_json)
         if out is not None:
-            net = found.model if prior is None else fitted(found.graph, rows, prior=chosen_prior)
+            net = found.model if found.has_model and prior is None else fitted(found.graph, rows, prior=chosen_prior)
             _written(net, out, f"searched for {found.seconds:.2f} s")
         return None
     if not as_json:
