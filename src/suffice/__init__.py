@@ -68,6 +68,7 @@ _NAMES = {
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
     "objectives": "L1 L2 Likelihood MaxEntropy",
+    "objectives": "ContrastiveDivergence L1 L2 Likelihood MaxEntropy PseudoLikelihood",
     "recipes.choices": "ICL",
     "objectives": "ContrastiveDivergence L1 L2 Likelihood MaxEntropy PseudoLikelihood",
     "recipes.choices": "HeldOut ICL",
@@ -206,6 +207,9 @@ if TYPE_CHECKING:
         PseudoLikelihood as PseudoLikelihood,
     )
     from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
+        ContrastiveDivergence as ContrastiveDivergence,
+        PseudoLikelihood as PseudoLikelihood,
+    )
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ class Blankets:
         own, every = np.asarray(sizes, np.int64), tuple(tuple(s) for s in scopes)
         if len(own) and own.max() > 2**16 - 1:
             raise TooLarge(f"a variable has {own.max():,} states, more than 65,535: they cannot be coded here")
-        starts = np.cumsum([0, *(np.prod(own[list(s)]) for s in every)], dtype=np.int64)
+        starts = np.cumsum([0, *(prod(int(own[v]) for v in s) for s in every)], dtype=np.int64)
         inside: list[list[tuple[int, int]]] = [[] for _ in own]
         for f, scope in enumerate(every):
             for place, v in enumerate(scope):
@@ -74,7 +75,7 @@ class Blankets:
     @cached_property
     def table_start(self) -> Ints:
         """Where the logs of each table begin, and where all of them end."""
-        return np.cumsum([0, *(np.prod(self.sizes[list(s)]) for s in self.scopes)], dtype=np.int64)
+        return np.cumsum([0, *(prod(int(self.sizes[v]) for v in s) for s in self.scopes)], dtype=np.int64)
 
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
@@ -91,7 +92,7 @@ class Blankets:
         return self.sizes, self.first, self.own_step, self.offset, self.first_member, column, self.step
 
     def pseudo(self, columns: Codes, weights: Array, logs: Array) -> tuple[float, Array]:
-        """Σ w ln p(node | the others) over nodes and cases, and its gradient by the logs: columns of all nodes, of equal length."""
+        """Σ w ln p(node | the others) over nodes and cases, and its gradient by the logs; all nodes have as many cases."""
         n = columns.shape[1]
         own, cases = np.arange(self.n) * n, np.full(self.n, n)
         return self._pseudo(columns.reshape(-1), (own, cases, np.zeros(self.n, np.int64)), weights, logs, n * self.member)
@@ -114,7 +115,16 @@ class Blankets:
 
         n = columns.shape[1]
         low, high = key_of(seed, step)
-        sweep(columns.reshape(-1), np.arange(self.n) * n, n, logs, *self._graph(n * self.member), low, high)
+        sweep(columns.reshape(-1), np.arange(self.n) * n, n, logs, *self._graph(n * self.member), self._pair, low, high)
+
+    @cached_property
+    def _pair(self) -> Ints:
+        """1 where a table of a node has one other variable, of two states, else 0."""
+        members = np.diff(self.first_member)
+        alone = np.flatnonzero(members == 1)
+        result = np.zeros(len(members), np.int64)
+        result[alone] = self.sizes[self.member[self.first_member[alone]]] == 2
+        return result
 
     @cached_property
     def _tables(self) -> tuple[Ints, Ints, Ints, Ints]:

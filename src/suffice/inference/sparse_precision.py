@@ -160,13 +160,14 @@ class _Descent:
 
     def run(self, tolerance: float, more: int) -> None:
         """Step until the duality gap is small enough, or no step makes it or the objective smaller; then some more."""
-        tolerance, near, last, effort = max(tolerance, self._rounding), False, -np.inf, 1.0
+        tolerance, near, last, effort = max(tolerance, self._rounding), 0, -np.inf, 1.0
         for step in range(1, MOST_STEPS + 1):
             self.watch()
-            direction, slope = self._direction(CLOSE if near else Sweeps.with_effort(effort, step), near or effort > 1.0)
+            sweeps = CLOSE if near else Sweeps.with_effort(effort, step)
+            direction, slope = self._direction(sweeps, near > 1 or effort > 1.0)
             moved = self._line_search(direction, slope)
             effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
-            near, before = -slope <= NEAR * tolerance or not moved, self.gap
+            near, before = near + 1 if -slope <= NEAR * tolerance or not moved else 0, self.gap
             self.gap = self._duality_gap() if near else np.inf
             self.steps.append(NewtonStep(self.n, step, self.objective, self.gap if near else np.nan, self._seconds()))
             self.converged = self.gap <= tolerance

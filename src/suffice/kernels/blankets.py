@@ -14,7 +14,7 @@ import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
-from suffice.kernels.rbm import mixed
+from suffice.kernels.rbm import mixed, sigmoid
 
 CHUNK = 512
 
@@ -94,25 +94,56 @@ def pseudo(  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel(nb.void(_codes, _ints, nb.int64, _floats, *_graph, nb.uint32, nb.uint32))
-def sweep(cells, own, chains, logs, sizes, first, own_step, offset, first_member, column, step, low, high):  # type: ignore[no-untyped-def]
+@kernel(nb.void(_codes, _floats, *_graph, _ints, nb.int64, nb.int64, _ints, _floats))
+def compare(cells, logs, sizes, first, own_step, offset, first_member, column, step, pair, i, start, index, odds):  # type: ignore[no-untyped-def]
+    """ln p(second state of node i | the others) / p(first), in cases from `start` on, of a node of two states.
+
+    Where pair[e] is 1, table e has one other variable, of two states as well: then no table need be looked into.
+    """
+    n = len(index)
+    for r in range(n):
+        odds[r] = 0.0
+    for e in range(first[i], first[i + 1]):
+        k, by = first_member[e], own_step[e]
+        if pair[e] == 1:
+            a, b = offset[e], offset[e] + step[k]
+            low = logs[a + by] - logs[a]
+            more = logs[b + by] - logs[b] - low
+            codes = cells[column[k] + start : column[k] + start + n]
+            for r in range(n):
+                odds[r] += low + more * nb.float64(codes[r])
+        else:
+            find(cells, offset, first_member, column, step, e, start, index)
+            for r in range(n):
+                odds[r] += logs[index[r] + by] - logs[index[r]]
+
+
+@kernel(nb.void(_codes, _ints, nb.int64, _floats, *_graph, _ints, nb.uint32, nb.uint32))
+def sweep(cells, own, chains, logs, sizes, first, own_step, offset, first_member, column, step, pair, low, high):  # type: ignore[no-untyped-def]
     """Each node in turn drawn anew given the others, in so many chains: cells change."""
     most = 0
     for i in range(len(sizes)):
         most = max(most, sizes[i])
-    room, indices = np.empty((most + 2, CHUNK)), np.empty(CHUNK, np.int64)
+    room, indices, row = np.empty((most + 2, CHUNK)), np.empty(CHUNK, np.int64), np.empty(CHUNK)
     for i in range(len(sizes)):
         for start in range(0, chains, CHUNK):
             n = min(CHUNK, chains - start)
-            weigh(cells, logs, sizes, first, own_step, offset, first_member, column, step, i, start, indices[:n], room)
+            index, odds = indices[:n], row[:n]
             codes, place = cells[own[i] + start : own[i] + start + n], nb.uint32(i * chains + start)
-            for r in range(n):
-                left = nb.float64(mixed(nb.uint32(place + r), low, high)) * 2.0**-32 * room[most, r]
-                x = 0
-                for s in range(sizes[i] - 1):
-                    left -= room[s, r]
-                    x += left >= 0.0
-                codes[r] = nb.uint16(x)
+            if sizes[i] == 2:
+                compare(cells, logs, sizes, first, own_step, offset, first_member, column, step, pair, i, start, index, odds)
+                for r in range(n):
+                    u = nb.float32(mixed(nb.uint32(place + r), low, high) >> nb.uint32(8)) * nb.float32(2.0**-24)
+                    codes[r] = nb.uint16(1) if u < sigmoid(nb.float32(odds[r])) else nb.uint16(0)
+            else:
+                weigh(cells, logs, sizes, first, own_step, offset, first_member, column, step, i, start, index, room)
+                for r in range(n):
+                    left = nb.float64(mixed(nb.uint32(place + r), low, high)) * 2.0**-32 * room[most, r]
+                    x = 0
+                    for s in range(sizes[i] - 1):
+                        left -= room[s, r]
+                        x += left >= 0.0
+                    codes[r] = nb.uint16(x)
 
 
 @kernel(nb.void(_codes, nb.int64, nb.int64, *_members, _floats))

@@ -23,6 +23,9 @@ from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 
+HOPELESS = 1e6 * MAX_CELLS
+"""Where the first orders of elimination have more cells than this, no other is looked for."""
+
 NO_TREE = "PseudoLikelihood() and ContrastiveDivergence() learn without it, and sample() then draws by Gibbs sampling"
 
 
@@ -119,7 +122,9 @@ def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple
     network = network_of(factors, variables)
     every = tuple(variables)
     part = part_of(network, network.all_factors, network.unobserved())
-    order = greedy_order(network, part, worth=COMPILING)
+    order = greedy_order(network, part, worth=0.0)
+    if order.cells <= HOPELESS:
+        order = greedy_order(network, part, worth=COMPILING)
     if order.cells > MAX_CELLS / 64:
         raise TooLarge(
             f"the junction tree of {len(every):,} variables has products of {order.cells:.3g} cells in all "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.log_linear import Ising, LogLinear, Names
 from suffice.models.provenance import Provenance
+from suffice.models.regressions import closed
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
 from suffice.statistics import Request, Statistics
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.bayes_net import BayesNet
+    from suffice.models.evidence import Given
 
 Array = npt.NDArray[np.float64]
 
@@ -46,6 +49,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
     >>> round(net.query("x", given={"y": "yes"})["yes"], 6)
     0.731059
     """
+
+    file_kind = "markov_net"
 
     def __init__(self, factors: Any, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
@@ -130,8 +135,18 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return iter(self._variables)
 
     @cached_property
+    def _made(self) -> tuple[BayesNet, float] | TooLarge:
+        """The twin, or why there is none: it takes a while to find out either."""
+        try:
+            return twin_of(self._factors, self._variables)
+        except TooLarge as error:
+            return error
+
+    @property
     def _twin(self) -> tuple[BayesNet, float]:
-        return twin_of(self._factors, self._variables)
+        if isinstance(self._made, TooLarge):
+            raise TooLarge(str(self._made))
+        return self._made
 
     def _directed(self) -> BayesNet:
         return self._twin[0]
@@ -273,6 +288,41 @@ class MarkovNet(Undirected, Provenance, Tabular):
         """Cells of the table of all variables, less one, less the free parameters."""
         return prod(v.n_states for v in self._variables.values()) - 1 - self.n_parameters
 
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+        """p(targets | given), as `BayesNet.query`; where the tree of all is too large, that of what the evidence leaves."""
+        try:
+            return self.directed.query(targets, given, **how)
+        except TooLarge:
+            from suffice.models.near import near_net
+
+            names = [targets] if isinstance(targets, str) else list(targets)
+            if not given or any(n not in self for n in (*names, *given)):
+                raise
+            near, rest = near_net(self, names, given)
+            if len(near) == len(self):
+                raise
+            return replace(near.directed.query(targets, rest, **how), given=dict(given))
+
+    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+        """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
+        return self._answering(rows, target).predict_proba(rows, target, **how)
+
+    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+        """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
+        return self._answering(rows, target).predict(rows, target, **how)
+
+    def _answering(self, rows: Any, target: str) -> BayesNet:
+        """The network that predicts a target: of all variables, or, where its tree is too large, of the target's neighbours."""
+        try:
+            return self.directed
+        except TooLarge:
+            from suffice.models.near import blanket_net
+
+            near = blanket_net(self, target, rows) if target in self else None
+            if near is None:
+                raise
+            return near.directed
+
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """n rows drawn as an Arrow table: independent ones by the tree, where that is too large by Gibbs sampling.
 
@@ -297,7 +347,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return self.log_likelihood(data) - self.n_parameters
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_twin", "goodness_of_fit", "model", "_flat_weights"}
+        made = {"directed", "_made", "goodness_of_fit", "model", "_flat_weights"}
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     def __eq__(self, other: object) -> bool:
@@ -331,7 +381,7 @@ def moral_net(bn: BayesNet) -> MarkovNet:
         raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
     factors = []
     for name in bn:
-        cpd = bn[name].as_table() if hasattr(bn[name], "as_table") else bn[name]
+        cpd = closed(bn[name])
         with np.errstate(divide="ignore"):
             factors.append(Factor((*(variables[p] for p in cpd.parents), variables[name]), np.log(cpd.probs)))
     model = LogLinear(bn.dag.moral().cliques())

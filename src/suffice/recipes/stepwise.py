@@ -158,8 +158,6 @@ class StepwiseWalk:
         self.max_order = problem.n if method.max_order is None else method.max_order
         self.generators = self._first()
         self.log_likelihood = self.models.log_likelihood(self.generators)
-        if self.log_likelihood == -float("inf"):
-            raise FitError("the model to start with has no estimate: start with a smaller one")
 
     def run(self) -> GraphOutcome:
         self.problem.progress.better("start", self.value, self.outcome())
@@ -261,8 +259,7 @@ class StepwiseWalk:
             df = 1
             for name in term:
                 df *= self.variables[name].n_states - 1
-            if change > -float("inf"):
-                result.append(Change(adds, term, generators, change, df))
+            result.append(Change(adds, term, generators, change, df))
             self.problem.progress.check()
         return result
 

@@ -79,7 +79,7 @@ class Chains:
         """The shares of the cells after the sweeps of round t."""
         for k in range(self.goal.steps):
             self.blankets.sweep(columns, logs, self.seed, t * self.goal.steps + k)
-        return self.blankets.counts(columns) / columns.shape[1]
+        return np.asarray(self.blankets.counts(columns) / columns.shape[1])
 
     def round(self, logs: Array, t: int) -> tuple[Array, Array]:
         """Seen and drawn."""
@@ -131,7 +131,8 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     seen = terms.seen(problem.statistics) / problem.weight
     chains = _chains(problem, goal, how.seed, seen)
     weights, trace = _descended(terms, chains, how, seen, (problem.l1 / problem.weight, problem.l2 / problem.weight))
-    words = f"by {goal!r} from {problem.weight:,.0f} rows in {how.rounds:,} rounds; seen − drawn at the end {trace[-1].mismatch:.2g}"
+    by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {how.rounds:,} rounds"
+    words = f"fitted from {problem.weight:,.10g} rows by {by}; seen − drawn at the end {trace[-1].mismatch:.2g}"
     own = kept_weights(problem, weights)
     return problem.solved(terms.log_tables(weights), words, **own, trace=trace)  # type: ignore[no-any-return]
 
@@ -153,7 +154,7 @@ def _descended(
     l1, l2 = penalties
     degree = max((len(own) for own in chains.blankets.neighbours), default=0)
     first = 0.5 / (1.0 + degree) if how.rate is None else float(how.rate)
-    scale = first / np.maximum(_variances(terms, seen), LEAST)
+    scale = first / np.maximum(terms.variances(seen), LEAST)
     w, total, zeros = np.zeros(terms.n_weights), np.zeros(terms.n_weights), np.zeros(terms.n_weights)
     watch: Progress[Any] = Progress("contrastive divergence")
     trace: list[DrawnRound] = []
@@ -175,10 +176,3 @@ def _descended(
         watch.close()
     n = how.rounds - (how.rounds + 1) // 2
     return np.where((zeros > 0.5 * n) & (l1 > 0.0), 0.0, total / n), trace
-
-
-def _variances(terms: Terms, seen: Array) -> Array:
-    """The variance of each feature over the rows."""
-    mean = terms.by_weight(seen)
-    square = np.asarray((terms.matrix * terms.matrix).T @ seen)
-    return np.asarray(square - mean * mean)

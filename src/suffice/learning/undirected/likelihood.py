@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, StatisticsError, listed
+from suffice.errors import FitError, listed
 from suffice.inference.factor_marginals import FactorTree
 from suffice.iteration import Progress
 from suffice.learning.gradient import LBFGS
@@ -18,6 +18,7 @@ from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.learning.undirected.margins import check_margins
 from suffice.models.log_linear import Ising, LogLinear
 from suffice.statistics.configurations import described
 
@@ -33,7 +34,7 @@ TOL = 1e-9
 """Moments agree to this share of all rows."""
 FAR = 6.0
 """Weights beyond this may be on their way to infinity: it is found out whether they are."""
-MAX_ITER = 2000
+MAX_ITER = 10_000
 
 
 def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
@@ -48,7 +49,7 @@ def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
     if problem.prior is not None and not isinstance(problem.model, LogLinear):
         raise FitError("a prior imagines counts of tables, and features have none: take a penalty")
     seen, prior = _target(problem)
-    check_margins(problem)
+    check_margins(problem.statistics, problem.model.scopes, problem.variables)
     if isinstance(problem.model, Ising) and not problem.penalties:
         _refuse_unseen_pairs(problem, seen)
     plain = all(t.basis is None for t in problem.terms.terms)
@@ -75,24 +76,6 @@ def _target(problem: UndirectedProblem) -> tuple[Array, Any]:
     if prior is None:
         return seen, None
     return seen + np.concatenate([t.reshape(-1) for t in agreeing_counts(prior, problem)]), prior
-
-
-def check_margins(problem: UndirectedProblem) -> None:
-    """Tables that were given one by one must say the same of what they share."""
-    statistics, scopes = problem.statistics, problem.model.scopes
-    allowed = 1e-8 * statistics.weight
-    for i, a in enumerate(scopes):
-        for b in scopes[:i]:
-            both = tuple(n for n in a if n in b)
-            mine, theirs = statistics.counts(a).marginal(both), statistics.counts(b).marginal(both)
-            off = np.abs(mine.dense() - theirs.dense())
-            if off.max() > allowed:
-                at = int(np.argmax(off))
-                where = f" at {described(at, mine.variables)}" if both else ""
-                counts = f"{mine.dense().reshape(-1)[at]:g} and {theirs.dense().reshape(-1)[at]:g}"
-                raise StatisticsError(
-                    f"the tables of {listed(a)} and of {listed(b)} contradict each other{where}: they count {counts}"
-                )
 
 
 def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | None:
@@ -152,7 +135,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
     zeros = excluded(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
-    scale = np.sqrt(np.maximum(_spread(problem, mean) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, 1e-3))
     last: list[float] = [0.0]
 
     def loss(z: Array) -> tuple[float, Array]:
@@ -195,13 +178,6 @@ def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
                 f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: penalty=L2(0.1) or "
                 "L1(0.1), or prior=BDeu(1), gives an estimate"
             )
-
-
-def _spread(problem: UndirectedProblem, mean: Array) -> Array:
-    """The variance of each weight's feature."""
-    squares = problem.terms.matrix.copy()
-    squares.data **= 2
-    return np.asarray(squares.T @ mean) - problem.terms.by_weight(mean) ** 2
 
 
 def _from(problem: UndirectedProblem, prior: Any) -> str:

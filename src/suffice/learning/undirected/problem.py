@@ -15,7 +15,7 @@ from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
-from suffice.objectives import Objective, Penalties
+from suffice.objectives import ContrastiveDivergence, Objective, Penalties
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -99,6 +99,18 @@ class UndirectedProblem:
         from suffice.learning.undirected.max_entropy import flattest
 
         return flattest(self, slack)
+
+    def by_pseudo_likelihood(self) -> MarkovNet:
+        """The maximum of the pseudo-likelihood, each node given the others."""
+        from suffice.learning.undirected.pseudo_likelihood import maximum_pseudo_likelihood
+
+        return maximum_pseudo_likelihood(self)
+
+    def by_contrastive_divergence(self, goal: ContrastiveDivergence) -> MarkovNet:
+        """Where what chains draw agrees with what is seen."""
+        from suffice.learning.undirected.contrastive import contrastive_divergence
+
+        return contrastive_divergence(self, goal)
 
     def refuse_prior(self, what: str) -> None:
         """For objectives that have no place for imagined counts."""

@@ -17,8 +17,11 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.errors import FitError, StatisticsError, listed, note
+from suffice.errors import FitError, StatisticsError, listed
 from suffice.inference.blankets import Blankets, LocalTables
+from suffice.iteration import Progress
+from suffice.learning.gradient import LBFGS
+from suffice.learning.owlqn import Minimum, minimised
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
 from suffice.statistics import Request, Statistics
@@ -33,8 +36,13 @@ MAX_CELLS = 2**22
 ROOM = 2**22
 """Cells of rows that are encoded at a time."""
 
-FAR = 15.0
-"""Weights beyond this have run off: e⁻¹⁵ is a probability that few data could tell from 0."""
+FAR = 12.0
+"""Weights beyond this have run off: e⁻¹² is a probability that few data could tell from 0."""
+
+TOL = 1e-8
+"""The gradient of a row at the optimum, in units of its spread."""
+
+MAX_ITER = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,47 +101,67 @@ def _merged(rows: Data, terms: Terms) -> Data:
 @one_blas_thread
 def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     """The optimum of the pseudo-likelihood, less the penalties."""
-    problem.refuse_prior("PseudoLikelihood()")
-    if problem.base is not None or problem.moments is not None:
-        raise FitError("PseudoLikelihood() is of rows, without a base measure: take Likelihood() or MaxEntropy()")
+    _check_problem(problem)
     terms: Terms = problem.terms
     sums, N = pseudo_sums(terms, problem.rows), problem.weight
     l1, l2 = problem.l1 / N, problem.l2 / N
 
-    def loss(w: Array) -> tuple[float, Array]:
-        value, by_cell = sums(terms.log_tables(w))
-        return -value / N + float(l2 @ (w * w)), -terms.by_weight(by_cell) / N + 2.0 * l2 * w
+    seen = terms.seen(problem.statistics) / N
+    scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3))
 
-    weights, best, steps = minimised(loss, np.zeros(terms.n_weights), l1)
-    if not problem.penalties:
-        tell_far(terms, weights)
-    logs = terms.log_tables(weights)
-    how = f"by maximum pseudo-likelihood from {N:,.0f} rows in {steps} steps, objective {-best:.6g} a row"
-    return problem.solved(logs, how, **kept_weights(problem, weights))  # type: ignore[no-any-return]
+    def loss(z: Array) -> tuple[float, Array]:
+        w = z / scale
+        value, by_cell = sums(terms.log_tables(w))
+        gradient = -terms.by_weight(by_cell) / N + 2.0 * l2 * w
+        return -value / N + float(l2 @ (w * w)), gradient / scale
+
+    watch: Progress[Any] = Progress("pseudo-likelihood")
+    memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
+    found = minimised(
+        loss,
+        np.zeros(terms.n_weights),
+        l1=l1 / scale,
+        memory=memory,
+        tol=TOL,
+        max_iter=MAX_ITER,
+        check=lambda n, value: watch.check(f"iteration {n}, {-value:.6f} a row"),
+    )
+    watch.close()
+    weights = found.x / scale
+    _check(problem, found, weights)
+    by = f"with {problem.penalties!r}" if problem.penalties else "maximum pseudo-likelihood"
+    how = f"fitted from {N:,.10g} rows, {by}, by L-BFGS: {found.iterations} iterations, {-found.value:.10g} a row"
+    return problem.solved(terms.log_tables(weights), how, **kept_weights(problem, weights))  # type: ignore[no-any-return]
+
+
+def _check_problem(problem: Any) -> None:
+    """What pseudo-likelihoods have no place for."""
+    problem.refuse_prior("PseudoLikelihood()")
+    if problem.base is not None or problem.moments is not None:
+        raise FitError("PseudoLikelihood() is of rows, without a base measure: take Likelihood() or MaxEntropy()")
+    if not isinstance(problem.method, (LBFGS, type(None))):
+        raise FitError(f"the method of PseudoLikelihood() is LBFGS(), not {problem.method!r}")
+
+
+def _check(problem: Any, found: Minimum, weights: Array) -> None:
+    """Refuse an optimum that does not exist: weights run off where states never occur together."""
+    terms: Terms = problem.terms
+    if not problem.penalties and len(weights):
+        most = np.maximum.reduceat(np.abs(weights), terms.weight_start[:-1])
+        far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
+        if far:
+            raise FitError(
+                f"the weights of {listed(far, 3)} run off to infinity, since some of their states never occur together: "
+                "penalty=L2(0.1) or L1(0.1) gives an estimate"
+            )
+    if not found.converged:
+        raise FitError(
+            f"L-BFGS did not converge in {found.iterations:,} iterations: the gradient is still {found.slope:.2g} a row; a "
+            "penalty, as penalty=L2(1.0), makes the estimate exist"
+        )
 
 
 def kept_weights(problem: Any, weights: Array) -> dict[str, Array]:
     """The weights as they were found, where they are unique or paid for; else the network reports those that sum to zero."""
     unique = all(t.basis is not None for t in problem.terms.terms)
     return {"weights": weights} if unique or problem.penalties else {}
-
-
-def minimised(loss: Sums, start: Array, l1: Array) -> tuple[Array, float, int]:
-    """The weights of least loss + Σ l1 |w|, that value, and the steps."""
-    if l1.any():
-        raise FitError("L1 waits for owlqn")
-    from scipy.optimize import minimize
-
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000, "maxcor": 10})
-    return found.x, float(found.fun), int(found.nit)
-
-
-def tell_far(terms: Terms, weights: Array) -> None:
-    """Say which terms have run off, as they do where states never occur together."""
-    most = np.maximum.reduceat(np.abs(weights), terms.weight_start[:-1]) if len(weights) else np.zeros(0)
-    far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
-    if far:
-        note(
-            f"the weights of {listed(far, 3)} run off without end, since some of their states never occur together: a penalty, "
-            "L2(0.1), holds them"
-        )

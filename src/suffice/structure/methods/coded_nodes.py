@@ -11,7 +11,7 @@ import numpy as np
 from suffice.engines.bitmaps import merged
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order, n_threads
-from suffice.errors import DataError, FitError
+from suffice.errors import DataError, FitError, listed
 from suffice.statistics import Statistics
 from suffice.structure.methods.coded_regression import CodedRegression, Measured, Trial
 from suffice.structure.methods.node_columns import Array, NodeColumns
@@ -61,6 +61,11 @@ class CodedNodes(NodeRegressions):
         few = merged(rows, finite) if len(finite) == len(variables) else None
         rows = (rows if few is None else few).hold()
         return cls(rows, NodeColumns.of(rows, variables, threads=threads), n_threads(threads))
+
+    def check(self) -> None:
+        flat = [name for name, constant in zip(self.columns.names, self.columns.constant, strict=True) if constant]
+        if flat:
+            raise DataError(f"these columns do not vary, and nothing can be told from them: {listed(flat)}; leave them out")
 
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
         if start is None or start is not self._last:
@@ -133,8 +138,11 @@ class CodedNodes(NodeRegressions):
 
     def _normal(self, losses: Array, own: Array) -> Array:
         """The mean of ln p of each node from its losses: of a real one, in standard units, at the variance of its `own` loss."""
-        variance = np.where(self.columns.finite, 1.0, 2.0 * own)  # in units of four variances
-        return -np.where(self.columns.finite, losses, 0.5 * np.log(8.0 * np.pi * variance) + losses / variance)
+        plain = np.array(self.columns.finite) | np.array(
+            self.columns.constant
+        )  # of a column of one value there is nothing to say
+        variance = np.where(plain, 1.0, 2.0 * own)  # in units of four variances
+        return -np.where(plain, losses, 0.5 * np.log(8.0 * np.pi * variance) + losses / variance)
 
     def _log_likelihoods(self, effects: CodedEffects, rows: Data, products: Array) -> Array:
         """The mean of ln p of each node, of other rows."""

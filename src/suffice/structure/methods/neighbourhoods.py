@@ -65,9 +65,9 @@ class Neighbourhoods(GraphMethod):
     numbers of states and the norm is over all numbers of a pair. Of two states, coded 0 and 1, Θ_ij is the log odds ratio given
     the rest (4 J_ij of an `Ising` model); a real column counts as one of two states, in units of two standard deviations.
 
-    `rule=And()` joins two variables that keep each other,
-    `Or()` those of which one keeps the other. `penalty`, `select` and `n_penalties` are those of `GraphicalLasso`; one penalty
-    holds for all variables, and what it is chosen by is summed over them (EBIC: 2 γ log p for each neighbour, Chen & Chen 2008).
+    `rule=And()` joins two variables that keep each other, `Or()` those of which one keeps the other. `penalty`, `select` and
+    `n_penalties` are those of `GraphicalLasso`; one penalty holds for all variables, and what it is chosen by is summed over them
+    (EBIC: 2 γ log p for each neighbour, Chen & Chen 2008).
 
     `strengths` has the mean of both coefficients; `found.details.strengths` keeps them apart: of (a, b) it is that of b in the
     regression of a.
@@ -100,6 +100,7 @@ class Neighbourhoods(GraphMethod):
             other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
             raise FitError(f"Neighbourhoods takes finite and real columns, and {listed(other)} is of another kind: declare it so")
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
+        nodes.check()
         penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
         path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
         finished = path.solve()

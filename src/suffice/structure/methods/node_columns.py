@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
-from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
@@ -59,7 +59,7 @@ class NodeColumns:
 
     @staticmethod
     def of(data: Data, variables: Sequence[Variable], *, threads: int | None = None) -> NodeColumns:
-        """The columns of some finite and real variables; one that does not vary is refused."""
+        """The columns of some finite and real variables; one that does not vary is coded as 0."""
         finite = tuple(isinstance(v, Finite) for v in variables)
         requests = [Request((v.name,)) if f else Request((), (v.name,)) for v, f in zip(variables, finite, strict=True)]
         seen = data.gather(requests, threads=threads)
@@ -111,10 +111,15 @@ class NodeColumns:
                 np.divide(column - table[0, 0], table[0, 1], out=X[self.first[j]])
         return X
 
+    @property
+    def constant(self) -> tuple[bool, ...]:
+        """Which variables do not vary."""
+        return tuple(not t.any() if f else bool(np.isinf(t[0, 1])) for t, f in zip(self.tables, self.finite, strict=True))
+
     @cached_property
     def two_states(self) -> bool:
         """Whether all variables have two states."""
-        return all(self.finite) and all(len(table) == 2 for table in self.tables)
+        return all(self.finite) and all(len(table) == 2 and table.any() for table in self.tables)
 
 
 def contrasts(n_states: int) -> Array:
@@ -135,10 +140,9 @@ def _states(seen: Statistics, name: str) -> tuple[Array, Array]:
     """The numbers of each state, and their shares."""
     counts = np.asarray(seen.counts([name]).values, np.float64)
     occur = np.flatnonzero(counts > 0)
-    if len(occur) < 2:
-        raise _constant(name)
-    table = np.zeros((len(counts), len(occur) - 1))
-    table[occur] = contrasts(len(occur))
+    table = np.zeros((len(counts), max(len(occur) - 1, 1)))
+    if len(occur) > 1:
+        table[occur] = contrasts(len(occur))
     return table, counts / counts.sum()
 
 
@@ -146,10 +150,4 @@ def _spread(seen: Statistics, name: str) -> tuple[Array, Array]:
     """The mean of a real column, and twice its standard deviation."""
     moments = seen.moments((), [name])
     mean, deviation = float(moments.mean[0, 0]), float(np.sqrt(moments.scatter[0, 0, 0] / moments.count[0]))
-    if not deviation > 1e-12 * abs(mean):
-        raise _constant(name)
-    return np.array([[mean, 2.0 * deviation]]), np.empty(0)
-
-
-def _constant(name: str) -> DataError:
-    return DataError(f"{name!r} is constant, and nothing can be told from a column that does not vary: leave it out")
+    return np.array([[mean, 2.0 * deviation if deviation > 1e-12 * abs(mean) else np.inf]]), np.empty(0)
