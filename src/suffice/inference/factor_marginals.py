@@ -61,6 +61,8 @@ class FactorTree:
 
     def __call__(self, log_tables: Array) -> Expected:
         """ln Z and the marginals at these tables, all factors one after another."""
+        from suffice.kernels.messages import factor_marginals
+
         net = self.network
         high = np.maximum.reduceat(log_tables, net.table_start[:-1]) if len(log_tables) else np.zeros(0)
         if (high == NEVER).any():
@@ -70,6 +72,8 @@ class FactorTree:
         interruptible(lambda: run_tree(self._tree, FACTORS, self._codes, tables, self._room, answers), self.n_cells)
         log_z = float(answers.log_prob[0])
         if answers.status[0] == UNCERTAIN or log_z == NEVER:
+            return self._in_logs(log_tables)
+        if factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
             return self._in_logs(log_tables)
         return Expected(log_z + float(high.sum()) + self._free, probs)
 

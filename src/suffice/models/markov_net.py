@@ -26,6 +26,7 @@ from suffice.models.provenance import Provenance
 from suffice.models.regressions import closed
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
+from suffice.models.weight_errors import standard_errors
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
@@ -180,13 +181,27 @@ class MarkovNet(Undirected, Provenance, Tabular):
         >>> net.weights[("x",)]
         array([-1.,  1.])
         """
-        flat = self._flat_weights
+        return self._named(self.flat_weights)
+
+    @property
+    def standard_errors(self) -> dict[Any, Array]:
+        """The standard errors of the weights, in the same shape: from the inverse of the information, where the tree is small.
+
+        >>> import suffice as sf
+        >>> net = sf.fit(sf.LogLinear(["x"]), {"x": list("aaab")})
+        >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
+        array([0.5774, 0.5774])
+        """
+        return self._named(standard_errors(self))
+
+    def _named(self, flat: Array) -> dict[Any, Array]:
         if isinstance(self.model, Features):
             return dict(zip(self.model.weight_names, flat, strict=True))
         return self.terms.weights_by_term(flat)
 
     @cached_property
-    def _flat_weights(self) -> Array:
+    def flat_weights(self) -> Array:
+        """The weights of all terms, one after another."""
         if self._weights is not None:
             return self._weights
         given = [f.ordered() for f in self._factors if f.names]
@@ -347,7 +362,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return self.log_likelihood(data) - self.n_parameters
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_made", "goodness_of_fit", "model", "_flat_weights"}
+        made = {"directed", "_made", "goodness_of_fit", "model", "flat_weights"}
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     def __eq__(self, other: object) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
+from suffice.learning.undirected.margins import check_margins
 from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
@@ -55,6 +56,11 @@ class UndirectedProblem:
         if not found.weight > 0:
             raise DataError("there are no rows to learn from")
         return found
+
+    def check_margins(self) -> None:
+        """Refuse tables that were given, not gathered, and contradict each other."""
+        if isinstance(self.rows, Statistics):
+            check_margins(self.statistics, self.model.scopes, self.variables)
 
     @property
     def weight(self) -> float:
