@@ -36,20 +36,20 @@ PRIORS: dict[str, tuple[Any, str | None]] = {
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
 METHODS: dict[str, tuple[str, str, str | None]] = {
-    "orders": ("orders", "Orders", None),
-    "hill-climb": ("hill_climb", "HillClimb", None),
-    "tabu": ("hill_climb", "Tabu", None),
-    "ges": ("ges", "GES", None),
-    "exact": ("exact", "Exact", None),
-    "chow-liu": ("chow_liu", "ChowLiu", None),
-    "tan": ("chow_liu", "TAN", "target"),
-    "pc": ("pc", "PC", None),
-    "mmhc": ("pc", "MMHC", None),
-    "glasso": ("methods.graphical_lasso", "GraphicalLasso", None),
-    "neighbourhoods": ("methods.neighbourhoods", "Neighbourhoods", None),
-    "decomposable": ("methods.decomposable", "Decomposable", None),
-    "stepwise": ("methods.stepwise", "Stepwise", None),
-    "chow-liu-graph": ("chow_liu", "ChowLiu", None),
+    "orders": ("structure.orders", "Orders", None),
+    "hill-climb": ("structure.hill_climb", "HillClimb", None),
+    "tabu": ("structure.hill_climb", "Tabu", None),
+    "ges": ("structure.ges", "GES", None),
+    "exact": ("structure.exact", "Exact", None),
+    "chow-liu": ("structure.chow_liu", "ChowLiu", None),
+    "tan": ("structure.chow_liu", "TAN", "target"),
+    "pc": ("structure.pc", "PC", None),
+    "mmhc": ("structure.pc", "MMHC", None),
+    "glasso": ("structure.methods.graphical_lasso", "GraphicalLasso", None),
+    "neighbourhoods": ("structure.methods.neighbourhoods", "Neighbourhoods", None),
+    "decomposable": ("structure.methods.decomposable", "Decomposable", None),
+    "stepwise": ("recipes.stepwise", "Stepwise", None),
+    "chow-liu-graph": ("structure.chow_liu", "ChowLiu", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
 FAMILIES: dict[str, tuple[str, str, type | None]] = {
@@ -175,7 +175,7 @@ def method_of(words: str, **options: Any) -> Any:
 
 def _method(word: str) -> Any:
     module, name, _ = METHODS[word.lower()]
-    return getattr(import_module(f"suffice.structure.{module}"), name)
+    return getattr(import_module(f"suffice.{module}"), name)
 
 
 def is_graph_method(words: str) -> bool:

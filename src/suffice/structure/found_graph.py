@@ -170,11 +170,19 @@ class FoundGraph:
 
     @cached_property
     def model(self) -> Any:
-        """A fitted model of the graph, in the units of the data."""
-        model = self._model() if callable(self._model) else self._model
-        if model is None:
+        """A fitted model of the graph, in the units of the data, where the search has made one."""
+        if not self.has_model:
             raise FitError("there is no model with this result: fit(found.graph, data) estimates one")
-        return model
+        return self._made
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a `model`: other methods find a graph only."""
+        return self._made is not None
+
+    @cached_property
+    def _made(self) -> Any:
+        return self._model() if callable(self._model) else self._model
 
     @property
     def generators(self) -> tuple[tuple[str, ...], ...]:
