@@ -23,6 +23,9 @@ CLOSE = 1e-4
 NEAR = 0.9
 """Columns whose slope is above this share of their penalty are active."""
 
+LAST = 1e-2
+"""A step from a slope that is off by no more than this is the last, and is not measured: what it leaves is about the square."""
+
 STALE = 0.1
 """Curvatures are measured anew unless a step with the old ones brings the slope down to this share."""
 
@@ -77,6 +80,7 @@ class CodedRegression:
         self.slope = np.outer(products[:, 0], mean) - products[:, self.own]
         self._curved, self._hessian = np.empty(0, np.int64), np.empty((0, 0))
         self._trial: Trial | None = None
+        self._fresh = False
         self._from, self._promise, self._paid, self._off = self.theta, 0.0, 0.0, np.inf
 
     def norms(self, numbers: Array) -> Array:
@@ -140,6 +144,10 @@ class CodedRegression:
         self._promise = float((self.slope * (theta - self.theta)).sum()) + self.price(theta) - self._paid
         known = np.zeros(len(theta), bool)
         known[self._curved] = True
+        if off <= (LAST if self._fresh else STALE * LAST) and known[self._active(theta, slope, 0.5 + 0.5 * NEAR)].all():
+            self.loss += 0.5 * float(((theta - self.theta) * (self.slope + slope)).sum())
+            self.theta, self.slope = theta, slope
+            return None
         beyond = not known[self._active(theta, slope, 1.0)].all()
         return self._asked(theta, slope, curved=beyond or off > STALE * before or before == np.inf)
 
@@ -151,7 +159,7 @@ class CodedRegression:
         if gain > 1e-3 * self._promise + 1e-12:
             self._promise *= 0.5
             return
-        self.theta, self.loss, self.slope = theta, measured.loss, measured.slope
+        self.theta, self.loss, self.slope, self._fresh = theta, measured.loss, measured.slope, self._trial.curved
         if self._trial.curved:
             self._curved, self._hessian = self._trial.active, measured.hessian
         self._trial = None
