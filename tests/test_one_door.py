@@ -60,6 +60,11 @@ def numbers(bn: sf.BayesNet) -> list[Any]:
     return [np.asarray(getattr(cpd, p)) for n in sorted(bn) for cpd in [bn[n]] for p in parts if hasattr(cpd, p)]
 
 
+def logs(net: sf.MarkovNet) -> list[Any]:
+    """The factors of a Markov network."""
+    return [f.log for f in net.factors]
+
+
 def found(method: Any, score: Any = None, **how: Any) -> Callable[[Data], Any]:
     def search(data: Data) -> Any:
         result = sf.search(data, **({} if score is None else {"score": score}), method=method, **how)
@@ -129,6 +134,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
+    "closed form of a graph": (some(WHOLE, *FINITE), lambda d: logs(sf.fit("a -- b; b -- c; a -- l", d, prior=sf.BDeu(1)))),
+    "log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.LogLinear.all(2, FINITE), d))),
+    "penalised log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.Pairwise("a -- b -- c"), d, penalty=sf.L2(1)))),
+    "Ising model": (some(WHOLE, "b", "c", "l"), lambda d: logs(sf.fit(sf.Ising("b -- c -- l -- b"), d))),
     "graphical lasso": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso())),
     "graphical lasso, held-out rows": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso(select=sf.HeldOut(2)), chosen=False)),
     "neighbourhoods of numbers": (some(WHOLE, *REAL), undirected(sf.Neighbourhoods())),

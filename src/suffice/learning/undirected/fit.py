@@ -51,6 +51,8 @@ def fit_undirected(
         own = None if isinstance(chosen, Likelihood) else chosen
         _refuse_for_reals(objective=own, penalty=penalty, method=method, prior=prior, base=base)
         return fit_gaussian(Graph(model), data)
+    if base is not None and not isinstance(base, MarkovNet):
+        raise FitError(f"a base measure is a MarkovNet, MarkovNet({{'x': logs}}, variables), not {type(base).__name__}")
     wanted = undirected_model(model)
     if wanted is None:
         raise FitError(f"{model!r} is no undirected model: a Graph, LogLinear, Pairwise, Ising or Features is")
