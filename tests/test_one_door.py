@@ -6,6 +6,7 @@ The toy engine pickles every step and every partial sum. No rows but those of `s
 from __future__ import annotations
 
 import importlib
+import itertools
 import pickle
 import pkgutil
 import re
@@ -59,6 +60,11 @@ def numbers(bn: sf.BayesNet) -> list[Any]:
     return [np.asarray(getattr(cpd, p)) for n in sorted(bn) for cpd in [bn[n]] for p in parts if hasattr(cpd, p)]
 
 
+def logs(net: sf.MarkovNet) -> list[Any]:
+    """The factors of a Markov network."""
+    return [f.log for f in net.factors]
+
+
 def found(method: Any, score: Any = None, **how: Any) -> Callable[[Data], Any]:
     def search(data: Data) -> Any:
         result = sf.search(data, **({} if score is None else {"score": score}), method=method, **how)
@@ -87,6 +93,15 @@ def in_turn(data: Data) -> Any:
 
 def turns(data: Data) -> sf.Sequences:
     return sf.sequences(data, by="i", order="t")
+
+
+def fields(net: sf.MarkovNet) -> list[Any]:
+    return [np.asarray(f.log) for f in net.factors]
+
+
+def complete(data: Data) -> sf.LogLinear:
+    """All pairs."""
+    return sf.Pairwise(list(itertools.combinations(data.columns, 2)))
 
 
 HIDDEN_STATE: dict[str, Any] = {"hidden": [sf.Finite("h", ["u", "v"])], "starts": 2, "max_iter": 5, "tol": 0}
@@ -119,9 +134,18 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
+    "closed form of a graph": (some(WHOLE, *FINITE), lambda d: logs(sf.fit("a -- b; b -- c; a -- l", d, prior=sf.BDeu(1)))),
+    "log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.LogLinear.all(2, FINITE), d))),
+    "penalised log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.Pairwise("a -- b -- c"), d, penalty=sf.L2(1)))),
+    "Ising model": (some(WHOLE, "b", "c", "l"), lambda d: logs(sf.fit(sf.Ising("b -- c -- l -- b"), d))),
     "graphical lasso": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso())),
     "graphical lasso, held-out rows": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso(select=sf.HeldOut(2)), chosen=False)),
     "neighbourhoods of numbers": (some(WHOLE, *REAL), undirected(sf.Neighbourhoods())),
+    "neighbourhoods of states": (some(WHOLE, *FINITE), undirected(sf.Neighbourhoods())),
+    "neighbourhoods of both": (some(WHOLE, *FINITE, *REAL), undirected(sf.Neighbourhoods(n_penalties=5))),
+    "decomposable": (some(WHOLE, *FINITE), undirected(sf.Decomposable())),
+    "decomposable, numbers": (some(WHOLE, *REAL), undirected(sf.Decomposable())),
+    "stepwise": (some(WHOLE, *FINITE), undirected(sf.Stepwise())),
     "hill climbing": (some(WHOLE, *FINITE), found(sf.HillClimb())),
     "hill climbing, few equal rows": (
         {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(3)},
@@ -192,6 +216,21 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
             chain().log_prob(turns(d)),
             chain().decode(turns(d), best=2)[1].log_prob,
             *(np.asarray(ask(turns(d))["h=u"]) for ask in (chain().smooth, chain().filter, chain().forecast)),
+        ],
+    ),
+    "pseudo-likelihood": (
+        some(WHOLE, *FINITE),
+        lambda d: fields(sf.fit(sf.Pairwise("a -- b -- c; a -- l"), d, objective=sf.PseudoLikelihood(), penalty=sf.L2(1))),
+    ),
+    "pseudo-likelihood, many neighbours": (
+        {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(4)},
+        lambda d: fields(sf.fit(complete(d), d, objective=sf.PseudoLikelihood(), penalty=sf.L2(50))),
+    ),
+    "contrastive divergence": (
+        some(WHOLE, *FINITE),
+        lambda d: [
+            fields(sf.fit(sf.Pairwise("a -- b -- c; a -- l"), d, objective=o, method=sf.RobbinsMonro(5)))
+            for o in (sf.ContrastiveDivergence(), sf.ContrastiveDivergence(persistent=True))
         ],
     ),
     "missingness": (some(HOLED, *FINITE, *REAL), lambda d: sf.missingness(d).missing),

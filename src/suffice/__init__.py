@@ -36,6 +36,7 @@ _NAMES = {
     "formats": "load read write",
     "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
     "incomplete.first_slices": "Diffuse Free Given Stationary",
+    "inference.ais": "AIS LogNormaliser",
     "inference.sampling": "Gibbs LikelihoodWeighting",
     "iteration": "Run",
     "learning.climb": "Squarem",
@@ -48,7 +49,9 @@ _NAMES = {
     "learning.objective": "Collapsed",
     "learning.plates": "Partial Plate Pooled Separate",
     "learning.project": "Projection project",
+    "learning.undirected.contrastive": "RobbinsMonro",
     "learning.undirected.ipf": "IPF",
+    "learning.undirected.rbm": "RbmRun rbm",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.chain": "Chain",
@@ -61,9 +64,10 @@ _NAMES = {
     "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.markov_net": "MarkovNet",
     "models.mixture": "Mixture PoissonMixture",
+    "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "objectives": "L1 L2 Likelihood MaxEntropy",
+    "objectives": "ContrastiveDivergence L1 L2 Likelihood MaxEntropy PseudoLikelihood",
     "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
@@ -74,6 +78,7 @@ _NAMES = {
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "MixtureRun",
     "recipes.resampling": "bootstrap",
+    "recipes.stepwise": "Backward Both DevianceTest Forward Stepwise",
     "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
@@ -86,6 +91,7 @@ _NAMES = {
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
     "structure.local_scores": "LocalScores",
+    "structure.methods.decomposable": "Decomposable",
     "structure.methods.graphical_lasso": "GraphicalLasso",
     "structure.methods.neighbourhoods": "And Neighbourhoods Or",
     "structure.methods.selection": "EBIC HeldOut StARS",
@@ -156,6 +162,7 @@ if TYPE_CHECKING:
         shd as shd,
     )
     from suffice.incomplete.first_slices import Diffuse as Diffuse, Free as Free, Given as Given, Stationary as Stationary
+    from suffice.inference.ais import AIS as AIS, LogNormaliser as LogNormaliser
     from suffice.inference.sampling import Gibbs as Gibbs, LikelihoodWeighting as LikelihoodWeighting
     from suffice.iteration import Run as Run
     from suffice.learning.climb import Squarem as Squarem
@@ -168,7 +175,9 @@ if TYPE_CHECKING:
     from suffice.learning.objective import Collapsed as Collapsed
     from suffice.learning.plates import Partial as Partial, Plate as Plate, Pooled as Pooled, Separate as Separate
     from suffice.learning.project import Projection as Projection, project as project
+    from suffice.learning.undirected.contrastive import RobbinsMonro as RobbinsMonro
     from suffice.learning.undirected.ipf import IPF as IPF
+    from suffice.learning.undirected.rbm import RbmRun as RbmRun, rbm as rbm
     from suffice.models.answers import Distribution as Distribution, Marginals as Marginals, MostProbable as MostProbable
     from suffice.models.bayes_net import BayesNet as BayesNet
     from suffice.models.bde import BDe as BDe
@@ -181,10 +190,15 @@ if TYPE_CHECKING:
     from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
+    from suffice.models.rbm import RBM as RBM
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
     from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy
     from suffice.recipes.choices import ICL as ICL
+    from suffice.objectives import (
+        ContrastiveDivergence as ContrastiveDivergence,
+        PseudoLikelihood as PseudoLikelihood,
+    )
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm
@@ -194,6 +208,13 @@ if TYPE_CHECKING:
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import MixtureRun as MixtureRun
+    from suffice.recipes.stepwise import (
+        Backward as Backward,
+        Both as Both,
+        DevianceTest as DevianceTest,
+        Forward as Forward,
+        Stepwise as Stepwise,
+    )
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
@@ -222,6 +243,7 @@ if TYPE_CHECKING:
         independence_test as independence_test,
     )
     from suffice.structure.local_scores import LocalScores as LocalScores
+    from suffice.structure.methods.decomposable import Decomposable as Decomposable
     from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
     from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
     from suffice.structure.methods.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, listed, nearest, whole
 
 Array = npt.NDArray[np.float64]
 
@@ -58,6 +58,46 @@ class MaxEntropy:
 
 
 @dataclass(frozen=True)
+class PseudoLikelihood:
+    """Σᵢ ln p(xᵢ | all others) in the place of ln p(x): each node given its neighbours, all with the same weights.
+
+    It needs no junction tree, is convex, and consistent (Besag 1975, The Statistician 24, p. 179): with ever more rows of a
+    distribution of the model, its optimum tends to that distribution.
+
+    >>> PseudoLikelihood()
+    PseudoLikelihood()
+    """
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_pseudo_likelihood()
+
+
+@dataclass(frozen=True)
+class ContrastiveDivergence:
+    """The gradient *seen − expected*, with what is expected from `steps` rounds of drawing that start at the rows (CD).
+
+    With `persistent=True` the rounds go on from where the last ones ended, in so many `chains` (PCD): nearer to the likelihood,
+    where CD has a bias that falls with `steps`. Hinton 2002, Neural Computation 14, p. 1771; Tieleman 2008, ICML, p. 1064.
+
+    >>> ContrastiveDivergence(steps=1, persistent=True)
+    ContrastiveDivergence(steps=1, persistent=True, chains=100)
+    """
+
+    steps: int = 1
+    persistent: bool = False
+    chains: int = 100
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "the number of steps of contrastive divergence", 1)
+        whole(self.chains, "the number of chains of contrastive divergence", 1)
+        if not isinstance(self.persistent, bool):
+            raise FitError(f"persistent is True or False, not {self.persistent!r}")
+
+    def fit(self, problem: Any) -> Any:
+        return problem.by_contrastive_divergence(self)
+
+
+@dataclass(frozen=True)
 class _Penalty:
     """A price of weights: one number for all, or one for each term."""
 
@@ -66,8 +106,8 @@ class _Penalty:
     def __post_init__(self) -> None:
         object.__setattr__(self, "strength", _checked(self.strength, type(self).__name__))
 
-    def __add__(self, other: object) -> Penalties:
-        return Penalties((self,)) + other
+    def __add__(self, other: object) -> PenaltySum:
+        return PenaltySum((self,)) + other
 
     def per_term(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
         """The strength for each term, by the names in its scope.
@@ -132,7 +172,7 @@ class L2(_Penalty):
 
 
 @dataclass(frozen=True)
-class Penalties:
+class PenaltySum:
     """The sum of penalties.
 
     >>> total = L1(0.1) + L2(0.5) + L1(0.2)
@@ -142,10 +182,10 @@ class Penalties:
 
     parts: tuple[_Penalty, ...] = ()
 
-    def __add__(self, other: object) -> Penalties:
+    def __add__(self, other: object) -> PenaltySum:
         if isinstance(other, _Penalty):
             return replace(self, parts=(*self.parts, other))
-        return replace(self, parts=self.parts + other.parts) if isinstance(other, Penalties) else NotImplemented
+        return replace(self, parts=self.parts + other.parts) if isinstance(other, PenaltySum) else NotImplemented
 
     def l1(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
         """c1 of each term."""
@@ -166,16 +206,16 @@ class Penalties:
         return " + ".join(map(repr, self.parts)) or "no penalty"
 
 
-def as_penalties(penalty: Any) -> Penalties:
+def as_penalties(penalty: Any) -> PenaltySum:
     """What `penalty=` takes: None, a penalty, or a sum of them.
 
     >>> as_penalties(None), as_penalties(L1(2))
     (no penalty, L1(2.0))
     """
     if penalty is None:
-        return Penalties()
-    if isinstance(penalty, (_Penalty, Penalties)):
-        return penalty if isinstance(penalty, Penalties) else Penalties((penalty,))
+        return PenaltySum()
+    if isinstance(penalty, (_Penalty, PenaltySum)):
+        return penalty if isinstance(penalty, PenaltySum) else PenaltySum((penalty,))
     hint = f"penalty={penalty.__name__}(0.1)" if isinstance(penalty, type) else "penalty=L1(0.1), L2(0.1) or their sum"
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from suffice.blas import one_blas_thread
 from suffice.engines.lagged import renamed
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
-from suffice.errors import DataError, FitError, nearest
+from suffice.errors import DataError, FitError, MissingCells, nearest
 from suffice.families import family_of
-from suffice.graphs import Dag, Template
+from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.configurations import sizes
@@ -32,6 +32,8 @@ def requests(dag: Dag, variables: Mapping[str, Variable]) -> list[Request]:
 def gather(data: Any, dag: Any) -> Statistics:
     """All that the families of `dag` need to know about `data`, in one scan; it adds to what other data gives.
 
+    Of an undirected graph or model, `"a -- b; b -- c"`, these are the tables of its cliques, of numbers their moments together.
+
     Of `sequences(...)` the graph is a `Template`: the statistics of its nodes are over all steps, and those of the first slices
     apart, under the names of their steps.
 
@@ -44,6 +46,8 @@ def gather(data: Any, dag: Any) -> Statistics:
         return data
     if isinstance(data, Sequences):
         return gather_steps(data, dag)
+    if (scopes := _undirected(dag)) is not None:
+        return gather_scopes(data, scopes)
     graph = Dag(dag)
     rows = scan(data)
     for node in graph.nodes:
@@ -64,6 +68,53 @@ def gather(data: Any, dag: Any) -> Statistics:
         rows.require_complete(graph.nodes)  # a column without values has no type: that is the reason to give
         raise
     return rows.gather(wanted)
+
+
+def _undirected(model: Any) -> tuple[tuple[str, ...], ...] | None:
+    """The sets of variables whose tables an undirected graph or model needs; None of what is directed."""
+    if isinstance(model, Graph) or Graph.is_text(model):
+        return Graph(model).cliques()
+    scopes: tuple[tuple[str, ...], ...] | None = getattr(getattr(model, "model", model), "scopes", None)
+    return scopes
+
+
+def gather_scopes(data: Any, scopes: Iterable[tuple[str, ...]]) -> Statistics:
+    """The tables of some sets of variables, in one scan; where all variables are numbers, their moments.
+
+    >>> gather_scopes({"a": list("xxy"), "b": list("uvv")}, [("a", "b")]).counts(["a", "b"]).values
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    rows = complete_rows(data, sorted({n for scope in scopes for n in scope}))
+    finite = [n for n, v in rows.schema.items() if isinstance(v, Finite)]
+    if not finite:
+        moments: Statistics = rows.gather([Request((), tuple(rows.schema))])
+        return moments
+    if len(finite) < len(rows.schema):
+        number = next(n for n in rows.schema if n not in finite)
+        raise FitError(
+            f"{number!r} is {rows.schema[number]!r} and {finite[0]!r} is finite: undirected models are of finite variables, or "
+            "of numbers; cut numbers into Bins"
+        )
+    tables: Statistics = rows.gather([Request(scope) for scope in scopes])
+    return tables
+
+
+def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable] | None = None) -> Any:
+    """The rows of some variables, all of which undirected models need: missing cells are refused by their numbers."""
+    rows = scan(data)
+    for node in nodes:
+        if node not in rows.columns:
+            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+    rows = rows.with_variables(known).select(list(nodes)) if known else rows.select(list(nodes))
+    gaps = {name: n for name, n in rows.missing.items() if n}
+    if gaps:
+        cells = ", ".join(f"{name!r} {n:,}" for name, n in list(gaps.items())[:8])
+        raise MissingCells(
+            f"there are missing cells ({cells}), and undirected models are fitted to complete rows only, for EM of them is not "
+            "here: fill them in with impute of another model, or leave the rows out yourself"
+        )
+    return rows
 
 
 def gather_steps(sequences: Sequences, template: Any, without: Container[str] = ()) -> Statistics:

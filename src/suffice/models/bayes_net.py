@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.compiled import Compiled
+    from suffice.models.markov_net import MarkovNet
 
 
 class BayesNet(Provenance, Tabular, Answering):
@@ -45,6 +46,8 @@ class BayesNet(Provenance, Tabular, Answering):
     >>> bn.n_parameters
     3
     """
+
+    file_kind: ClassVar[str] = "bayes_net"
 
     def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
         graph = Dag(dag)
@@ -260,6 +263,17 @@ class BayesNet(Provenance, Tabular, Answering):
         from suffice.models.estimated import estimated
 
         return estimated(self._dag, self._statistics + new, self._prior, self._estimate, bound=True, shared=self.shared)
+
+    def moral(self) -> MarkovNet:
+        """The same distribution as a Markov network on the moral graph, a factor for each node; tables only.
+
+        >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+        >>> bn.moral().query("x").probs
+        array([0.25, 0.75])
+        """
+        from suffice.models.moral import moral_net
+
+        return moral_net(self)
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""

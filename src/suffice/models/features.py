@@ -44,6 +44,14 @@ class Features:
 
     variables: dict[str, Finite]
 
+    @classmethod
+    def of(cls, tables: Mapping[str, tuple[Names, Array]], variables: Mapping[str, Finite]) -> Features:
+        """A model from finished tables; the way in for readers of files."""
+        model = cls.__new__(cls)
+        own = {name: (scope, np.array(table, dtype=np.float64)) for name, (scope, table) in tables.items()}
+        vars(model).update(variables=dict(variables), tables={n: (scope, frozen(t)) for n, (scope, t) in own.items()})
+        return model
+
     __setattr__ = LogLinear.__setattr__
 
     @property

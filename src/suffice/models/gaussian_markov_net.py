@@ -50,6 +50,8 @@ class GaussianMarkovNet(Undirected, Provenance, Tabular):
     0.5
     """
 
+    file_kind = "gaussian_markov_net"
+
     def __init__(self, graph: Any, precision: Any, mean: Any = None) -> None:
         own = Graph(graph)
         n = len(own.nodes)

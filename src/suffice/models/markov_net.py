@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, nearest
 from suffice.families.family import Mean
 from suffice.graphs import Graph
 from suffice.models.answers import and_more, counted
@@ -24,6 +25,7 @@ from suffice.models.log_linear import Ising, LogLinear, Names
 from suffice.models.provenance import Provenance
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
+from suffice.models.weight_errors import standard_errors
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.models.bayes_net import BayesNet
+    from suffice.models.evidence import Given
 
 Array = npt.NDArray[np.float64]
 
@@ -46,6 +49,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
     >>> round(net.query("x", given={"y": "yes"})["yes"], 6)
     0.731059
     """
+
+    file_kind = "markov_net"
 
     def __init__(self, factors: Any, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
@@ -68,11 +73,12 @@ class MarkovNet(Undirected, Provenance, Tabular):
         objective: Any = None,
         log_evidence: float | None = None,
         fit_info: str = "written down",
+        trace: Iterable[Any] = (),
     ) -> None:
         self._variables, self._factors, self._model = dict(variables), tuple(factors), model
         self._weights, self._log_normaliser = weights, log_normaliser
         self._statistics, self._prior, self._penalty, self._objective = statistics, prior, penalty, objective
-        self._log_evidence, self._fit_info = log_evidence, fit_info
+        self._log_evidence, self._fit_info, self._trace = log_evidence, fit_info, tuple(trace)
         self._estimate, self._incomplete = Mean(), False
 
     @classmethod
@@ -111,6 +117,11 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return self._objective
 
     @property
+    def trace(self) -> tuple[Any, ...]:
+        """The records of the way to it, where that was one of many rounds: by contrastive divergence."""
+        return self._trace
+
+    @property
     def graph(self) -> Graph:
         return self.model.graph
 
@@ -124,8 +135,18 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return iter(self._variables)
 
     @cached_property
+    def _made(self) -> tuple[BayesNet, float] | TooLarge:
+        """The twin, or why there is none: it takes a while to find out either."""
+        try:
+            return twin_of(self._factors, self._variables)
+        except TooLarge as error:
+            return error
+
+    @property
     def _twin(self) -> tuple[BayesNet, float]:
-        return twin_of(self._factors, self._variables)
+        if isinstance(self._made, TooLarge):
+            raise TooLarge(str(self._made))
+        return self._made
 
     def _directed(self) -> BayesNet:
         return self._twin[0]
@@ -159,13 +180,27 @@ class MarkovNet(Undirected, Provenance, Tabular):
         >>> net.weights[("x",)]
         array([-1.,  1.])
         """
-        flat = self._flat_weights
+        return self._named(self.flat_weights)
+
+    @property
+    def standard_errors(self) -> dict[Any, Array]:
+        """The standard errors of the weights, in the same shape: from the inverse of the information, where the tree is small.
+
+        >>> import suffice as sf
+        >>> net = sf.fit(sf.LogLinear(["x"]), {"x": list("aaab")})
+        >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
+        array([0.5774, 0.5774])
+        """
+        return self._named(standard_errors(self))
+
+    def _named(self, flat: Array) -> dict[Any, Array]:
         if isinstance(self.model, Features):
             return dict(zip(self.model.weight_names, flat, strict=True))
         return self.terms.weights_by_term(flat)
 
     @cached_property
-    def _flat_weights(self) -> Array:
+    def flat_weights(self) -> Array:
+        """The weights of all terms, one after another."""
         if self._weights is not None:
             return self._weights
         given = [f.ordered() for f in self._factors if f.names]
@@ -267,6 +302,41 @@ class MarkovNet(Undirected, Provenance, Tabular):
         """Cells of the table of all variables, less one, less the free parameters."""
         return prod(v.n_states for v in self._variables.values()) - 1 - self.n_parameters
 
+    def query(self, targets: str | Sequence[str], given: Given = None, **how: Any) -> Any:
+        """p(targets | given), as `BayesNet.query`; where the tree of all is too large, that of what the evidence leaves."""
+        try:
+            return self.directed.query(targets, given, **how)
+        except TooLarge:
+            from suffice.models.near import near_net
+
+            names = [targets] if isinstance(targets, str) else list(targets)
+            if not given or any(n not in self for n in (*names, *given)):
+                raise
+            near, rest = near_net(self, names, given)
+            if len(near) == len(self):
+                raise
+            return replace(near.directed.query(targets, rest, **how), given=dict(given))
+
+    def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
+        """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""
+        return self._answering(rows, target).predict_proba(rows, target, **how)
+
+    def predict(self, rows: Any, target: str, **how: Any) -> Any:
+        """The most probable state of the target in each row given its other cells, as one column; as `predict_proba`."""
+        return self._answering(rows, target).predict(rows, target, **how)
+
+    def _answering(self, rows: Any, target: str) -> BayesNet:
+        """The network that predicts a target: of all variables, or, where its tree is too large, of the target's neighbours."""
+        try:
+            return self.directed
+        except TooLarge:
+            from suffice.models.near import blanket_net
+
+            near = blanket_net(self, target, rows) if target in self else None
+            if near is None:
+                raise
+            return near.directed
+
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """n rows drawn as an Arrow table: independent ones by the tree, where that is too large by Gibbs sampling.
 
@@ -291,7 +361,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return self.log_likelihood(data) - self.n_parameters
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_twin", "goodness_of_fit", "model", "_flat_weights"}
+        made = {"directed", "_made", "goodness_of_fit", "model", "flat_weights"}
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     def __eq__(self, other: object) -> bool:
@@ -315,18 +385,3 @@ class MarkovNet(Undirected, Provenance, Tabular):
 
 def _range(log: Array) -> str:
     return f"{log.min():.4g} … {log.max():.4g}"
-
-
-def moral_net(bn: BayesNet) -> MarkovNet:
-    """A network of tables as a Markov network on its moral graph: the same distribution, a factor for each node."""
-    variables = {n: v for n, v in bn.variables.items() if isinstance(v, Finite)}
-    if len(variables) < len(bn.variables):
-        numbers = [n for n in bn.variables if n not in variables]
-        raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
-    factors = []
-    for name in bn:
-        cpd = bn[name].as_table() if hasattr(bn[name], "as_table") else bn[name]
-        with np.errstate(divide="ignore"):
-            factors.append(Factor((*(variables[p] for p in cpd.parents), variables[name]), np.log(cpd.probs)))
-    model = LogLinear(bn.dag.moral().cliques())
-    return MarkovNet.of(variables, factors, model=model, log_normaliser=0.0, fit_info=f"from a BayesNet ({bn.fit_info})")

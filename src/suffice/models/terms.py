@@ -116,6 +116,12 @@ class Terms:
         """The gradient by the weights of something whose gradient by the cells of all factors this is."""
         return np.asarray(self._transposed @ cells)
 
+    def variances(self, shares: Array) -> Array:
+        """The variance of each weight's feature, by the shares of all rows in the cells of all factors."""
+        squares = self.matrix.copy()
+        squares.data **= 2
+        return np.asarray(squares.T @ shares) - self.by_weight(shares) ** 2
+
     def tables(self, cells: Array) -> list[Array]:
         """Cells of all factors as one table for each."""
         return [

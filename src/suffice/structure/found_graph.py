@@ -176,6 +176,12 @@ class FoundGraph:
             raise FitError("there is no model with this result: fit(found.graph, data) estimates one")
         return model
 
+    @property
+    def generators(self) -> tuple[tuple[str, ...], ...]:
+        """The largest sets of variables that interact: of `Stepwise` those of its model, else the cliques of the graph."""
+        own: tuple[tuple[str, ...], ...] | None = getattr(self.details, "generators", None)
+        return self.graph.cliques() if own is None else own
+
     @cached_property
     def plan(self) -> Plan:
         """What the search was foretold to cost."""

@@ -9,7 +9,7 @@ States with t_x = 1 would have probability zero (Fienberg & Rinaldo 2012, Annals
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
 
 Array = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.int64]
 
 MAX_STATES, MAX_NUMBERS = 2**14, 2**22
 """Joint states, and numbers in states × free parameters, up to which the program is solved."""
@@ -50,10 +51,23 @@ def check_interior(problem: UndirectedProblem, seen: Array) -> None:
         return
     out = np.flatnonzero(found.x[k:] > 0.5)
     if len(out):
-        raise _runs_off(problem, np.asarray(contrasts @ found.x[:k]), possible[out])
+        raise _runs_off(problem, _sparsest(rows, out, contrasts, found.x[:k]), possible[out])
 
 
-def _possible(problem: UndirectedProblem, seen: Array, n: int) -> npt.NDArray[np.int64]:
+def _sparsest(rows: Any, out: Keys, contrasts: Any, found: Array) -> Array:
+    """Of the directions that take all these states to zero the one with the smallest Σ|w|: it names few weights."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, hstack
+
+    least = np.zeros(rows.shape[0])
+    least[out] = -1.0
+    both = csr_array(hstack([rows, -rows]))
+    split = linprog(np.ones(2 * rows.shape[1]), A_ub=both, b_ub=least, bounds=(0.0, None), method="highs")
+    k = rows.shape[1]
+    return np.asarray(contrasts @ (split.x[:k] - split.x[k:] if split.success else found))
+
+
+def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Keys:
     """The joint states that no margin of zero excludes; of models with bases of their own, all."""
     terms, every = problem.terms, np.arange(n)
     if any(t.basis is not None for t in terms.terms):
@@ -66,7 +80,7 @@ def _possible(problem: UndirectedProblem, seen: Array, n: int) -> npt.NDArray[np
     return every[kept]
 
 
-def _runs_off(problem: UndirectedProblem, direction: Array, out: npt.NDArray[np.int64]) -> FitError:
+def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys) -> FitError:
     terms = problem.terms
     far = [
         ", ".join(scope)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, MissingCells, listed, nearest
+from suffice.errors import DataError, FitError, listed, nearest
+from suffice.families.gathering import complete_rows
 from suffice.families.priors import as_prior
 from suffice.graphs import Graph
 from suffice.learning.undirected.problem import UndirectedProblem
@@ -16,8 +17,8 @@ from suffice.models.log_linear import LogLinear
 from suffice.models.markov_net import MarkovNet
 from suffice.objectives import Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
-from suffice.statistics import Moments, Request, Statistics
-from suffice.variables import Finite, Real, Variable
+from suffice.statistics import Moments, Statistics
+from suffice.variables import Real, Variable
 
 
 def fit_undirected(
@@ -44,22 +45,26 @@ def fit_undirected(
         hint = f"objective={chosen.__name__}()" if isinstance(chosen, type) else "Likelihood(), MaxEntropy() or another"
         raise FitError(f"an objective is a value: {hint}, not {objective!r}")
     data = Statistics([data], data.total) if isinstance(data, Moments) else data
+    if not isinstance(data, Statistics) and not is_moments(model, data):
+        data = scan(data)
     if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)) and _of_reals(Graph(model), data):
         own = None if isinstance(chosen, Likelihood) else chosen
         _refuse_for_reals(objective=own, penalty=penalty, method=method, prior=prior, base=base)
         return fit_gaussian(Graph(model), data)
+    if base is not None and not isinstance(base, MarkovNet):
+        raise FitError(f"a base measure is a MarkovNet, MarkovNet({{'x': logs}}, variables), not {type(base).__name__}")
     wanted = undirected_model(model)
     if wanted is None:
         raise FitError(f"{model!r} is no undirected model: a Graph, LogLinear, Pairwise, Ising or Features is")
     penalties = as_penalties(penalty)
     options: dict[str, Any] = {"objective": chosen, "penalties": penalties, "method": method, "prior": as_prior(prior)}
-    if is_moments(wanted, data):
+    if is_moments(model, data):
         if not isinstance(chosen, MaxEntropy):
             raise FitError("moments instead of rows make a distribution of maximum entropy: objective=MaxEntropy()")
         own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
         return chosen.fit(UndirectedProblem(wanted, own, None, base=base, moments=data, **options))
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
-    rows = data if isinstance(data, Statistics) else opened(wanted, data, known)
+    rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
     _check_names(wanted, variables)
     return chosen.fit(UndirectedProblem(wanted, wanted.checked(variables), rows, base=base, **options))
@@ -67,7 +72,7 @@ def fit_undirected(
 
 def _of_reals(graph: Graph, data: Any) -> bool:
     """Whether all nodes of a graph are real columns."""
-    variables = data.variables if isinstance(data, Statistics) else scan(data).schema
+    variables = data.variables if isinstance(data, Statistics) else data.schema
     return len(graph) > 0 and all(isinstance(variables.get(n), Real) for n in graph.nodes)
 
 
@@ -81,26 +86,9 @@ def _refuse_for_reals(**given: Any) -> None:
             )
 
 
-def is_moments(model: UndirectedModel, data: Any) -> bool:
+def is_moments(model: Any, data: Any) -> bool:
     """Whether these are numbers under the names of features, and no columns of rows."""
     return isinstance(model, Features) and isinstance(data, Mapping) and any(name in data for name in model.tables)
-
-
-def opened(model: UndirectedModel, data: Any, known: Mapping[str, Variable] | None = None) -> Any:
-    """The rows of a model's variables, which must be complete."""
-    rows = scan(data)
-    for node in model.nodes:
-        if node not in rows.columns:
-            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
-    rows = rows.with_variables(known).select(list(model.nodes)) if known else rows.select(list(model.nodes))
-    gaps = {name: n for name, n in rows.missing.items() if n}
-    if gaps:
-        cells = ", ".join(f"{name!r} {n:,}" for name, n in list(gaps.items())[:8])
-        raise MissingCells(
-            f"there are missing cells ({cells}), and undirected models are fitted to complete rows only, for EM of them is not "
-            "here: fill them in with impute of another model, or leave the rows out yourself"
-        )
-    return rows
 
 
 def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> None:
@@ -109,25 +97,6 @@ def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> N
         raise DataError(
             f"the statistics do not speak of {listed(lacking)}, which the model names{nearest(lacking[0], variables)}"
         )
-
-
-def gather_undirected(data: Any, model: Any) -> Statistics:
-    """The tables of a model's scopes, in one scan.
-
-    >>> gather_undirected({"a": list("xxy"), "b": list("uvv")}, "a -- b").counts(["a", "b"]).values
-    array([[1., 1.],
-           [0., 1.]])
-    """
-    wanted = undirected_model(model)
-    assert wanted is not None
-    rows = opened(wanted, data)
-    real = [n for n in wanted.nodes if not isinstance(rows.schema[n], Finite)]
-    if real and len(real) == len(wanted.nodes):
-        moments: Statistics = rows.gather([Request((), tuple(wanted.nodes))])
-        return moments
-    wanted.checked(rows.schema)
-    found: Statistics = rows.gather([Request(scope) for scope in wanted.scopes])
-    return found
 
 
 def score_undirected(model: Any, data: Any, score: Any) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, StatisticsError, listed
+from suffice.errors import FitError, listed
 from suffice.inference.factor_marginals import FactorTree
 from suffice.iteration import Progress
 from suffice.learning.gradient import LBFGS
@@ -29,11 +29,13 @@ Array = npt.NDArray[np.float64]
 
 FEW_CYCLES = 200
 """Cycles of IPF after which, unless it was asked for, L-BFGS takes over."""
+MAX_CLIQUES = 2**24
+"""Cells of all cliques up to which IPF is taken by itself."""
 TOL = 1e-9
 """Moments agree to this share of all rows."""
 FAR = 6.0
 """Weights beyond this may be on their way to infinity: it is found out whether they are."""
-MAX_ITER = 2000
+MAX_ITER = 10_000
 
 
 def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
@@ -43,13 +45,14 @@ def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
         raise FitError("give a penalty on weights or a prior that imagines rows, not both")
     if problem.base is not None:
         raise FitError("a base measure is for moments: objective=MaxEntropy()")
-    if problem.method is None and not problem.penalties and problem.model.is_decomposable:
+    problem.check_margins()
+    spins = isinstance(problem.model, Ising)
+    if problem.method is None and not problem.penalties and problem.model.is_decomposable and not spins:
         return closed_form(problem)
     if problem.prior is not None and not isinstance(problem.model, LogLinear):
         raise FitError("a prior imagines counts of tables, and features have none: take a penalty")
     seen, prior = _target(problem)
-    check_margins(problem)
-    if isinstance(problem.model, Ising) and not problem.penalties:
+    if spins and not problem.penalties:
         _refuse_unseen_pairs(problem, seen)
     plain = all(t.basis is None for t in problem.terms.terms)
     if isinstance(problem.method, IPF) or (problem.method is None and not problem.penalties and plain):
@@ -77,30 +80,14 @@ def _target(problem: UndirectedProblem) -> tuple[Array, Any]:
     return seen + np.concatenate([t.reshape(-1) for t in agreeing_counts(prior, problem)]), prior
 
 
-def check_margins(problem: UndirectedProblem) -> None:
-    """Tables that were given one by one must say the same of what they share."""
-    statistics, scopes = problem.statistics, problem.model.scopes
-    allowed = 1e-8 * statistics.weight
-    for i, a in enumerate(scopes):
-        for b in scopes[:i]:
-            both = tuple(n for n in a if n in b)
-            mine, theirs = statistics.counts(a).marginal(both), statistics.counts(b).marginal(both)
-            off = np.abs(mine.dense() - theirs.dense())
-            if off.max() > allowed:
-                at = int(np.argmax(off))
-                where = f" at {described(at, mine.variables)}" if both else ""
-                counts = f"{mine.dense().reshape(-1)[at]:g} and {theirs.dense().reshape(-1)[at]:g}"
-                raise StatisticsError(
-                    f"the tables of {listed(a)} and of {listed(b)} contradict each other{where}: they count {counts}"
-                )
-
-
 def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | None:
-    """None where it was not asked for and takes too long."""
-    method = problem.method or IPF()
+    """None where it was not asked for and takes too long, or more memory than the gradient does."""
+    method, tree = problem.method or IPF(), CliqueTree(problem.terms)
+    if problem.method is None and tree.n_cells > MAX_CLIQUES:
+        return None
     total = float(seen[: problem.terms.table_start[1]].sum())
     progress: Progress[Any] = Progress("iterative proportional fitting")
-    found = CliqueTree(problem.terms).fitted(
+    found = tree.fitted(
         seen / total,
         method,
         lambda cycle, off: progress.check(f"cycle {cycle}, margins off by {off:.2g}"),
@@ -152,7 +139,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
     zeros = excluded(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
-    scale = np.sqrt(np.maximum(_spread(problem, mean) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, 1e-3))
     last: list[float] = [0.0]
 
     def loss(z: Array) -> tuple[float, Array]:
@@ -195,13 +182,6 @@ def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:
                 f"no row has {cell}, so that the field and coupling of {listed(scope)} run off to infinity: penalty=L2(0.1) or "
                 "L1(0.1), or prior=BDeu(1), gives an estimate"
             )
-
-
-def _spread(problem: UndirectedProblem, mean: Array) -> Array:
-    """The variance of each weight's feature."""
-    squares = problem.terms.matrix.copy()
-    squares.data **= 2
-    return np.asarray(squares.T @ mean) - problem.terms.by_weight(mean) ** 2
 
 
 def _from(problem: UndirectedProblem, prior: Any) -> str:

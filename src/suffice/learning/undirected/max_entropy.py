@@ -87,9 +87,7 @@ def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, int, Array]:
 def _moments(problem: UndirectedProblem) -> Array:
     """The mean of each weight's feature: as given, or as seen."""
     if problem.moments is None:
-        from suffice.learning.undirected.likelihood import check_margins
-
-        check_margins(problem)
+        problem.check_margins()
         return problem.terms.by_weight(problem.terms.seen(problem.statistics) / problem.weight)
     model = problem.model
     assert isinstance(model, Features)

@@ -11,17 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.errors import FitError, whole
+from suffice.errors import FitError, listed, whole
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
+from suffice.structure.methods.coded_nodes import CodedNodes
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.node_regressions import GaussianNodes, NodeFit, NodeRegressions
 from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of, only
 from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged
 from suffice.structure.problem import Problem
+from suffice.variables import Finite, Real
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -58,9 +60,14 @@ class Neighbourhoods(GraphMethod):
     """The graph in which a variable is joined to those that a lasso of it on all others keeps (Meinshausen & Bühlmann 2006).
 
     Of real columns, from their moments alone: each column, scaled, is regressed on all others with a penalty λ on the absolute
-    values of the coefficients: ½ E(x_i − Σ_j b_ij x_j)² + λ Σ_j |b_ij|. `rule=And()` joins two variables that keep each other,
-    `Or()` those of which one keeps the other. `penalty`, `select` and `n_penalties` are those of `GraphicalLasso`; one penalty
-    holds for all variables, and what it is chosen by is summed over them (EBIC: 2 γ log p for each neighbour, Chen & Chen 2008).
+    values of the coefficients: ½ E(x_i − Σ_j b_ij x_j)² + λ Σ_j |b_ij|. Of finite columns, and of finite and real ones together,
+    by passes over the rows: −E ln p(x_i | rest) + λ Σ_j √((K_i − 1)(K_j − 1)) ‖Θ_ij‖, logistic or multinomial, where K are the
+    numbers of states and the norm is over all numbers of a pair. Of two states, coded 0 and 1, Θ_ij is the log odds ratio given
+    the rest (4 J_ij of an `Ising` model); a real column counts as one of two states, in units of two standard deviations.
+
+    `rule=And()` joins two variables that keep each other, `Or()` those of which one keeps the other. `penalty`, `select` and
+    `n_penalties` are those of `GraphicalLasso`; one penalty holds for all variables, and what it is chosen by is summed over them
+    (EBIC: 2 γ log p for each neighbour, Chen & Chen 2008).
 
     `strengths` has the mean of both coefficients; `found.details.strengths` keeps them apart: of (a, b) it is that of b in the
     regression of a.
@@ -77,7 +84,7 @@ class Neighbourhoods(GraphMethod):
     n_penalties: int = 20
     rule: Any = And()
 
-    kinds: ClassVar[Sequence[type[NodeRegressions]]] = (GaussianNodes,)
+    kinds: ClassVar[Sequence[type[NodeRegressions]]] = (GaussianNodes, CodedNodes)
     """The regressions for each kind of columns; the first that takes them is used."""
 
     def __post_init__(self) -> None:
@@ -90,8 +97,10 @@ class Neighbourhoods(GraphMethod):
     def run(self, problem: Problem) -> GraphOutcome:
         kind = next((kind for kind in self.kinds if kind.takes(problem.variables)), None)
         if kind is None:
-            raise FitError("there are no penalised regressions for columns of these kinds")
+            other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
+            raise FitError(f"Neighbourhoods takes finite and real columns, and {listed(other)} is of another kind: declare it so")
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
+        nodes.check()
         penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
         path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
         judgement, finished = judged(self.select, path, path.solve())

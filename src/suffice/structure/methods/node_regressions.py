@@ -66,6 +66,9 @@ class NodeRegressions:
         """What the regressions need of the rows, in the order of the variables."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Refuse columns of all rows that a sample of the rows may have."""
+
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
         """All regressions at the penalties of the pairs, 0 for no penalty and ∞ for never, from those at other penalties."""
         raise NotImplementedError

@@ -1,0 +1,167 @@
+"""Pseudo-likelihood of undirected models: Σ over rows and nodes of ln p(node | its neighbours), a convex function of the weights.
+
+All that rows have to say of it are the tables of each node with its neighbours, which add. Where those are small they are
+gathered once, and no row is looked at again. Where they are not, every step is a fold over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step
+from suffice.errors import FitError, StatisticsError, listed
+from suffice.inference.blankets import Blankets, LocalTables
+from suffice.iteration import Progress
+from suffice.learning.gradient import LBFGS
+from suffice.learning.owlqn import Minimum, minimised
+from suffice.models.markov_net import MarkovNet
+from suffice.models.terms import Terms
+from suffice.statistics import Request, Statistics
+
+Array = npt.NDArray[np.float64]
+Sums = Callable[[Array], tuple[float, Array]]
+"""Σ ln p(node | the others) over rows and nodes, and its gradient, as functions of the logs of all tables."""
+
+MAX_CELLS = 2**22
+"""Cells of the tables of all nodes with their neighbours up to which these are gathered."""
+
+ROOM = 2**22
+"""Cells of rows that are encoded at a time."""
+
+FAR = 12.0
+"""Weights beyond this have run off: e⁻¹² is a probability that few data could tell from 0."""
+
+TOL = 1e-8
+"""The gradient of a row at the optimum, in units of its spread."""
+
+MAX_ITER = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoStep(Step[tuple[float, Array]]):
+    """The sums over the rows of a block."""
+
+    blankets: Blankets
+    names: tuple[str, ...]
+    logs: Array
+
+    def of(self, block: Block) -> tuple[float, Array]:
+        value, gradient = 0.0, np.zeros(len(self.logs))
+        size = max(1, ROOM // len(self.names))
+        for start in range(0, block.n_rows, size):
+            some = slice(start, start + size)
+            columns = np.stack([block.columns[n][some].astype(np.uint16) for n in self.names])
+            more, by = self.blankets.pseudo(columns, np.ascontiguousarray(block.weights[some]), self.logs)
+            value, gradient = value + more, gradient + by
+        return value, gradient
+
+
+def blankets_of(terms: Terms) -> Blankets:
+    """The nodes of a model with the tables that they are in."""
+    number = {n: i for i, n in enumerate(terms.names)}
+    return Blankets.of(terms.sizes, [tuple(number[n] for n in scope) for scope in terms.scopes])
+
+
+def pseudo_sums(terms: Terms, rows: Any) -> Sums:
+    """The sums as a function, from `Data` or `Statistics`."""
+    blankets = blankets_of(terms)
+    around = [tuple(terms.names[v] for v in (*own, i)) for i, own in enumerate(blankets.neighbours)]
+    cells = [prod(int(terms.variables[n].n_states) for n in names) for names in around]
+    if sum(cells) <= MAX_CELLS or isinstance(rows, Statistics):
+        local = LocalTables.of(blankets, _local_tables(rows, around))
+        return lambda logs: blankets.pseudo_of_tables(local, logs)
+    held = _merged(rows, terms).hold()
+    return lambda logs: held.fold(PseudoStep(blankets, terms.names, logs))
+
+
+def _local_tables(rows: Any, around: list[tuple[str, ...]]) -> list[Array]:
+    try:
+        found: Statistics = rows.gather([Request(names) for names in around])
+        return [found.counts(names).dense() for names in around]
+    except StatisticsError as error:
+        raise StatisticsError(
+            f"a pseudo-likelihood needs the table of each node with its neighbours, as of {listed(around[0])}: {error}"
+        ) from None
+
+
+def _merged(rows: Data, terms: Terms) -> Data:
+    """Equal rows as one, where they cannot be many."""
+    states = prod(int(k) for k in terms.sizes)
+    return rows.of_rows(rows.distinct()) if 4 * states < rows.n_rows else rows
+
+
+@one_blas_thread
+def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
+    """The optimum of the pseudo-likelihood, less the penalties."""
+    _check_problem(problem)
+    terms: Terms = problem.terms
+    sums, N = pseudo_sums(terms, problem.rows), problem.weight
+    l1, l2 = problem.l1 / N, problem.l2 / N
+
+    seen = terms.seen(problem.statistics) / N
+    scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3))
+
+    def loss(z: Array) -> tuple[float, Array]:
+        w = z / scale
+        value, by_cell = sums(terms.log_tables(w))
+        gradient = -terms.by_weight(by_cell) / N + 2.0 * l2 * w
+        return -value / N + float(l2 @ (w * w)), gradient / scale
+
+    watch: Progress[Any] = Progress("pseudo-likelihood")
+    memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
+    found = minimised(
+        loss,
+        np.zeros(terms.n_weights),
+        l1=l1 / scale,
+        memory=memory,
+        tol=TOL,
+        max_iter=MAX_ITER,
+        check=lambda n, value: watch.check(f"iteration {n}, {-value:.6f} a row"),
+    )
+    watch.close()
+    weights = found.x / scale
+    _check(problem, found, weights)
+    by = f"with {problem.penalties!r}" if problem.penalties else "maximum pseudo-likelihood"
+    how = f"fitted from {N:,.10g} rows, {by}, by L-BFGS: {found.iterations} iterations, {-found.value:.10g} a row"
+    return problem.solved(terms.log_tables(weights), how, **kept_weights(problem, weights))  # type: ignore[no-any-return]
+
+
+def _check_problem(problem: Any) -> None:
+    """What pseudo-likelihoods have no place for."""
+    problem.refuse_prior("PseudoLikelihood()")
+    if problem.base is not None or problem.moments is not None:
+        raise FitError("PseudoLikelihood() is of rows, without a base measure: take Likelihood() or MaxEntropy()")
+    if not isinstance(problem.method, (LBFGS, type(None))):
+        raise FitError(f"the method of PseudoLikelihood() is LBFGS(), not {problem.method!r}")
+
+
+def _check(problem: Any, found: Minimum, weights: Array) -> None:
+    """Refuse an optimum that does not exist: weights run off where states never occur together."""
+    terms: Terms = problem.terms
+    if not problem.penalties and len(weights):
+        most = np.maximum.reduceat(np.abs(weights), terms.weight_start[:-1])
+        far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
+        if far:
+            raise FitError(
+                f"the weights of {listed(far, 3)} run off to infinity, since some of their states never occur together: "
+                "penalty=L2(0.1) or L1(0.1) gives an estimate"
+            )
+    if not found.converged:
+        raise FitError(
+            f"L-BFGS did not converge in {found.iterations:,} iterations: the gradient is still {found.slope:.2g} a row; a "
+            "penalty, as penalty=L2(1.0), makes the estimate exist"
+        )
+
+
+def kept_weights(problem: Any, weights: Array) -> dict[str, Array]:
+    """The weights as they were found, where they are unique or paid for; else the network reports those that sum to zero."""
+    unique = all(t.basis is not None for t in problem.terms.terms)
+    return {"weights": weights} if unique or problem.penalties else {}

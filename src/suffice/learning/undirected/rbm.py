@@ -1,0 +1,177 @@
+"""`rbm`: a restricted Boltzmann machine of the rows, learned by contrastive divergence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from suffice.blas import one_blas_thread
+from suffice.engines.data import Data
+from suffice.engines.scan import scan
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note, whole
+from suffice.inference.boltzmann import Array
+from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
+from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
+from suffice.models.rbm import RBM
+from suffice.models.visible import VisibleColumns, refuse_missing_cells
+from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
+from suffice.statistics import Request
+
+TRIED = 1000
+"""Rows, drawn once, by which the pseudo-likelihood is told after each pass."""
+
+MAX_BYTES = 2**32
+"""The weights, their moves and their copies take no more memory than this."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RbmRun(Run[RBM]):
+    """What `rbm` returns: the machine, and a record per pass whose `objective` is the pseudo-log-likelihood of a row.
+
+    >>> run = rbm({"x": ["no", "yes"] * 10, "y": ["no", "yes"] * 10}, hidden=1, epochs=2)
+    >>> run.n_iterations, run.converged, -1.4 < run.objective < -1.3
+    (2, True, True)
+    """
+
+    def headline(self) -> str:
+        how = "" if self.converged else ", stopped before the last"
+        seconds = self.trace[-1].seconds if self.trace else 0.0
+        n = f"{self.n_iterations:,} pass{'' if self.n_iterations == 1 else 'es'}"
+        return f"of {n}{how}, {seconds:.2f} s: pseudo-log-likelihood {self.objective:,.4f} a row"
+
+
+@one_blas_thread
+def rbm(
+    data: Any,
+    hidden: int = 256,
+    *,
+    objective: ContrastiveDivergence | None = None,
+    rate: float | None = None,
+    momentum: float = 0.5,
+    penalty: Any = None,
+    epochs: int = 10,
+    batch: int = 100,
+    seed: int = 0,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+) -> RbmRun:
+    """A restricted Boltzmann machine of the columns with so many hidden units.
+
+    Columns of two states are bits, those of more states softmax units. Real columns are Gaussian units of variance 1 given the
+    hidden ones: they are centred and scaled to variance 1 first. `objective` is `ContrastiveDivergence(steps, persistent,
+    chains)`. Each of `epochs` passes takes the rows in another random order, `batch` at a time. A step moves the parameters by
+    `rate` times the gradient of the mean of ln p(row), and by `momentum` times the move before; without a `rate` it is 0.1, and
+    0.01 where there are real columns. `penalty` is `L1(x)`, `L2(x)` or their sum, of the weights, beside −ln p summed over the
+    rows.
+
+    The trace has an estimate of the mean over rows of Σᵢ ln p(vᵢ | all others), from one cell of each of 1,000 rows. The result
+    depends on `seed`, not on the number of threads. `converged` says that all passes were made.
+
+    >>> rng = np.random.default_rng(0)
+    >>> side = rng.random(2000) < 0.5
+    >>> rows = {f"x{i}": np.where(rng.random(2000) < 0.9, side, ~side) for i in range(6)}
+    >>> run = rbm(rows, hidden=2, epochs=30)
+    >>> machine = run.model
+    >>> machine.n_parameters, run.trace[0].objective < run.objective
+    (20, True)
+    """
+    goal = ContrastiveDivergence() if objective is None else objective
+    if not isinstance(goal, ContrastiveDivergence):
+        raise FitError(f"the objective of rbm is ContrastiveDivergence(steps, persistent, chains), not {goal!r}")
+    n_hidden, passes = whole(hidden, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
+    batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
+    rows = _rows(data, n_hidden)
+    columns, means = _summary(rows)
+    by = _checked_rate(rate, columns)
+    l1, l2 = (x / rows.weight for x in _amounts(penalty))
+    watch: Progress[Any] = Progress("rbm", checked_seconds(time_limit), progress)
+    deadline = watch.start + (watch.time_limit or np.inf)
+    momentum = _checked_share(momentum)
+    descent = Descent(columns, goal.steps, goal.persistent, batch, by, momentum, l1, l2, seed, deadline)
+    state = Learned.start(columns.units, means, n_hidden, goal.chains if goal.persistent else 0, seed)
+    state, trace, done = _passes(rows, descent, state, passes, watch)
+    info = f"by {goal!r} from {rows.n_rows:,} rows{', real columns centred and scaled' if columns.numbers else ''}"
+    arrays = state.weights, state.visible, state.hidden
+    machine = RBM(columns.variables, *arrays, centre=columns.centre, scale=columns.scale, fit_info=info)
+    return RbmRun(machine, tuple(trace), done)
+
+
+def _passes(
+    rows: Data, descent: Descent, state: Learned, passes: int, watch: Progress[Any]
+) -> tuple[Learned, list[Iteration], bool]:
+    """All passes, with a record of each; stopped by the time limit or by the user, as far as they have come."""
+    tried = rows.of_rows(rows.sample(TRIED, descent.seed)) if rows.n_rows > TRIED else rows
+    trace: list[Iteration] = []
+    try:
+        for i in range(passes):
+            state = rows.walk(descent, state, seed=[descent.seed, i])
+            if not state.is_finite:
+                raise FitError(f"the steps of rbm went beyond the floats: give a smaller rate than {descent.rate:g}")
+            sums = PseudoSums(descent.columns, state.machine(descent.columns.units), descent.seed)
+            total, weight = tried.fold(sums)
+            value = float(total / weight) * sums.n_columns
+            trace.append(Iteration(value, float("nan"), watch.seconds))
+            if state.stopped:
+                raise OutOfTime
+            watch.check(f"pass {i + 1} of {passes}: pseudo-log-likelihood {value:,.3f} a row")
+    except (OutOfTime, KeyboardInterrupt):
+        note(f"stopped in pass {len(trace)} of {passes}: the machine is as far as it came")
+        return state, trace, len(trace) == passes and not state.stopped
+    finally:
+        watch.close()
+    return state, trace, True
+
+
+def _rows(data: Any, n_hidden: int) -> Data:
+    """The rows, complete, with columns that can be units."""
+    rows = scan(data)
+    refuse_missing_cells(rows)
+    if rows.identifiers:
+        names = listed(rows.identifiers)
+        raise DataError(f"{names} have nearly as many states as there are rows: leave them out, data.select([...])")
+    n = VisibleColumns.of(rows.schema).units.n
+    if 32.0 * n * n_hidden > MAX_BYTES:
+        size = bytes_in_words(32.0 * n * n_hidden)
+        raise TooLarge(f"{n:,} visible and {n_hidden:,} hidden units need {size} for their weights: take fewer of them")
+    return rows
+
+
+def _summary(rows: Data) -> tuple[VisibleColumns, Array]:
+    """The columns with the centre and scale of their numbers, and the mean of each unit."""
+    columns = VisibleColumns.of(rows.schema)
+    finite, numbers = (*columns.bits, *columns.groups), columns.numbers
+    said = rows.gather([*(Request((n,)) for n in finite), *(Request((), (n,)) for n in numbers)])
+    counts = {n: said.counts([n]).values + 0.5 for n in finite}
+    shares = [c / c.sum() for c in counts.values()]
+    means = [s[1:] for s in shares[: len(columns.bits)]] + shares[len(columns.bits) :]
+    moments = [said.moments((), (n,)) for n in numbers]
+    centre = np.array([m.mean[0, 0] for m in moments])
+    scale = np.array([np.sqrt(m.scatter[0, 0, 0] / m.count[0]) for m in moments])
+    if constant := [n for n, s in zip(numbers, scale, strict=True) if not s > 0]:
+        raise DataError(f"{listed(constant)} {'is' if len(constant) == 1 else 'are'} constant: leave out what does not vary")
+    return columns.scaled(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])
+
+
+def _checked_rate(rate: Any, columns: VisibleColumns) -> float:
+    if rate is None:
+        return 0.01 if columns.numbers else 0.1
+    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
+        raise FitError(f"rate is a number above 0, not {rate!r}")
+    return float(rate)
+
+
+def _checked_share(momentum: Any) -> float:
+    if isinstance(momentum, bool) or not isinstance(momentum, (int, float, np.number)) or not 0.0 <= float(momentum) < 1.0:
+        raise FitError(f"momentum is a number from 0 up and below 1, not {momentum!r}")
+    return float(momentum)
+
+
+def _amounts(penalty: Any) -> tuple[float, float]:
+    """c1 and c2 of the weights."""
+    parts = as_penalties(penalty).parts
+    if any(not isinstance(p.strength, float) for p in parts):
+        raise FitError(f"the penalty of rbm has one number for all weights, L2(0.1), not {penalty!r}")
+    l1, l2 = (sum(p.strength for p in parts if isinstance(p, kind)) for kind in (L1, L2))
+    return l1, l2
