@@ -368,7 +368,6 @@ class TestStructure:
             ("xdsl", '<cpt id="rain">', '<cpt name="rain">', "<cpt> has no attribute 'id'"),
             ("xdsl", '<cpt id="pump">', '<cpt id="rain">', "'rain' is declared twice"),
             ("xdsl", "<extensions>", "<nodes/><extensions>", "<smile> has 2 <nodes>; it needs one"),
-            ("uai", "BAYES", "MARKOV", "line 2: the file holds a Markov network"),
             ("uai", "BAYES", "BAYES BAYES", "expected the number of variables"),
             ("uai", "3 0 1 2", "3 0 1 1", "variable 'x1' is defined twice"),
             ("uai", "3 0 1 2", "3 0 1 3", "the scope names variable 3"),

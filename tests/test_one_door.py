@@ -60,10 +60,26 @@ def numbers(bn: sf.BayesNet) -> list[Any]:
     return [np.asarray(getattr(cpd, p)) for n in sorted(bn) for cpd in [bn[n]] for p in parts if hasattr(cpd, p)]
 
 
+def logs(net: sf.MarkovNet) -> list[Any]:
+    """The factors of a Markov network."""
+    return [f.log for f in net.factors]
+
+
 def found(method: Any, score: Any = None, **how: Any) -> Callable[[Data], Any]:
     def search(data: Data) -> Any:
         result = sf.search(data, **({} if score is None else {"score": score}), method=method, **how)
         return [sorted(map(sorted, result.cpdag.undirected)), sorted(result.cpdag.directed), result.score or 0.0]
+
+    return search
+
+
+def undirected(method: Any, *, chosen: bool = True) -> Callable[[Data], Any]:
+    """An undirected graph; which penalty is chosen depends on the blocks where rows are held out."""
+
+    def search(data: Data) -> Any:
+        result = sf.search(data, method=method)
+        edges = [list(result.graph.edges), list(result.strengths.values()), result.score] if chosen else []
+        return [*edges, [entry.objective for entry in result.path]]
 
     return search
 
@@ -118,6 +134,18 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
+    "closed form of a graph": (some(WHOLE, *FINITE), lambda d: logs(sf.fit("a -- b; b -- c; a -- l", d, prior=sf.BDeu(1)))),
+    "log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.LogLinear.all(2, FINITE), d))),
+    "penalised log-linear model": (some(WHOLE, *FINITE), lambda d: logs(sf.fit(sf.Pairwise("a -- b -- c"), d, penalty=sf.L2(1)))),
+    "Ising model": (some(WHOLE, "b", "c", "l"), lambda d: logs(sf.fit(sf.Ising("b -- c -- l -- b"), d))),
+    "graphical lasso": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso())),
+    "graphical lasso, held-out rows": (some(WHOLE, *REAL), undirected(sf.GraphicalLasso(select=sf.HeldOut(2)), chosen=False)),
+    "neighbourhoods of numbers": (some(WHOLE, *REAL), undirected(sf.Neighbourhoods())),
+    "neighbourhoods of states": (some(WHOLE, *FINITE), undirected(sf.Neighbourhoods())),
+    "neighbourhoods of both": (some(WHOLE, *FINITE, *REAL), undirected(sf.Neighbourhoods(n_penalties=5))),
+    "decomposable": (some(WHOLE, *FINITE), undirected(sf.Decomposable())),
+    "decomposable, numbers": (some(WHOLE, *REAL), undirected(sf.Decomposable())),
+    "stepwise": (some(WHOLE, *FINITE), undirected(sf.Stepwise())),
     "hill climbing": (some(WHOLE, *FINITE), found(sf.HillClimb())),
     "hill climbing, few equal rows": (
         {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(3)},

@@ -61,13 +61,14 @@ _NAMES = {
     "models.features": "Features",
     "models.goodness_of_fit": "GoodnessOfFit",
     "models.log_linear": "Ising LogLinear Pairwise",
+    "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.markov_net": "MarkovNet",
     "models.mixture": "Mixture PoissonMixture",
     "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
     "objectives": "ContrastiveDivergence L1 L2 Likelihood MaxEntropy PseudoLikelihood",
-    "recipes.choices": "HeldOut ICL",
+    "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
     "recipes.hmm": "hmm",
@@ -77,6 +78,7 @@ _NAMES = {
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "MixtureRun",
     "recipes.resampling": "bootstrap",
+    "recipes.stepwise": "Backward Both DevianceTest Forward Stepwise",
     "recipes.structural_em": "StructuralRun structural_em",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Counts Moments Request Statistics",
@@ -84,10 +86,15 @@ _NAMES = {
     "structure.constraints": "Adjacent Candidates Constraints Forbid MaxParents NotAncestor Require Tiers read_tiers",
     "structure.exact": "Exact",
     "structure.found": "Found",
+    "structure.found_graph": "FoundGraph",
     "structure.ges": "GES",
     "structure.hill_climb": "HillClimb Tabu",
     "structure.independence": "ChiSquared FisherZ GSquared MutualInformation independence_test",
     "structure.local_scores": "LocalScores",
+    "structure.methods.decomposable": "Decomposable",
+    "structure.methods.graphical_lasso": "GraphicalLasso",
+    "structure.methods.neighbourhoods": "And Neighbourhoods Or",
+    "structure.methods.selection": "EBIC HeldOut StARS",
     "structure.order_mcmc": "order_mcmc",
     "structure.orders": "Orders",
     "structure.orientation": "Conservative FirstSepset Majority",
@@ -180,20 +187,18 @@ if TYPE_CHECKING:
     from suffice.models.features import Features as Features
     from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.rbm import RBM as RBM
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
+    from suffice.objectives import L1 as L1, L2 as L2, Likelihood as Likelihood, MaxEntropy as MaxEntropy
+    from suffice.recipes.choices import ICL as ICL
     from suffice.objectives import (
-        L1 as L1,
-        L2 as L2,
         ContrastiveDivergence as ContrastiveDivergence,
-        Likelihood as Likelihood,
-        MaxEntropy as MaxEntropy,
         PseudoLikelihood as PseudoLikelihood,
     )
-    from suffice.recipes.choices import ICL as ICL, HeldOut as HeldOut
     from suffice.recipes.classifiers import discriminant as discriminant, naive_bayes as naive_bayes
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm
@@ -203,6 +208,13 @@ if TYPE_CHECKING:
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import MixtureRun as MixtureRun
+    from suffice.recipes.stepwise import (
+        Backward as Backward,
+        Both as Both,
+        DevianceTest as DevianceTest,
+        Forward as Forward,
+        Stepwise as Stepwise,
+    )
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
@@ -220,6 +232,7 @@ if TYPE_CHECKING:
     )
     from suffice.structure.exact import Exact as Exact
     from suffice.structure.found import Found as Found
+    from suffice.structure.found_graph import FoundGraph as FoundGraph
     from suffice.structure.ges import GES as GES
     from suffice.structure.hill_climb import HillClimb as HillClimb, Tabu as Tabu
     from suffice.structure.independence import (
@@ -230,6 +243,10 @@ if TYPE_CHECKING:
         independence_test as independence_test,
     )
     from suffice.structure.local_scores import LocalScores as LocalScores
+    from suffice.structure.methods.decomposable import Decomposable as Decomposable
+    from suffice.structure.methods.graphical_lasso import GraphicalLasso as GraphicalLasso
+    from suffice.structure.methods.neighbourhoods import And as And, Neighbourhoods as Neighbourhoods, Or as Or
+    from suffice.structure.methods.selection import EBIC as EBIC, HeldOut as HeldOut, StARS as StARS
     from suffice.structure.order_mcmc import order_mcmc as order_mcmc
     from suffice.structure.orders import Orders as Orders
     from suffice.structure.orientation import Conservative as Conservative, FirstSepset as FirstSepset, Majority as Majority

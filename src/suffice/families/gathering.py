@@ -74,7 +74,7 @@ def _undirected(model: Any) -> tuple[tuple[str, ...], ...] | None:
     """The sets of variables whose tables an undirected graph or model needs; None of what is directed."""
     if isinstance(model, Graph) or Graph.is_text(model):
         return Graph(model).cliques()
-    scopes: tuple[tuple[str, ...], ...] | None = getattr(model, "scopes", None)
+    scopes: tuple[tuple[str, ...], ...] | None = getattr(getattr(model, "model", model), "scopes", None)
     return scopes
 
 

@@ -94,20 +94,20 @@ def cpd_from_dict(
     states = (child,) if isinstance(child, Finite) else ()
     checked_cells((*finite, *states), f"the {'rates' if d['type'] == 'poisson' else 'table'} of {name!r}")
     last = {"probs": sizes(states), "coefficients": (len(reals),)}
-    numbers = {k: array_of(d[k]).reshape(sizes(finite) + last.get(k, ())) for k in CPDS[d["type"]].arrays}
+    arrays = {k: array_of(d[k]).reshape(sizes(finite) + last.get(k, ())) for k in CPDS[d["type"]].arrays}
     if "own" in d:
-        return SharedGaussian(child, tuple(parents), **numbers, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
-    cpd: Cpd = CPDS[d["type"]](child, tuple(parents), **numbers, seen=seen, imagined=imagined)
+        return SharedGaussian(child, tuple(parents), **arrays, own=whole(d["own"], f"the number of parameters of {name!r}", 0))
+    cpd: Cpd = CPDS[d["type"]](child, tuple(parents), **arrays, seen=seen, imagined=imagined)
     return cpd
 
 
 def _regression(cpd: GlmCpd) -> dict[str, Any]:
     """A regression as plain values."""
     family, fitted = cpd.family, None if cpd.fitted is None else _fitted(cpd.fitted)
-    rest = {"coefficients": _numbers(cpd.coefficients), "centre": _numbers(cpd.centre), "fitted": fitted}
+    rest = {"coefficients": numbers(cpd.coefficients), "centre": numbers(cpd.centre), "fitted": fitted}
     for name, kind in OF_STATES.items():
         if isinstance(family, kind):
-            levels = {_levels(family): _numbers(cpd.theta[cpd.layout.levels])}
+            levels = {_levels(family): numbers(cpd.theta[cpd.layout.levels])}
             return {"type": name, **levels, **rest, "ridge": family.ridge}
     if type(family).__name__ not in FAMILIES:
         raise FormatError(f"the regression {type(family).__name__} of {cpd.child.name!r} cannot be written to a file")
@@ -140,8 +140,8 @@ def _levels(family: Any) -> str:
 
 
 def _fitted(fitted: Fitted) -> dict[str, Any]:
-    numbers = {f.name: getattr(fitted, f.name) for f in dataclasses.fields(fitted) if f.name != "covariance"}
-    return {**{k: _number(x) for k, x in numbers.items()}, "covariance": _numbers(fitted.covariance)}
+    own = {f.name: getattr(fitted, f.name) for f in dataclasses.fields(fitted) if f.name != "covariance"}
+    return {**{k: _number(x) for k, x in own.items()}, "covariance": numbers(fitted.covariance)}
 
 
 def _fitted_of(d: dict[str, Any] | None, size: int, child: Variable) -> Fitted | None:
@@ -150,8 +150,8 @@ def _fitted_of(d: dict[str, Any] | None, size: int, child: Variable) -> Fitted |
     covariance = array_of(d["covariance"], finite=False)
     if covariance.size != size**2:
         raise FormatError(f"the covariance of {child.name!r} has {covariance.size} numbers, and needs {size**2}")
-    numbers = {f.name: float(d[f.name]) for f in dataclasses.fields(Fitted) if f.name in d.keys() - {"covariance", "iterations"}}
-    return Fitted(**numbers, covariance=covariance.reshape(size, size), iterations=int(d["iterations"]))
+    own = {f.name: float(d[f.name]) for f in dataclasses.fields(Fitted) if f.name in d.keys() - {"covariance", "iterations"}}
+    return Fitted(**own, covariance=covariance.reshape(size, size), iterations=int(d["iterations"]))
 
 
 def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
@@ -180,8 +180,8 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
             scatter = array_of(e["scatter"]).reshape(n, k, k)
             counted = tuple(r for r in e["real"] if isinstance(variables[r], Count))
             base = array_of(e["log_base"]).reshape(n, len(counted)) if counted else np.zeros((n, 0))
-            numbers = (e["keys"], array_of(e["count"]), mean, scatter)
-            entries.append(Moments(finite, tuple(e["real"]), *numbers, rest=rest, counted=counted, log_base=base))
+            parts = (e["keys"], array_of(e["count"]), mean, scatter)
+            entries.append(Moments(finite, tuple(e["real"]), *parts, rest=rest, counted=counted, log_base=base))
         elif e["keys"] is None:
             entries.append(Counts(finite, array_of(e["values"]).reshape(sizes(finite))))
         else:
@@ -203,7 +203,8 @@ def array_of(numbers: Any, *, finite: bool = True) -> Any:
     return array
 
 
-def _numbers(array: Any) -> list[Any]:
+def numbers(array: Any) -> list[Any]:
+    """An array as a list, numbers that are not finite as text."""
     return [_number(x) for x in np.asarray(array, dtype=np.float64).reshape(-1).tolist()]
 
 

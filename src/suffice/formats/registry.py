@@ -9,20 +9,19 @@ from functools import cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import FormatError, GraphError, ModelError, SchemaError, SufficeNote, TooLarge, listed, nearest, note
 from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
 from suffice.formats.files import text_of, write_bytes
 from suffice.formats.finite_network import FiniteNetwork, Table
 from suffice.formats.tokens import shown
+from suffice.formats.uai import FunctionTables
 from suffice.graphs import Dag
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
-    from suffice.models.chain import Chain
-    from suffice.models.rbm import RBM
 
 
 def _read_xml(text: str) -> FiniteNetwork:
@@ -34,7 +33,7 @@ def _read_xml(text: str) -> FiniteNetwork:
 
 
 _XML = (".xmlbif", ".bifxml", ".xml", ".xdsl")
-_READERS: dict[str, Callable[[str], FiniteNetwork]] = {
+_READERS: dict[str, Callable[[str], FiniteNetwork | FunctionTables]] = {
     ".bif": bif.read,
     **dict.fromkeys(_XML, _read_xml),
     ".net": net.read,
@@ -50,6 +49,21 @@ _WRITERS: dict[str, Callable[[FiniteNetwork], str]] = {
     ".dsc": dsc.write,
     ".uai": uai.write,
 }
+_JSON = {
+    "bayes_net": "json_model",
+    "chain": "json_chain",
+    "gaussian_markov_net": "json_markov",
+    "markov_net": "json_markov",
+    "rbm": "json_rbm",
+}
+"""The module that reads and writes each kind of model."""
+_INSTEAD = {
+    "chain": "a chain: write .json; chain.unroll(n) is a network of n steps",
+    "gaussian_markov_net": "a Gaussian Markov network: write .json",
+    "markov_net": "a Markov network: write .uai or .json; of a decomposable graph, net.to_bayes_net() is a Bayesian network",
+    "rbm": "a restricted Boltzmann machine: write .json",
+}
+"""What is said of models that a format of Bayesian networks has no room for."""
 SUFFIXES = (*_READERS, ".json")
 """The suffixes that are known, each also with `.gz`."""
 
@@ -97,8 +111,8 @@ def load(name: str) -> BayesNet:
         return bn
 
 
-def write(bn: BayesNet | Chain | RBM, path: str | PathLike[str]) -> None:
-    """Write a network, or a chain, to a file, which takes the place of one that is there once it is complete.
+def write(bn: Any, path: str | PathLike[str]) -> None:
+    """Write a network, a chain or a machine to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
     >>> from suffice.models.bayes_net import BayesNet
@@ -111,12 +125,14 @@ def write(bn: BayesNet | Chain | RBM, path: str | PathLike[str]) -> None:
     place = Path(path)
     suffix, compressed = _suffix(place)
     writable(place)
-    if hasattr(bn, "template"):
-        holds_chains(place)
-    if hasattr(bn, "hidden_biases") and suffix != ".json":
-        raise FormatError(f"{suffix} holds networks, and this is a restricted Boltzmann machine: write .json", path=place)
+    holds_kind(place, _kind(bn))
     try:
-        text = json_of(bn) if suffix == ".json" else _WRITERS[suffix](finite_network(cast("BayesNet", bn), suffix))
+        if suffix == ".json":
+            text = json_of(bn)
+        elif _kind(bn) == "markov_net":
+            text = uai.write_functions(bn)
+        else:
+            text = _WRITERS[suffix](finite_network(bn, suffix))
         data = text.encode("utf-8")
     except FormatError as error:
         raise error.at(place) from None
@@ -125,14 +141,13 @@ def write(bn: BayesNet | Chain | RBM, path: str | PathLike[str]) -> None:
     write_bytes(place, data, compressed=compressed)
 
 
-def json_of(model: BayesNet | Chain | RBM) -> str:
+def json_of(model: Any) -> str:
     """Suffice's own JSON of a model.
 
     >>> json_of(load("asia"))[:40]
     '{"suffice": "bayes_net", "version": 1, "'
     """
-    kind = "chain" if hasattr(model, "template") else "rbm" if hasattr(model, "hidden_biases") else "bayes_net"
-    text: str = _json(kind).write(model)
+    text: str = _json(_kind(model)).write(model)
     return text
 
 
@@ -167,11 +182,22 @@ def holds_chains(path: str | PathLike[str]) -> None:
 
     >>> holds_chains("chain.json.gz")
     """
+    holds_kind(path, "chain")
+
+
+def holds_kind(path: str | PathLike[str], kind: str) -> None:
+    """Refuse a format that has no room for a kind of model, before work is done for it.
+
+    >>> holds_kind("net.uai", "markov_net")
+    """
     suffix = _suffix(Path(path))[0]
-    if suffix != ".json":
-        raise FormatError(
-            f"{suffix} holds networks, and this is a chain: write .json; chain.unroll(n) is a network of n steps", path=path
-        )
+    if suffix != ".json" and kind in _INSTEAD and (suffix, kind) != (".uai", "markov_net"):
+        raise FormatError(f"{suffix} holds Bayesian networks, and this is {_INSTEAD[kind]}", path=path)
+
+
+def _kind(model: Any) -> str:
+    """What kind of model it is: each says so itself."""
+    return str(getattr(model, "file_kind", "bayes_net"))
 
 
 def _suffix(path: Path) -> tuple[str, bool]:
@@ -196,11 +222,13 @@ def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
 
 def _json(kind: object) -> Any:
     """The module that reads and writes a kind of model; what is not known is refused by that of networks."""
-    module = {"chain": "json_chain", "rbm": "json_rbm"}.get(str(kind), "json_model")
+    module = _JSON.get(str(kind), "json_model")
     return importlib.import_module(f"suffice.formats.{module}")
 
 
-def _model(network: FiniteNetwork) -> tuple[BayesNet, tuple[str, ...]]:
+def _model(network: FiniteNetwork | FunctionTables) -> tuple[Any, tuple[str, ...]]:
+    if isinstance(network, FunctionTables):
+        return network.net(), ()
     from suffice.models.bayes_net import BayesNet
 
     dag = Dag({name: list(table.parents) for name, table in network.tables.items()}, nodes=[v.name for v in network.variables])

@@ -1,6 +1,6 @@
-"""UAI, the format of the inference competitions: Bayesian networks only, without names.
+"""UAI, the format of the inference competitions: Bayesian and Markov networks, without names.
 
-    BAYES
+    BAYES        or MARKOV
     2            number of variables
     2 3          number of states of each
     2            number of factors, one per variable
@@ -9,6 +9,9 @@
     2 0.1 0.9    how many numbers a factor has, and the numbers: the child varies fastest, the first of the scope slowest
     6 ...
 
+The factors of a MARKOV file are functions: numbers of at least 0 that need not sum to 1, any number of them over any scopes, the
+same one several times or none at all ("0": a constant).
+
 Numbers are separated by blanks, `#` opens a comment up to the end of the line. Reading names the variables x0, x1, ... and
 their states 0, 1, ...; writing drops names and states, and says so.
 """
@@ -16,20 +19,50 @@ their states 0, 1, ...; writing drops names and states, and says so.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING
 
-from suffice.errors import note
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import FormatError, note
 from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
 from suffice.formats.tokens import Grammar, Tokens, shown
 from suffice.variables import Finite
 
+if TYPE_CHECKING:
+    from suffice.models.markov_net import MarkovNet
+
 _GRAMMAR = Grammar(re.compile(r"\S+"), "")
 
 
-def read(text: str) -> FiniteNetwork:
+@dataclass(frozen=True, eq=False)
+class FunctionTables:
+    """The factors of a Markov network: scopes by name, and their numbers."""
+
+    variables: dict[str, Finite]
+    scopes: list[list[str]]
+    tables: list[npt.NDArray[np.float64]]
+
+    def net(self) -> MarkovNet:
+        from suffice.models.factor import Factor
+        from suffice.models.markov_net import MarkovNet
+
+        with np.errstate(divide="ignore"):
+            logs = [np.log(table) for table in self.tables]
+        own = [tuple(self.variables[n] for n in scope) for scope in self.scopes]
+        return MarkovNet.of(
+            self.variables, [Factor(v, log) for v, log in zip(own, logs, strict=True)], fit_info="read from a file"
+        )
+
+
+def read(text: str) -> FiniteNetwork | FunctionTables:
     tokens = Tokens(re.sub(r"#[^\n]*+", "", text), _GRAMMAR)
-    if tokens.word == "MARKOV":
-        raise tokens.error("the file holds a Markov network; undirected models cannot be read yet, only BAYES files")
-    tokens.expect("BAYES")
+    undirected = tokens.accept("MARKOV")
+    if not undirected:
+        tokens.expect("BAYES")
     sizes = _counts(tokens, tokens.count("the number of variables"), "a number of states")
     names = [f"x{k}" for k in range(len(sizes))]
     variables: dict[str, Finite] = {}
@@ -38,6 +71,8 @@ def read(text: str) -> FiniteNetwork:
     for name, size in zip(names, sizes, strict=True):
         declare(variables, name, map(str, range(size)), lambda: None)
     n_factors = tokens.count("the number of factors")
+    if undirected:
+        return _functions(tokens, variables, n_factors)
     if n_factors != len(names):
         raise tokens.error(f"there are {n_factors} factors for {len(names)} variables; a network has one for each", tokens.at - 1)
     scopes = [_scope(tokens, names) for _ in range(n_factors)]
@@ -47,16 +82,48 @@ def read(text: str) -> FiniteNetwork:
     return finished(variables, definitions)
 
 
+def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> FunctionTables:
+    names = list(variables)
+    if n_factors > len(tokens.words):
+        raise tokens.error(f"{n_factors} factors are announced, more than the file has numbers", tokens.at - 1)
+    scopes = [_scope(tokens, names, constant=True) for _ in range(n_factors)]
+    tables = []
+    for scope in scopes:
+        at, shape = tokens.at, [variables[n].n_states for n in scope]
+        what = f"the factor of {', '.join(scope)}" if scope else "a factor without variables"
+        n = tokens.count(f"the number of numbers of {what}")
+        wanted = next((c for c in accumulate(shape, mul, initial=1) if c > len(tokens.words)), None) or int(np.prod(shape or [1]))
+        if n != wanted:
+            raise tokens.error(f"{what} has {n} numbers, and its variables have {wanted} joint states", at)
+        values = tokens.numbers(tokens.words[tokens.at : tokens.at + n], tokens.at) if _left(tokens) >= n else None
+        if values is None:
+            raise tokens.error(f"the file ends before the {n} numbers of {what}", at)
+        tokens.at += n
+        if not (np.isfinite(values).all() and (values >= 0.0).all()):
+            raise tokens.error(f"{what} has the number {values.min():g}: a function table has numbers of at least 0", at)
+        tables.append(values.reshape(shape))
+    if tokens.word:
+        raise tokens.unexpected("the end of the file")
+    return FunctionTables(variables, scopes, tables)
+
+
+def _left(tokens: Tokens) -> int:
+    """How many words are left; the last one of all is empty."""
+    return len(tokens.words) - 1 - tokens.at
+
+
 def _counts(tokens: Tokens, n: int, what: str) -> list[int]:
     if n > len(tokens.words):
         raise tokens.error(f"{n} numbers are announced, more than the file has", tokens.at - 1)
     return [tokens.count(what) for _ in range(n)]
 
 
-def _scope(tokens: Tokens, names: list[str]) -> list[str]:
+def _scope(tokens: Tokens, names: list[str], *, constant: bool = False) -> list[str]:
     at = tokens.at
     scope = _counts(tokens, tokens.count("the size of a scope"), "a variable of a scope")
-    if not scope:
+    if constant and len(set(scope)) < len(scope):
+        raise tokens.error("the scope names a variable twice", at)
+    if not scope and not constant:
         raise tokens.error("a factor without variables cannot be a conditional probability", at)
     if unknown := [k for k in scope if k >= len(names)]:
         raise tokens.error(f"the scope names variable {unknown[0]}; there are {len(names)}, from 0 up", at)
@@ -82,4 +149,19 @@ def write(network: FiniteNetwork) -> str:
         parts.append(" ".join([str(len(parents) + 1), *(index[parent] for parent in parents), index[name]]))
     for table in network.tables.values():
         parts += ["", str(table.probs.size), *table.rows()]
+    return "\n".join(parts) + "\n"
+
+
+def write_functions(net: MarkovNet) -> str:
+    """The text of a Markov network: each factor as a function table."""
+    note(".uai holds no names: variables become x0, x1, ... and their states 0, 1, ...")
+    if net.statistics is not None:
+        note(".uai keeps the factors, but not what they were fitted from; .json does")
+    index = {name: str(k) for k, name in enumerate(net.variables)}
+    parts = ["MARKOV", str(len(index)), " ".join(str(v.n_states) for v in net.variables.values()), str(len(net.factors))]
+    parts += [" ".join([str(len(f.names)), *(index[n] for n in f.names)]) for f in net.factors]
+    for f in net.factors:
+        if f.log.max(initial=-np.inf) > 700.0:
+            raise FormatError(f"the factor of {', '.join(f.names)} has numbers beyond floats, e^{f.log.max():.0f}; write .json")
+        parts += ["", str(f.log.size), " ".join(map(repr, np.exp(f.log).reshape(-1).tolist()))]
     return "\n".join(parts) + "\n"

@@ -50,6 +50,7 @@ class Dag(GraphValue):
 
     def __init__(self, x: DagLike = (), nodes: Iterable[str] | None = None) -> None:
         x = getattr(x, "dag", x)  # a network stands for its graph
+        x = x.graph if isinstance(getattr(x, "graph", None), GraphValue) else x
         if isinstance(x, GraphValue) and not isinstance(x, Dag):
             raise GraphError(f"this is a {type(x).__name__}, not a Dag{x._instead}")
         mentioned, pairs = read_directed(x._parents if isinstance(x, Dag) else x)

@@ -21,7 +21,8 @@ from suffice.kernels.contract import MOST_DIMS, collapse, contract
 _ints, _floats, _bytes = nb.int64[::1], nb.float64[::1], nb.uint8[::1]
 
 ROOT, ALONE, MARGINALS, FACTORS = 0, 1, 2, 3
-"""What is wanted: the table of what is asked for; only ln p(observed); all marginals; those of the factors' scopes."""
+"""What is wanted: the table of what is asked for; only ln p(observed); all marginals; all messages, which stay where they are for
+`factor_marginals`."""
 DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
 SMALLEST = 1e-290
 """Products below this lose digits, or vanish."""
@@ -96,8 +97,7 @@ def run(
 ) -> None:
     """Run the program of each row first … last−1 (−1: none). Where `program`, `seen` or `tables` has one row, it serves for all.
 
-    `out` gets the answer: normalised cells of the root's table, each variable's marginal at its `start`, or those of each factor
-    where its table has them (cells that the observed codes rule out are left as they are). `log_prob` gets ln of
+    `out` gets the answer: normalised cells of the root's table, or each variable's marginal at its `start`. `log_prob` gets ln of
     the sum of all: ln p(observed) where no target or part was left out. `ints` has room for 5 numbers a table, 3 a variable
     and `SPARE`; `least` for 2 a table; the buffer begins with a 1 and room for the cells of one variable.
 
@@ -246,30 +246,6 @@ def run(
                         if wanted[t]:
                             buffer[down[t]] = 1.0
                             least[n + t] = 1.0
-        if want == FACTORS and logs > -np.inf:
-            for t in range(n_leaves):
-                uncertain = uncertain or least[t] * least[n + t] < SMALLEST
-                f, k, total = factor[t], 0, 0.0
-                for i in range(cells[t]):
-                    total += buffer[up[t] + i] * buffer[down[t] + i]
-                at, share = table_start[f], 1.0 / total if total > 0.0 else np.nan
-                for i in range(scope_start[f], scope_start[f + 1]):
-                    at += max(0, seen[row, scopes[i]]) * strides[i]
-                for d in range(dim_start[t], dim_start[t + 1]):
-                    if size[dim_place[d]] > 1:
-                        dim_size[k], dim_bits[k], digit[k] = size[dim_place[d]], dim_stride[d], 0
-                        k += 1
-                for i in range(cells[t]):
-                    out[r, at] = buffer[up[t] + i] * buffer[down[t] + i] * share
-                    d = k - 1
-                    while d >= 0:
-                        digit[d] += 1
-                        at += dim_bits[d]
-                        if digit[d] < dim_size[d]:
-                            break
-                        at -= dim_size[d] * dim_bits[d]
-                        digit[d] = 0
-                        d -= 1
         if want == ROOT:
             total = 0.0
             for i in range(cells[root]):
@@ -283,3 +259,35 @@ def run(
             out[r, 0] = np.nan
         log_prob[r] = logs
         status[r] = UNCERTAIN if uncertain else IMPOSSIBLE if logs == -np.inf else DONE
+
+
+@kernel(nb.boolean(_ints, _ints, _ints, _ints, _floats, _floats, _floats))
+def factor_marginals(pool: Any, sizes: Any, table_start: Any, ints: Any, least: Any, buffer: Any, out: Any) -> bool:
+    """The marginals of all factors' scopes, where their tables have them, from what a run for FACTORS with nothing observed left
+    in `ints`, `least` and `buffer`; whether digits may have been lost."""
+    n, n_leaves, m, n_dims = pool[0], pool[1], pool[2], pool[4]
+    dim_start, dim_place = pool[HEADER : HEADER + n + 1], pool[HEADER + n + 1 :]
+    dim_stride = pool[HEADER + n + 1 + 2 * n_dims :]
+    variable, factor = pool[HEADER + 3 * n + 1 + 3 * n_dims :], pool[HEADER + 3 * n + 1 + 3 * n_dims + m :]
+    digit = ints[:MOST_DIMS]
+    uncertain = False
+    for t in range(n_leaves):
+        up, down, cells = ints[SPARE + t], ints[SPARE + n + t], ints[SPARE + 2 * n + t]
+        uncertain = uncertain or least[t] * least[n + t] < SMALLEST
+        total = 0.0
+        for i in range(cells):
+            total += buffer[up + i] * buffer[down + i]
+        at, first, k = table_start[factor[t]], dim_start[t], dim_start[t + 1] - dim_start[t]
+        for d in range(k):
+            digit[d] = 0
+        for i in range(cells):
+            out[at] = buffer[up + i] * buffer[down + i] / total if total > 0.0 else np.nan
+            for d in range(k - 1, -1, -1):
+                size = sizes[variable[dim_place[first + d]]]
+                digit[d] += 1
+                at += dim_stride[first + d]
+                if digit[d] < size:
+                    break
+                at -= size * dim_stride[first + d]
+                digit[d] = 0
+    return uncertain

@@ -24,7 +24,7 @@ from suffice.learning.plates import Plate
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
-from suffice.models.features import undirected_model
+from suffice.models.features import is_undirected
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
 from suffice.scores import BIC, Evidence
@@ -78,7 +78,7 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    if undirected_model(dag) is not None:
+    if is_undirected(dag):
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
         return fit_undirected(dag, data, **how_undirected)
@@ -223,7 +223,7 @@ def score(
     chosen = BIC() if score is None else score
     if isinstance(chosen, type) or not hasattr(chosen, "local"):
         raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {score!r}")
-    if undirected_model(dag) is not None:
+    if is_undirected(dag):
         refuse_directed(families=families, shared=shared, by_node=by_node or None)
         return score_undirected(dag, data, chosen)
     if of_sequences(dag, data):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class BayesNet(Provenance, Tabular, Answering):
     >>> bn.n_parameters
     3
     """
+
+    file_kind: ClassVar[str] = "bayes_net"
 
     def __init__(self, dag: Any, cpds: Mapping[str, Any], variables: Mapping[str, Variable] | Iterable[Variable] = ()) -> None:
         graph = Dag(dag)
@@ -269,7 +271,7 @@ class BayesNet(Provenance, Tabular, Answering):
         >>> bn.moral().query("x").probs
         array([0.25, 0.75])
         """
-        from suffice.models.markov_net import moral_net
+        from suffice.models.moral import moral_net
 
         return moral_net(self)
 

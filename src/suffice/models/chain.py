@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Chain(Provenance, Tabular):
     >>> chain.order, chain.n_parameters, chain.stationary().round(3)
     (1, 13, array([0.667, 0.333]))
     """
+
+    file_kind: ClassVar[str] = "chain"
 
     def __init__(
         self,

@@ -16,16 +16,17 @@ from suffice.families.family import as_numbers
 from suffice.graphs import Dag
 from suffice.inference.logs import Elimination, LogFactor, log_sum
 from suffice.inference.network import NONE, Network
-from suffice.inference.tree import COMPILING, MAX_CELLS, greedy_order, part_of, steps
+from suffice.inference.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.bayes_net import BayesNet
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]
 
-HOPELESS = 1e6 * MAX_CELLS
+MAX_CELLS = 2.0**26
+"""A directed twin has no more cells in all its tables: 512 MiB."""
+HOPELESS = 1e8 * MAX_CELLS
 """Where the first orders of elimination have more cells than this, no other is looked for."""
-
 NO_TREE = "PseudoLikelihood() and ContrastiveDivergence() learn without it, and sample() then draws by Gibbs sampling"
 
 
@@ -125,7 +126,7 @@ def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple
     order = greedy_order(network, part, worth=0.0)
     if order.cells <= HOPELESS:
         order = greedy_order(network, part, worth=COMPILING)
-    if order.cells > MAX_CELLS / 64:
+    if order.cells > MAX_CELLS:
         raise TooLarge(
             f"the junction tree of {len(every):,} variables has products of {order.cells:.3g} cells in all "
             f"({bytes_in_words(8.0 * order.cells)}), too many for exact answers; {NO_TREE}"

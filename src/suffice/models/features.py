@@ -12,6 +12,7 @@ import numpy as np
 from suffice.errors import FitError, ModelError, nearest
 from suffice.graphs import Graph
 from suffice.models.log_linear import Array, LogLinear, Names, Term, finite, maximal
+from suffice.models.undirected import Undirected
 from suffice.statistics.configurations import checked_cells, frozen, sizes
 from suffice.variables import Finite, Variable, by_name, state_text
 
@@ -42,6 +43,14 @@ class Features:
         vars(self).update(variables=variables, tables=tables)
 
     variables: dict[str, Finite]
+
+    @classmethod
+    def of(cls, tables: Mapping[str, tuple[Names, Array]], variables: Mapping[str, Finite]) -> Features:
+        """A model from finished tables; the way in for readers of files."""
+        model = cls.__new__(cls)
+        own = {name: (scope, np.array(table, dtype=np.float64)) for name, (scope, table) in tables.items()}
+        vars(model).update(variables=dict(variables), tables={n: (scope, frozen(t)) for n, (scope, t) in own.items()})
+        return model
 
     __setattr__ = LogLinear.__setattr__
 
@@ -110,6 +119,15 @@ class Features:
 UndirectedModel = LogLinear | Features
 
 
+def is_undirected(x: Any) -> bool:
+    """Whether something spells an undirected model; of a large graph the cliques need not be known for that.
+
+    >>> is_undirected("a -- b; b -- c"), is_undirected("a -> b")
+    (True, False)
+    """
+    return isinstance(x, (LogLinear, Features, Graph, Undirected)) or Graph.is_text(x)
+
+
 def undirected_model(x: Any) -> UndirectedModel | None:
     """The undirected model that something spells, None if it is a directed one: graphs have their cliques as generators.
 
@@ -119,7 +137,7 @@ def undirected_model(x: Any) -> UndirectedModel | None:
     x = getattr(x, "model", x) if isinstance(getattr(x, "model", None), (LogLinear, Features)) else x
     if isinstance(x, (LogLinear, Features)):
         return x
-    if isinstance(x, Graph) or Graph.is_text(x):
+    if isinstance(x, (Graph, Undirected)) or Graph.is_text(x):
         return LogLinear(Graph(x).cliques())
     return None
 

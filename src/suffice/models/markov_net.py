@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, nearest
 from suffice.families.family import Mean
 from suffice.graphs import Graph
 from suffice.models.answers import and_more, counted
@@ -23,9 +23,9 @@ from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.log_linear import Ising, LogLinear, Names
 from suffice.models.provenance import Provenance
-from suffice.models.regressions import closed
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
+from suffice.models.weight_errors import standard_errors
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, by_name
 
@@ -49,6 +49,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
     >>> round(net.query("x", given={"y": "yes"})["yes"], 6)
     0.731059
     """
+
+    file_kind = "markov_net"
 
     def __init__(self, factors: Any, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
@@ -178,13 +180,27 @@ class MarkovNet(Undirected, Provenance, Tabular):
         >>> net.weights[("x",)]
         array([-1.,  1.])
         """
-        flat = self._flat_weights
+        return self._named(self.flat_weights)
+
+    @property
+    def standard_errors(self) -> dict[Any, Array]:
+        """The standard errors of the weights, in the same shape: from the inverse of the information, where the tree is small.
+
+        >>> import suffice as sf
+        >>> net = sf.fit(sf.LogLinear(["x"]), {"x": list("aaab")})
+        >>> net.standard_errors[("x",)].round(4)  # ½ √(1/3 + 1/1)
+        array([0.5774, 0.5774])
+        """
+        return self._named(standard_errors(self))
+
+    def _named(self, flat: Array) -> dict[Any, Array]:
         if isinstance(self.model, Features):
             return dict(zip(self.model.weight_names, flat, strict=True))
         return self.terms.weights_by_term(flat)
 
     @cached_property
-    def _flat_weights(self) -> Array:
+    def flat_weights(self) -> Array:
+        """The weights of all terms, one after another."""
         if self._weights is not None:
             return self._weights
         given = [f.ordered() for f in self._factors if f.names]
@@ -345,7 +361,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         return self.log_likelihood(data) - self.n_parameters
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_made", "goodness_of_fit", "model", "_flat_weights"}
+        made = {"directed", "_made", "goodness_of_fit", "model", "flat_weights"}
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     def __eq__(self, other: object) -> bool:
@@ -369,18 +385,3 @@ class MarkovNet(Undirected, Provenance, Tabular):
 
 def _range(log: Array) -> str:
     return f"{log.min():.4g} … {log.max():.4g}"
-
-
-def moral_net(bn: BayesNet) -> MarkovNet:
-    """A network of tables as a Markov network on its moral graph: the same distribution, a factor for each node."""
-    variables = {n: v for n, v in bn.variables.items() if isinstance(v, Finite)}
-    if len(variables) < len(bn.variables):
-        numbers = [n for n in bn.variables if n not in variables]
-        raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
-    factors = []
-    for name in bn:
-        cpd = closed(bn[name])
-        with np.errstate(divide="ignore"):
-            factors.append(Factor((*(variables[p] for p in cpd.parents), variables[name]), np.log(cpd.probs)))
-    model = LogLinear(bn.dag.moral().cliques())
-    return MarkovNet.of(variables, factors, model=model, log_normaliser=0.0, fit_info=f"from a BayesNet ({bn.fit_info})")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class RBM(Tabular):
     >>> machine.log_prob({"x": ["yes", "no"], "y": ["yes", "yes"]}).round(6)
     array([-0.735301, -1.626523])
     """
+
+    file_kind: ClassVar[str] = "rbm"
 
     _lines, _indent = 20, "  "
 

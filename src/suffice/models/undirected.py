@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
@@ -32,6 +32,9 @@ class Undirected:
 
     `given` is that of `BayesNet.query`: a finite variable has a state or likelihoods, a real one a number.
     """
+
+    file_kind: ClassVar[str]
+    """What its files call it."""
 
     @property
     def graph(self) -> Graph:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from suffice.display import OneTable
-from suffice.errors import FitError, listed, note, whole
+from suffice.errors import FitError, listed, note
 from suffice.families.family import frame
 from suffice.scores import BIC
+from suffice.structure.methods.selection import HeldOut
 
 
 @dataclass(frozen=True)
@@ -22,21 +23,6 @@ class ICL:
     >>> ICL()
     ICL()
     """
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """The number of classes, or hidden states, by the log-likelihood of what was not learned from, over some folds of the rows or
-    of whole sequences.
-
-    >>> HeldOut(folds=10)
-    HeldOut(folds=10)
-    """
-
-    folds: int = 5
-
-    def __post_init__(self) -> None:
-        whole(self.folds, "the number of folds", 2)
 
 
 class Optimum(NamedTuple):

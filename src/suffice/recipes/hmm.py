@@ -27,8 +27,9 @@ from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied
 from suffice.learning.starts import FEW
 from suffice.models.chain import Chain
 from suffice.models.chain_answers import best_log_prob
-from suffice.recipes.choices import ICL, HeldOut, Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.hmm_run import HmmRun
+from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite
 
 KINDS = (Full, Tied, Diagonal, Spherical)

@@ -24,9 +24,10 @@ from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Mixture, Table
 from suffice.learning.mixture_start import Starts, given_start, start_at
 from suffice.models.bayes_net import BayesNet
-from suffice.recipes.choices import ICL, HeldOut, Optimum, best_of, checked_judge, checked_sizes
+from suffice.recipes.choices import ICL, Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.mixture_run import MixtureRun
 from suffice.statistics import Statistics
+from suffice.structure.methods.selection import HeldOut
 from suffice.variables import Finite, Real, Variable
 
 

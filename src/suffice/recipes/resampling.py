@@ -17,13 +17,15 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, nearest, note, whole
 from suffice.families.family import frame
-from suffice.graphs import Cpdag, Dag, Template
+from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Progress
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
+from suffice.structure.found_graph import FoundGraph
+from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import problem_of, search, window_of
 from suffice.structure.windows import Window
 
@@ -60,7 +62,8 @@ def bootstrap(
     """How often each edge is found when the rows are resampled `n` times (Friedman, Goldszmidt & Wyner 1999).
 
     Each replicate draws as many rows with replacement and searches as `search` would. What counts is the equivalence class that
-    is found: an edge without a direction counts one half each way. Weights that are whole numbers count equal rows, which are
+    is found: an edge without a direction counts one half each way. Of a method whose edges have none, such as `GraphicalLasso`,
+    `sure.graph()` has those that are found often enough. Weights that are whole numbers count equal rows, which are
     drawn one by one; rows with other weights are drawn with them. The sample is held in memory, one byte a cell.
 
     Of `sequences(...)`, whole sequences are drawn, and edges from the past, up to `lags` steps back as in `search`, have lagged
@@ -79,7 +82,7 @@ def bootstrap(
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
     options: dict[str, Any] = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
     given = window_of(data, lags)
-    problem = problem_of(given, score, constraints, time_limit=time_limit, **options)
+    problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, **options)
     rows: Data | Sequences = _several(given) if isinstance(given, Window) else scan(data).take(problem.names)
     watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
     counts, n_done = np.zeros((problem.n, problem.n)), 0
@@ -90,7 +93,7 @@ def bootstrap(
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
         note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
-    return Bootstrap(problem.names, counts, n, n_done, watch.seconds, problem.lags)
+    return Bootstrap(problem.names, counts, n, n_done, watch.seconds, problem.lags, is_directed(method))
 
 
 def _several(window: Window) -> Sequences:
@@ -103,7 +106,7 @@ def _several(window: Window) -> Sequences:
 
 def _replicates(
     rows: Data | Sequences, lags: Any, asked: tuple[Any, ...], n: int, options: dict[str, Any], watch: Progress[Any]
-) -> Iterator[Found]:
+) -> Iterator[Found | FoundGraph]:
     """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
     limited = watch.time_limit is not None
     try:
@@ -126,10 +129,10 @@ def _replicates(
         watch.close()
 
 
-def _arrows(found: Found) -> Floats:
+def _arrows(found: Found | FoundGraph) -> Floats:
     """[a, b] is 1 for a → b, and one half both ways for an edge without a direction."""
     number = {name: i for i, name in enumerate(found.names)}
-    members = _members(found, number)
+    members = Cpdag([], found.graph.edges, nodes=found.names) if isinstance(found, FoundGraph) else _members(found, number)
     counts = np.zeros((len(number), len(number)))
     for a, b in members.directed:
         counts[number[a], number[b]] = 1.0
@@ -164,6 +167,8 @@ class Bootstrap(OneTable):
     seconds: float
     lags: Mapping[str, int] | None = None
     """Of sequences: the variables, and how far back each was looked at; the other names are these in the past."""
+    directed: bool = True
+    """Whether edges have directions: not those of a method that finds undirected graphs."""
 
     @cached_property
     def edges(self) -> tuple[Strength, ...]:
@@ -203,9 +208,9 @@ class Bootstrap(OneTable):
         An edge that would close a cycle of stronger ones is left out. Edges with no more frequent direction are directed so that
         they make no new collider, where that can be done.
         """
-        least = self.threshold if threshold is None else threshold
-        if not (isinstance(least, (int, float)) and 0.0 <= least <= 1.0):
-            raise FitError(f"a threshold is a strength between 0 and 1, not {threshold!r}")
+        if not self.directed:
+            raise FitError("these edges have no directions: take sure.graph(), which is undirected")
+        least = self._least(threshold)
         arrows: list[Edge] = []
         lines: list[Edge] = []
         for edge in self.edges:
@@ -222,6 +227,22 @@ class Bootstrap(OneTable):
                 arrows.append((b, a) if a in reached([b], links(arrows, self.names)[1]) else (a, b))
             return Dag(arrows, nodes=self.names)
 
+    def graph(self, threshold: float | None = None) -> Graph:
+        """The undirected graph of the edges with at least this strength (by default `threshold`), whatever their direction.
+
+        >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"]}
+        >>> bootstrap(rows, n=5).graph()
+        Graph('rain -- wet')
+        """
+        least = self._least(threshold) - 1e-12
+        return Graph([(edge.a, edge.b) for edge in self.edges if edge.strength >= least], nodes=self.names)
+
+    def _least(self, threshold: float | None) -> float:
+        least = self.threshold if threshold is None else threshold
+        if not (isinstance(least, (int, float)) and 0.0 <= least <= 1.0):
+            raise FitError(f"a threshold is a strength between 0 and 1, not {threshold!r}")
+        return least
+
     def template(self, threshold: float | None = None) -> Template:
         """Of sequences: `averaged` as a template."""
         if self.lags is None:
@@ -236,7 +257,7 @@ class Bootstrap(OneTable):
     def to_dict(self) -> dict[str, Any]:
         """The facts, for JSON."""
         edges = [e._asdict() for e in self.edges]
-        averaged = [list(e) for e in self.averaged().edges]
+        averaged = [list(e) for e in (self.averaged() if self.directed else self.graph()).edges]
         return {"n": self.n, "n_done": self.n_done, "threshold": self.threshold, "edges": edges, "averaged": averaged}
 
     def _both(self, a: str, b: str) -> tuple[float, float]:
@@ -257,8 +278,10 @@ class Bootstrap(OneTable):
         )
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        rows: list[list[object]] = [[e.a, e.b, f"{e.strength:.3f}", f"{e.direction:.3f}"] for e in self.edges[:N_SHOWN]]
-        return ["a", "b", "strength", "direction a -> b"], rows
+        rows: list[list[object]] = []
+        for e in self.edges[:N_SHOWN]:
+            rows.append([e.a, e.b, f"{e.strength:.3f}", *([f"{e.direction:.3f}"] if self.directed else [])])
+        return ["a", "b", "strength", *(["direction a -> b"] if self.directed else [])], rows
 
     def _below(self) -> str:
         return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""

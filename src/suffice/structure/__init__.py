@@ -1,1 +1,4 @@
-"""Structure: from data to a graph. A search sees no data: it asks `LocalScores` for batches of (child, parents)."""
+"""Structure: from data to a graph. A search sees no data: it asks `LocalScores` for batches of (child, parents).
+
+Methods that find undirected graphs are in `methods`.
+"""

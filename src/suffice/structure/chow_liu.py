@@ -31,6 +31,7 @@ class ChowLiu:
     information, and the result is a spanning tree. A score that charges for parameters leaves out the edges that do not pay: the
     result is the best forest. It is the optimum among all graphs of this kind that keep the rules, also where a score or a rule
     prefers one direction. `root` names a variable that gets no parent; otherwise the first of each tree by name is its root.
+    `found.graph` is the tree without directions.
 
     >>> from suffice.structure.search import search
     >>> rows = {"a": list("uuuuvvvv") * 9, "b": list("uuuvvvvu") * 9, "c": list("uuvvvvuu") * 9}

@@ -139,7 +139,7 @@ class Constraints:
                [1, 1, 0]])
         """
         n, number = len(variables), {v.name: i for i, v in enumerate(variables)}
-        self._refuse_unknown(number)
+        self.refuse_unknown(number)
         required = np.zeros((n, n), bool)
         required[_cells(self._needed({v.name: v for v in variables}), number)] = True
         limits = (self.most_parents(v.name) for v in variables)
@@ -179,7 +179,7 @@ class Constraints:
          "'a' must not be an ancestor of 'c', but there is the path a -> d -> c"]
         """
         graph = dag if isinstance(dag, Dag) else Dag(dag)
-        self._refuse_unknown(graph.nodes)
+        self.refuse_unknown(graph.nodes)
         by_edge, edges = EdgeByEdge(self, {}), set(graph.edges)
         children = {x: graph.children(x) for x in graph.nodes}
         broken = [f"the edge {chain(e)} {objection}" for e in graph.edges for objection in by_edge.objections(*e)]
@@ -205,7 +205,7 @@ class Constraints:
         names.update(*((child, *parents) for child, parents in self.candidates))
         return frozenset(names)
 
-    def _refuse_unknown(self, known: Iterable[str]) -> None:
+    def refuse_unknown(self, known: Iterable[str]) -> None:
         names = self.names
         if not names <= set(known):
             name = min(names - set(known))

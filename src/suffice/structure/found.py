@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.display import html_table, text_table
 from suffice.errors import FitError, GraphError
-from suffice.graphs import Cpdag, Dag, Template
+from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import Step
 from suffice.structure.explain import Neighbourhood, explain
@@ -116,6 +116,17 @@ class Found:
                     f"what {in_words(self.method)} found is not the class of a graph; see found.cpdag: {error}"
                 ) from None
         return Dag({self.names[i]: [self.names[p] for p in ps] for i, ps in enumerate(self._parents)})
+
+    @property
+    def graph(self) -> Graph:
+        """The edges without their directions: of `ChowLiu` the undirected tree.
+
+        >>> from suffice.structure.chow_liu import ChowLiu
+        >>> from suffice.structure.search import search
+        >>> search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}, method=ChowLiu()).graph
+        Graph('x -- y')
+        """
+        return self.cpdag.skeleton()
 
     @cached_property
     def template(self) -> Template:

@@ -89,8 +89,7 @@ class Plan(OneTable):
     @staticmethod
     def of(problem: Problem, method: Any) -> Plan:
         """The cost of a method on a problem, without looking at any rows but to count them."""
-        kind = next((KINDS[c.__name__] for c in type(method).__mro__ if c.__name__ in KINDS), _climbing)
-        work = kind(problem, problem.rules_of(method), method)
+        work = _work(problem, problem.rules_of(method), method)
         data = problem.data
         rows = float(data.weight if isinstance(data, Statistics) else data.n_rows)
         sizes = np.array([v.n_states if isinstance(v, Finite) else 1 for v in problem.variables], float)
@@ -240,6 +239,15 @@ KINDS: dict[str, Callable[[Problem, Rules, Any], Work]] = {
     "MMHC": _tested,
 }
 """How the work of each method is counted; of any other as that of a climb."""
+
+
+def _work(problem: Problem, rules: Rules, method: Any) -> Work:
+    """What a method foretells itself, or what its kind is known for."""
+    if hasattr(method, "work"):
+        own: Work = method.work(problem, rules)
+        return own
+    kind = next((KINDS[c.__name__] for c in type(method).__mro__ if c.__name__ in KINDS), _climbing)
+    return kind(problem, rules, method)
 
 
 def _counting(

@@ -31,6 +31,17 @@ class Outcome(NamedTuple):
     details: Any = None
     finished: bool = True
 
+    def found(self, problem: Problem, method: Any, finished: bool) -> Any:
+        """What `search` returns of it."""
+        from suffice.structure.found import Found
+
+        return Found.of(problem, method, self, finished)
+
+
+def outcome_so_far(best: Any) -> Any:
+    """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
+    return best if hasattr(best, "found") else Outcome(best)
+
 
 @dataclass
 class Problem:
@@ -43,7 +54,7 @@ class Problem:
     seed: int = 0
     threads: int | None = None
     memory_limit: float | None = None
-    progress: Progress[list[Parents]] = field(default_factory=lambda: Progress("searching"))
+    progress: Progress[Any] = field(default_factory=lambda: Progress("searching"))
     constraints: Any = None
     """What the rules were made from, for explanations by name."""
     lags: Mapping[str, int] | None = None
@@ -118,6 +129,10 @@ class Problem:
 
 
 class Method(Protocol):
-    """A method of structure search: a frozen dataclass of options."""
+    """A method of structure search: a frozen dataclass of options.
 
-    def run(self, problem: Problem) -> Outcome: ...
+    `run` gives an `Outcome`, or another value with `finished` and `found`, which says what `search` returns of it: so does
+    that of a `GraphMethod`, whose edges have no direction.
+    """
+
+    def run(self, problem: Problem) -> Any: ...

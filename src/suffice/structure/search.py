@@ -14,17 +14,34 @@ from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, FitError, listed, note, whole
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
-from suffice.statistics import Statistics
+from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.first_steps import elsewhere, with_first_steps
 from suffice.structure.found import Found
+from suffice.structure.found_graph import FoundGraph
+from suffice.structure.methods.graph_method import GraphMethod, is_directed
 from suffice.structure.orders import Orders
 from suffice.structure.plan import Plan, check
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Problem, outcome_so_far
+from suffice.structure.rules import Rules
 from suffice.structure.windows import Window
 from suffice.variables import Variable
 
 
+@overload
+def search(
+    data: Any,
+    score: Any = ...,
+    *,
+    method: GraphMethod,
+    constraints: Constraints | None = ...,
+    seed: int = ...,
+    time_limit: float | None = ...,
+    memory_limit: int | str | None = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+    dry_run: Literal[False] = ...,
+) -> FoundGraph: ...
 @overload
 def search(
     data: Any,
@@ -69,7 +86,7 @@ def search(
     threads: int | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
-) -> Found | Plan:
+) -> Found | FoundGraph | Plan:
     """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
 
     `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that identify rows (nearly
@@ -80,6 +97,9 @@ def search(
     as far as {column: steps} says. Only the present step is scored, on all steps that have these lags; see `found.template`. The
     first steps are searched apart, by the same method, if there are at least 10 sequences: `found.first`. Constraints may name
     lagged columns, such as `Forbid(("a[-1]", "b"))`; `a` itself is only that of the present step.
+
+    A method whose edges have no direction (`GraphicalLasso`, `Neighbourhoods`, ...) gives a `FoundGraph`; there, an edge that
+    constraints forbid or require is one in either direction. `Moments` of real columns are data enough for the first two.
 
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
     the search takes beside the data. `dry_run=True` only foretells the cost. `progress` shows the best score so far on standard
@@ -97,21 +117,24 @@ def search(
     chosen: Method = _checked(Orders() if method is None else method, "run", kinds)
     budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
     rows = window_of(data, lags)
-    problem = problem_of(rows, score, constraints, what=type(chosen).__name__, **budget)
+    if isinstance(data, Sequences) and not is_directed(chosen):
+        raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
+    problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, **budget)
     if dry_run:
         return Plan.of(problem, chosen)
-    found = found_by(chosen, problem)
-    if not isinstance(data, Sequences):
+    found: Found | FoundGraph = found_by(chosen, problem)
+    if not isinstance(data, Sequences) or isinstance(found, FoundGraph):
         return found
 
     def ask(place: Window) -> Found:
         left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
-        return found_by(elsewhere(chosen), problem_of(place, score, constraints, **budget | {"time_limit": left}))
+        found: Found = found_by(elsewhere(chosen), problem_of(place, score, constraints, **budget | {"time_limit": left}))
+        return found
 
     return with_first_steps(found, rows, ask)
 
 
-def found_by(method: Method, problem: Problem) -> Found:
+def found_by(method: Method, problem: Problem) -> Any:
     """What a method finds; the best so far where a limit or Ctrl-C stops it."""
     check(Plan.of(problem, method), problem.memory_limit)
     finished, time_limit = True, problem.progress.time_limit
@@ -122,11 +145,11 @@ def found_by(method: Method, problem: Problem) -> Found:
             if isinstance(stop, KeyboardInterrupt):
                 raise
             raise FitError(f"the time limit of {time_limit:g} s was over before any graph was found") from None
-        outcome, finished = Outcome(problem.progress.best), False
+        outcome, finished = outcome_so_far(problem.progress.best), False
     finally:
         problem.progress.close()
     problem.progress.time_limit = None  # what follows is short, and must come to its end
-    return Found.of(problem, method, outcome, finished and outcome.finished)
+    return outcome.found(problem, method, finished and outcome.finished)
 
 
 def window_of(data: Any, lags: Any) -> Any:
@@ -152,8 +175,12 @@ def problem_of(
     threads: int | None = None,
     progress: bool | None = None,
     what: str = "searching",
+    method: Any = None,
 ) -> Problem:
-    """The problem in numbers; what is wrong with it is said here. Of sequences, `data` is a window over their steps."""
+    """The problem in numbers; what is wrong with it is said here. Of sequences, `data` is a window over their steps.
+
+    A `method` whose edges have no direction says itself what the constraints mean.
+    """
     if constraints is not None and not isinstance(constraints, Constraints):
         raise FitError(f"constraints are Forbid(...) + Require(...) + Tiers(...), not {constraints!r}")
     seed = whole(seed, "a seed", 0)
@@ -169,15 +196,17 @@ def problem_of(
         rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
         variables = tuple(v for _, v in sorted(rows.schema.items()))
     else:
-        rows = data if isinstance(data, Statistics) else scan(data)
-        variables = _variables(rows)
+        rows = (
+            Statistics([data], data.total) if isinstance(data, Moments) else data if isinstance(data, Statistics) else scan(data)
+        )
+        variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
         if constraints is not None:
             _refuse_left_out(constraints, rows)
     return Problem(
         rows,
         variables,
         _checked(BIC() if score is None else score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)"),
-        replace((constraints or Constraints()).rules(variables), names=tuple(v.name for v in variables)),
+        replace(_rules(constraints or Constraints(), variables, method), names=tuple(v.name for v in variables)),
         seed,
         threads,
         None if memory_limit is None else float(checked_limit(memory_limit)),
@@ -187,8 +216,14 @@ def problem_of(
     )
 
 
-def outcome_of(method: Method, problem: Problem) -> Outcome:
+def _rules(constraints: Constraints, variables: tuple[Variable, ...], method: Any) -> Rules:
+    return constraints.rules(variables) if is_directed(method) else method.rules(constraints, variables)
+
+
+def outcome_of(method: Method, problem: Problem) -> Any:
     """What a method finds, within constraints that are about more than single edges, too."""
+    if not is_directed(method):
+        return method.run(problem)
     constraints = problem.constraints or Constraints()
     pairs = [
         [(problem.number[a], problem.number[b]) for a, b in kind] for kind in (constraints.adjacent, constraints.not_ancestor)
@@ -200,13 +235,13 @@ def outcome_of(method: Method, problem: Problem) -> Outcome:
     return branched(method, problem, *pairs)
 
 
-def _variables(data: Data | Statistics) -> tuple[Variable, ...]:
+def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
     """The variables to search over, by name; what cannot be searched is refused, what identifies rows is left out."""
     if isinstance(data, Statistics):
         known: Mapping[str, Variable] = data.variables
         left_out: set[str] = set()
     else:
-        _refuse_missing(data)
+        _refuse_missing(data, instead)
         known, left_out = data.schema, set(data.identifiers)
     if data.weight <= 0:
         raise DataError("there are no rows to learn a graph from")
@@ -228,12 +263,16 @@ def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
             )
 
 
-def _refuse_missing(data: Data) -> None:
+COMPLETED = "structural_em(data) and learn(data) search with missing cells"
+"""What to do about missing cells."""
+
+
+def _refuse_missing(data: Data, instead: str) -> None:
     gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
     if gaps:
         raise DataError(
             f"there are missing cells ({listed(gaps, style='str')}, of {data.n_rows:,} rows), and a search needs complete rows; "
-            "no row is ever dropped: structural_em(data) and learn(data) search with missing cells"
+            f"no row is ever dropped: {instead}"
         )
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.gathering import complete_rows
 from suffice.families.priors import as_prior
 from suffice.graphs import Graph
 from suffice.learning.undirected.problem import UndirectedProblem
-from suffice.models.features import Features, UndirectedModel, undirected_model
+from suffice.models.features import Features, UndirectedModel, is_undirected, undirected_model
+from suffice.models.gaussian_markov_net import fit_gaussian
+from suffice.models.log_linear import LogLinear
 from suffice.models.markov_net import MarkovNet
 from suffice.objectives import Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
-from suffice.statistics import Statistics
+from suffice.statistics import Moments, Statistics
 from suffice.variables import Real, Variable
 
 
@@ -28,22 +31,34 @@ def fit_undirected(
     prior: Any = None,
     base: MarkovNet | None = None,
 ) -> Any:
-    """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives.
+    """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
+    of real columns the `GaussianMarkovNet`.
 
     >>> net = fit_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")})
     >>> net.query("b", given={"a": "y"}).probs.round(6)
     array([0.5, 0.5])
+    >>> fit_undirected("a -- b", {"a": [0.5, 1.5, 2.5, 3.0], "b": [0.5, 1.0, 3.5, 2.0]}).mean
+    array([1.875, 1.75 ])
     """
     chosen = Likelihood() if objective is None else objective
     if isinstance(chosen, type) or not hasattr(chosen, "fit"):
         hint = f"objective={chosen.__name__}()" if isinstance(chosen, type) else "Likelihood(), MaxEntropy() or another"
         raise FitError(f"an objective is a value: {hint}, not {objective!r}")
+    data = Statistics([data], data.total) if isinstance(data, Moments) else data
+    if not isinstance(data, Statistics) and not is_moments(model, data):
+        data = scan(data)
+    if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)) and _of_reals(Graph(model), data):
+        own = None if isinstance(chosen, Likelihood) else chosen
+        _refuse_for_reals(objective=own, penalty=penalty, method=method, prior=prior, base=base)
+        return fit_gaussian(Graph(model), data)
+    if base is not None and not isinstance(base, MarkovNet):
+        raise FitError(f"a base measure is a MarkovNet, MarkovNet({{'x': logs}}, variables), not {type(base).__name__}")
     wanted = undirected_model(model)
     if wanted is None:
         raise FitError(f"{model!r} is no undirected model: a Graph, LogLinear, Pairwise, Ising or Features is")
     penalties = as_penalties(penalty)
     options: dict[str, Any] = {"objective": chosen, "penalties": penalties, "method": method, "prior": as_prior(prior)}
-    if is_moments(wanted, data):
+    if is_moments(model, data):
         if not isinstance(chosen, MaxEntropy):
             raise FitError("moments instead of rows make a distribution of maximum entropy: objective=MaxEntropy()")
         own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
@@ -52,12 +67,26 @@ def fit_undirected(
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
     _check_names(wanted, variables)
-    if (isinstance(model, Graph) or Graph.is_text(model)) and all(isinstance(variables[n], Real) for n in wanted.nodes):
-        raise FitError("covariance selection is not here yet")
     return chosen.fit(UndirectedProblem(wanted, wanted.checked(variables), rows, base=base, **options))
 
 
-def is_moments(model: UndirectedModel, data: Any) -> bool:
+def _of_reals(graph: Graph, data: Any) -> bool:
+    """Whether all nodes of a graph are real columns."""
+    variables = data.variables if isinstance(data, Statistics) else data.schema
+    return len(graph) > 0 and all(isinstance(variables.get(n), Real) for n in graph.nodes)
+
+
+def _refuse_for_reals(**given: Any) -> None:
+    """Options that covariance selection does not have."""
+    for name, value in given.items():
+        if value is not None:
+            raise FitError(
+                f"{name}= is not for graphs of real columns, whose estimate is that of maximum likelihood (covariance "
+                "selection); a precision is penalised by search(data, method=GraphicalLasso(penalty=...))"
+            )
+
+
+def is_moments(model: Any, data: Any) -> bool:
     """Whether these are numbers under the names of features, and no columns of rows."""
     return isinstance(model, Features) and isinstance(data, Mapping) and any(name in data for name in model.tables)
 

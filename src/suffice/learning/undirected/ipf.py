@@ -70,12 +70,7 @@ class CliqueTree:
         self.terms = terms
         graph = _triangulated(terms)
         self.cliques, self.separators = graph.perfect_sequence(), ((), *graph.separators())
-        held = sum(self._cells(c) for c in self.cliques)
-        if held > MAX_TABLES:
-            raise TooLarge(
-                f"the cliques of the triangulated graph have {held:,} cells ({bytes_in_words(8.0 * held)}): too many for IPF; "
-                "PseudoLikelihood() and ContrastiveDivergence() do not need them"
-            )
+        self.n_cells = sum(self._cells(c) for c in self.cliques)
         self.parent = tuple(self._parent(k) for k in range(len(self.cliques)))
         self.home = self._homes()
 
@@ -155,6 +150,11 @@ class CliqueTree:
         """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
         from suffice.kernels.ipf import ipf_cycle
 
+        if self.n_cells > MAX_TABLES:
+            raise TooLarge(
+                f"the cliques of the triangulated graph have {self.n_cells:,} cells ({bytes_in_words(8.0 * self.n_cells)}): too "
+                "many for IPF; PseudoLikelihood() and ContrastiveDivergence() do not need them"
+            )
         program, place = self.program
         size, shared = np.diff(self.table_start), np.diff(self.separator_start)
         tables, separators = np.repeat(1.0 / size, size), np.repeat(1.0 / shared, shared)

@@ -18,7 +18,6 @@ from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
-from suffice.learning.undirected.margins import check_margins
 from suffice.models.log_linear import Ising, LogLinear
 from suffice.statistics.configurations import described
 
@@ -30,6 +29,8 @@ Array = npt.NDArray[np.float64]
 
 FEW_CYCLES = 200
 """Cycles of IPF after which, unless it was asked for, L-BFGS takes over."""
+MAX_CLIQUES = 2**24
+"""Cells of all cliques up to which IPF is taken by itself."""
 TOL = 1e-9
 """Moments agree to this share of all rows."""
 FAR = 6.0
@@ -44,13 +45,14 @@ def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
         raise FitError("give a penalty on weights or a prior that imagines rows, not both")
     if problem.base is not None:
         raise FitError("a base measure is for moments: objective=MaxEntropy()")
-    if problem.method is None and not problem.penalties and problem.model.is_decomposable:
+    problem.check_margins()
+    spins = isinstance(problem.model, Ising)
+    if problem.method is None and not problem.penalties and problem.model.is_decomposable and not spins:
         return closed_form(problem)
     if problem.prior is not None and not isinstance(problem.model, LogLinear):
         raise FitError("a prior imagines counts of tables, and features have none: take a penalty")
     seen, prior = _target(problem)
-    check_margins(problem.statistics, problem.model.scopes, problem.variables)
-    if isinstance(problem.model, Ising) and not problem.penalties:
+    if spins and not problem.penalties:
         _refuse_unseen_pairs(problem, seen)
     plain = all(t.basis is None for t in problem.terms.terms)
     if isinstance(problem.method, IPF) or (problem.method is None and not problem.penalties and plain):
@@ -79,11 +81,13 @@ def _target(problem: UndirectedProblem) -> tuple[Array, Any]:
 
 
 def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | None:
-    """None where it was not asked for and takes too long."""
-    method = problem.method or IPF()
+    """None where it was not asked for and takes too long, or more memory than the gradient does."""
+    method, tree = problem.method or IPF(), CliqueTree(problem.terms)
+    if problem.method is None and tree.n_cells > MAX_CLIQUES:
+        return None
     total = float(seen[: problem.terms.table_start[1]].sum())
     progress: Progress[Any] = Progress("iterative proportional fitting")
-    found = CliqueTree(problem.terms).fitted(
+    found = tree.fitted(
         seen / total,
         method,
         lambda cycle, off: progress.check(f"cycle {cycle}, margins off by {off:.2g}"),

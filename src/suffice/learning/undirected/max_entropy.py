@@ -14,7 +14,6 @@ from suffice.inference.network import NONE, Network
 from suffice.iteration import Progress
 from suffice.learning.owlqn import minimised
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
-from suffice.learning.undirected.margins import check_margins
 from suffice.models.features import Features
 from suffice.objectives import L1
 from suffice.statistics.configurations import n_configurations
@@ -88,7 +87,7 @@ def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, int, Array]:
 def _moments(problem: UndirectedProblem) -> Array:
     """The mean of each weight's feature: as given, or as seen."""
     if problem.moments is None:
-        check_margins(problem.statistics, problem.model.scopes, problem.variables)
+        problem.check_margins()
         return problem.terms.by_weight(problem.terms.seen(problem.statistics) / problem.weight)
     model = problem.model
     assert isinstance(model, Features)

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
+from suffice.learning.undirected.margins import check_margins
 from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
-from suffice.objectives import ContrastiveDivergence, Objective, Penalties
+from suffice.objectives import ContrastiveDivergence, Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -34,7 +35,7 @@ class UndirectedProblem:
     variables: Mapping[str, Finite]
     rows: Any
     objective: Objective
-    penalties: Penalties
+    penalties: PenaltySum
     method: Any = None
     prior: Any = None
     base: MarkovNet | None = None
@@ -55,6 +56,11 @@ class UndirectedProblem:
         if not found.weight > 0:
             raise DataError("there are no rows to learn from")
         return found
+
+    def check_margins(self) -> None:
+        """Refuse tables that were given, not gathered, and contradict each other."""
+        if isinstance(self.rows, Statistics):
+            check_margins(self.statistics, self.model.scopes, self.variables)
 
     @property
     def weight(self) -> float:

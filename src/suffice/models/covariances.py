@@ -1,0 +1,144 @@
+"""Covariances of real columns, from their moments: what a Gaussian method works on, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.data import Data
+from suffice.errors import DataError, FitError, listed
+from suffice.statistics import Moments, Request, Statistics
+from suffice.variables import Finite, Real, Variable
+
+Array = npt.NDArray[np.float64]
+
+ROUNDING = 1e-12
+"""Correlations that differ from ±1 by less are those of copies; eigenvalues of a covariance, relative to the largest, that are as
+far below zero are not negative."""
+
+
+@dataclass(frozen=True, eq=False)
+class Covariances:
+    """The matrix of some columns, divided by `scale` on both sides: their correlations, or with scale 1 their covariances.
+
+    >>> from suffice.engines import scan
+    >>> data = scan({"x": [0.0, 1.0, 2.5], "y": [0.5, 0.0, 3.5]})
+    >>> Covariances.of(data, ("x", "y"), on="correlation").matrix.round(3)
+    array([[1.   , 0.857],
+           [0.857, 1.   ]])
+    """
+
+    names: tuple[str, ...]
+    weight: float
+    mean: Array
+    scale: Array
+    matrix: Array
+    moments: Moments | None = None
+    """What they were made of."""
+
+    @staticmethod
+    def of(
+        data: Data | Statistics,
+        names: Sequence[str],
+        *,
+        on: str,
+        threads: int | None = None,
+        checked: bool = True,
+        given: bool | None = None,
+    ) -> Covariances:
+        """By the moments of the rows, or of statistics that hold them; what has no finite precision is refused.
+
+        `given`: whether someone may have written the moments by hand, so that they may be those of no rows. Without `checked`,
+        and a scale of 1, also of rows that are only to be compared with others.
+        """
+        statistics = data if isinstance(data, Statistics) else data.gather([Request((), tuple(names))], threads=threads)
+        moments = statistics.moments((), tuple(names))
+        matrix = covariance_of(moments)
+        if not checked:
+            return Covariances(tuple(names), moments.total, moments.mean[0] + moments.rest[0], np.ones(len(names)), matrix)
+        if isinstance(data, Statistics) if given is None else given:
+            refuse_indefinite(matrix, names)
+        deviation = refuse_constant(matrix, names, moments.total)
+        refuse_copies(matrix / deviation[:, None] / deviation, names)
+        scale = deviation if on == "correlation" else np.ones(len(names))
+        matrix = matrix / scale[:, None] / scale
+        if on == "correlation":
+            np.fill_diagonal(matrix, 1.0)
+        return Covariances(
+            tuple(names), moments.total, moments.mean[0] + moments.rest[0], scale, np.ascontiguousarray(matrix), moments
+        )
+
+    def of_others(self, other: Covariances) -> Array:
+        """The mean of (x − mean)(x − mean)ᵀ over other rows, with this mean and on this scale."""
+        ratio, off = other.scale / self.scale, (other.mean - self.mean) / self.scale
+        moved: Array = other.matrix * ratio[:, None] * ratio + np.outer(off, off)
+        return moved
+
+
+def read_only(matrix: Array) -> Array:
+    """The matrix, never to be changed from now on."""
+    matrix.setflags(write=False)
+    return matrix
+
+
+def covariance_of(moments: Moments) -> Array:
+    """Σ w (x − mean)(x − mean)ᵀ / Σ w: the maximum likelihood estimate."""
+    if not len(moments.keys) or moments.total <= 0:
+        raise DataError("there are no rows to learn a graph from")
+    matrix: Array = moments.scatter[0] / moments.total
+    return matrix
+
+
+def refuse_other_kinds(variables: Sequence[Variable], method: str, instead: str) -> None:
+    """Refuse columns that are not real, by name."""
+    finite = [v.name for v in variables if isinstance(v, Finite)]
+    counts = [v.name for v in variables if not isinstance(v, (Finite, Real))]
+    if finite:
+        verb = "is finite" if len(finite) == 1 else "are finite"
+        raise FitError(f"{method} is for real columns, and {listed(finite)} {verb}: {instead}")
+    if counts:
+        raise FitError(
+            f"{method} is for real columns, and {listed(counts)} are counts: declare them real, variables={{name: Real}}"
+        )
+
+
+def refuse_indefinite(matrix: Array, names: Sequence[str]) -> None:
+    """Refuse what is no covariance matrix: moments may have been written by hand."""
+    if not np.isfinite(matrix).all():
+        raise DataError(f"the covariance of {listed(names)} has entries that are not finite")
+    if np.abs(matrix - matrix.T).max(initial=0.0) > ROUNDING * np.abs(matrix).max(initial=0.0):
+        i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
+        a, b = names[int(i)], names[int(j)]
+        raise DataError(f"a covariance matrix is symmetric, but that of {a!r} and {b!r} is {matrix[i, j]:g} and {matrix[j, i]:g}")
+    slack = 1e-9 * np.abs(np.diag(matrix)).max(initial=0.0)
+    try:
+        np.linalg.cholesky(matrix + (slack or 1.0) * np.eye(len(matrix)))  # much quicker than eigenvalues
+    except np.linalg.LinAlgError:
+        least = float(np.linalg.eigvalsh(matrix)[0])
+        raise DataError(f"a covariance matrix is positive semi-definite, but this one has the eigenvalue {least:.6g}") from None
+
+
+def refuse_constant(matrix: Array, names: Sequence[str], weight: float) -> Array:
+    """The standard deviations, none of which may be zero."""
+    if weight < 2:
+        raise DataError("one row has no variance: a Gaussian graph needs more rows")
+    deviation: Array = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    constant = [name for name, s in zip(names, deviation, strict=True) if not s > 0.0]
+    if constant:
+        which = f"all values of {listed(constant)} are the same" if len(constant) == 1 else f"{listed(constant)} are constant"
+        raise FitError(f"{which}: a column without variance has an infinite precision, and no partial correlation; leave it out")
+    return deviation
+
+
+def refuse_copies(correlations: Array, names: Sequence[str]) -> None:
+    """Refuse columns that are linear functions of each other."""
+    pairs = np.argwhere(np.triu(np.abs(correlations), 1) >= 1.0 - ROUNDING)
+    if len(pairs):
+        shown = listed([f"{names[i]!r} and {names[j]!r}" for i, j in pairs.tolist()], 4, "str")
+        raise FitError(
+            f"{shown} have a correlation of ±1, each is a copy of the other: the partial correlation of such columns is "
+            "infinite; leave one of them out"
+        )

@@ -1,0 +1,327 @@
+"""Gaussian Markov networks: a normal distribution whose precision is zero where its graph has no edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.blas import one_blas_thread
+from suffice.display import Rows, Tabular
+from suffice.engines.scan import scan
+from suffice.errors import DataError, MissingCells, ModelError, nearest
+from suffice.families.conditional_gaussian import LOG_2PI, Gaussian
+from suffice.families.family import Mean
+from suffice.graphs import Graph
+from suffice.graphs.chordal import perfect_order
+from suffice.inference.sparse_precision import SparsePrecision
+from suffice.libraries import sc
+from suffice.models.answers import and_more, counted
+from suffice.models.covariance_selection import selected_precision
+from suffice.models.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
+from suffice.models.provenance import Provenance
+from suffice.models.undirected import Undirected
+from suffice.statistics import Moments, Request, Statistics
+from suffice.variables import Real
+
+if TYPE_CHECKING:
+    from suffice.models.bayes_net import BayesNet
+
+Array = npt.NDArray[np.float64]
+
+
+class GaussianMarkovNet(Undirected, Provenance, Tabular):
+    """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
+    from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
+
+    It is asked as a `BayesNet` is: `query`, `marginals`, `most_probable`, `predict`, `impute`, `log_prob`, `sample`.
+
+    >>> net = GaussianMarkovNet("a -- b; c", [[2.0, -1.0, 0.0], [-1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> net.covariance.round(3)
+    array([[0.667, 0.333, 0.   ],
+           [0.333, 0.667, 0.   ],
+           [0.   , 0.   , 1.   ]])
+    >>> round(net.partial_correlations["a", "b"], 6), net.n_parameters
+    (0.5, 7)
+    >>> round(net.query("a", given={"b": 1.0}).mean, 6)
+    0.5
+    """
+
+    file_kind = "gaussian_markov_net"
+
+    def __init__(self, graph: Any, precision: Any, mean: Any = None) -> None:
+        own = Graph(graph)
+        n = len(own.nodes)
+        matrix, centre = np.array(precision, np.float64), np.zeros(n) if mean is None else np.array(mean, np.float64)
+        if matrix.shape != (n, n) or centre.shape != (n,):
+            raise ModelError(f"a graph of {n} nodes needs a precision of {n} by {n} and a mean of {n} numbers")
+        if not (np.isfinite(matrix).all() and np.isfinite(centre).all()):
+            raise ModelError("a precision and a mean are finite numbers")
+        if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
+            raise ModelError("a precision matrix is symmetric")
+        matrix = (matrix + matrix.T) / 2.0
+        allowed = joined_in(own) | np.eye(n, dtype=bool)
+        for i, j in np.argwhere((matrix != 0.0) & ~allowed).tolist():
+            raise ModelError(
+                f"{own.nodes[i]!r} and {own.nodes[j]!r} have no edge, so that their precision is 0, not {matrix[i, j]:g}"
+            )
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            raise ModelError("a precision matrix is positive definite, and this one is not") from None
+        inverse = np.linalg.inv(matrix)
+        self._set(own, matrix, (inverse + inverse.T) / 2.0, centre)
+
+    def _set(
+        self,
+        graph: Graph,
+        precision: Array,
+        covariance: Array,
+        mean: Array,
+        statistics: Statistics | None = None,
+        fit_info: str = "written down",
+        penalty: Any = None,
+    ) -> None:
+        self._graph = graph
+        self._precision, self._covariance, self._mean = (read_only(np.array(x)) for x in (precision, covariance, mean))
+        self._statistics, self._fit_info, self._penalty = statistics, fit_info, penalty
+        self._prior, self._estimate, self._incomplete = None, Mean(), False
+
+    @classmethod
+    def of(cls, graph: Graph, precision: Array, covariance: Array, mean: Array, **fitted: Any) -> GaussianMarkovNet:
+        """A network from finished numbers; the way in for `fit`, `search` and readers of files."""
+        net = cls.__new__(cls)
+        net._set(graph, precision, covariance, mean, **fitted)
+        return net
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def variables(self) -> Mapping[str, Real]:
+        """The variables by name."""
+        return MappingProxyType({name: Real(name) for name in self._graph.nodes})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the order of the matrices: sorted."""
+        return self._graph.nodes
+
+    @property
+    def mean(self) -> Array:
+        """E x, in the order of `names`."""
+        return self._mean
+
+    @property
+    def precision(self) -> Array:
+        """The inverse of the covariance, zero where there is no edge; in the order of `names`."""
+        return self._precision
+
+    @property
+    def covariance(self) -> Array:
+        """The inverse of the precision."""
+        return self._covariance
+
+    @property
+    def partial_correlations(self) -> dict[tuple[str, str], float]:
+        """The correlation of the two variables of each edge, given all others: −θ_ij / √(θ_ii θ_jj)."""
+        matrix, number = partial_correlations(self._precision), {x: i for i, x in enumerate(self.names)}
+        return {(a, b): float(matrix[number[a], number[b]]) for a, b in self._graph.edges}
+
+    @property
+    def penalty(self) -> Any:
+        """The penalty it was fitted with."""
+        return self._penalty
+
+    @property
+    def n_parameters(self) -> int:
+        """A mean and a variance for each variable, and a number for each edge."""
+        return 2 * len(self.names) + len(self._graph.edges)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._graph
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def _directed(self) -> BayesNet:
+        """Along a perfect order of the triangulated graph: with Θ = L Lᵀ in this order, x_i given those after it has the
+        coefficients −L_ji / L_ii and the variance 1 / L_ii², and L is zero where the triangulation has no edge."""
+        from suffice.models.bayes_net import BayesNet
+
+        triangulated = self._graph.triangulated()
+        order = perfect_order({x: triangulated.neighbours(x) for x in triangulated.nodes})
+        number = {x: i for i, x in enumerate(self.names)}
+        at = np.array([number[x] for x in order], np.int64)
+        L, mean = np.linalg.cholesky(self._precision[np.ix_(at, at)]), self._mean[at]
+        place = {x: i for i, x in enumerate(order)}
+        parents, cpds = dict[str, list[str]](), dict[str, Gaussian]()
+        for i, x in enumerate(order):
+            parents[x] = [y for y in triangulated.neighbours(x) if place[y] > i]
+            weights = {y: float(-L[place[y], i] / L[i, i]) for y in parents[x]}
+            centre = float(mean[i] - sum(w * mean[place[y]] for y, w in weights.items()))
+            cpds[x] = Gaussian(centre, weights, variance=float(L[i, i] ** -2.0))
+        return BayesNet(parents, cpds, variables=list(self.variables.values()))
+
+    @one_blas_thread
+    def log_likelihood(self, data: Any = None) -> float:
+        """Σ ln p(row) over the data, from its moments alone; without data, over what the network was fitted from.
+
+        Where cells are missing: Σ ln p(the cells of a row that are there).
+        """
+        try:
+            moments = self.summary(data).moments((), self.names)
+        except MissingCells:
+            return self.directed.log_likelihood(data)
+        off = moments.mean[0] + moments.rest[0] - self._mean
+        spread = float(np.vdot(self._precision, covariance_of(moments))) + float(off @ self._precision @ off)
+        return 0.5 * moments.total * (self._log_det - spread - len(self.names) * LOG_2PI)
+
+    @property
+    def _log_det(self) -> float:
+        return float(np.linalg.slogdet(self._precision)[1])
+
+    def summary(self, data: Any = None) -> Statistics:
+        """The moments of data, which is all that this network needs of it."""
+        if data is None:
+            if self._statistics is None:
+                raise ModelError("this network was not fitted from data: give the data")
+            return self._statistics
+        return moments_of(self.names, data)
+
+    def rows(self, data: Any) -> Any:
+        """Data read with the variables of this network."""
+        return real_rows(self.names, data)
+
+    def bic(self, data: Any = None) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        seen = self.summary(data)
+        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
+
+    def aic(self, data: Any = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(data) - self.n_parameters
+
+    @property
+    def deviance(self) -> float:
+        """2 (log-likelihood of the complete graph − that of this one), on the rows it was fitted from.
+
+        Infinite where these are too few for a complete graph.
+        """
+        moments = self.summary().moments((), self.names)
+        S = covariance_of(moments)
+        sign, log_det = np.linalg.slogdet(S)
+        if sign <= 0 or moments.total <= len(self.names):
+            return float("inf")
+        saturated = -0.5 * moments.total * (float(log_det) + len(self.names) * (1.0 + LOG_2PI))
+        return max(2.0 * (saturated - self.log_likelihood()), 0.0)
+
+    @property
+    def df(self) -> int:
+        """How many edges the graph lacks."""
+        n = len(self.names)
+        return n * (n - 1) // 2 - len(self._graph.edges)
+
+    @property
+    def p_value(self) -> float:
+        """P(χ² of `df` degrees of freedom ≥ deviance); NaN of a complete graph."""
+        return float(sc.chdtrc(self.df, self.deviance)) if self.df else float("nan")
+
+    def entropy(self) -> float:
+        """H(p) in nats."""
+        return 0.5 * (len(self.names) * (1.0 + LOG_2PI) - self._log_det)
+
+    def __eq__(self, other: object) -> bool:
+        """Same graph, same numbers."""
+        if not isinstance(other, GaussianMarkovNet):
+            return NotImplemented
+        same = np.array_equal(self._precision, other._precision) and np.array_equal(self._mean, other._mean)
+        return self._graph == other._graph and same
+
+    __hash__ = None  # type: ignore[assignment]
+
+    _lines, _indent = 40, "  "
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
+        found = self.partial_correlations
+        facts = [(f"{a} -- {b}", f"{x:.4g}") for (a, b), x in list(found.items())[:limit]]
+        return [(["edge", "partial correlation"], facts)], and_more(len(found) - limit, "edge")
+
+    def _headline(self) -> str:
+        sizes = {"variable": len(self), "edge": len(self._graph.edges), "parameter": self.n_parameters}
+        return f"GaussianMarkovNet of {', '.join(counted(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+
+
+def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:
+    """Covariance selection: the maximum likelihood estimate of a graph of real columns, from their moments alone.
+
+    >>> net = fit_gaussian(Graph("x -- y"), {"x": [0.5, 1.5, 3.0, 2.5], "y": [1.0, 0.5, 3.5, 3.0]})
+    >>> round(net.partial_correlations["x", "y"], 4), net.df
+    (0.8681, 0)
+    """
+    seen = moments_of(graph.nodes, data)
+    scaled = Covariances.of(seen, graph.nodes, on="correlation", given=isinstance(data, (Statistics, Moments)))
+    found = selected_precision(graph, scaled)
+    how = "closed form" if graph.is_decomposable else f"{len(found.steps)} Newton steps"
+    return unscaled(graph, scaled, found, f"maximum likelihood of {seen.weight:,.10g} rows, covariance selection: {how}")
+
+
+def unscaled(graph: Graph, seen: Covariances, found: SparsePrecision, info: str, penalty: Any = None) -> GaussianMarkovNet:
+    """The network, in the units of the data, of a precision that was found on another scale."""
+    scale = np.outer(seen.scale, seen.scale)
+    numbers = found.precision / scale, found.covariance * scale, seen.mean
+    statistics = None if seen.moments is None else Statistics([seen.moments], seen.weight)
+    return GaussianMarkovNet.of(graph, *numbers, statistics=statistics, fit_info=info, penalty=penalty)
+
+
+def moments_of(names: Sequence[str], data: Any) -> Statistics:
+    """The moments of these columns together, of rows or of statistics that hold them."""
+    if isinstance(data, (Statistics, Moments)):
+        held = Statistics([data], data.total) if isinstance(data, Moments) else data
+        for name in names:
+            if name not in held.variables:
+                raise DataError(f"the statistics do not speak of {name!r}, which the graph names{nearest(name, held.variables)}")
+        refuse_other_kinds([held.variables[name] for name in names], "a Gaussian graph", "log-linear models are for finite ones")
+        return held
+    rows = real_rows(names, data)
+    rows.require_complete(names)
+    gathered: Statistics = rows.gather([Request((), tuple(names))])
+    return gathered
+
+
+def real_rows(names: Sequence[str], data: Any) -> Any:
+    """Rows of these columns, as numbers."""
+    opened = scan(data)
+    for name in names:
+        if name not in opened.columns:
+            raise DataError(f"the data has no column {name!r}, which the graph names{nearest(name, opened.columns)}")
+    return opened.with_variables({name: Real(name) for name in names}).select(list(names))
+
+
+def joined_in(graph: Graph) -> npt.NDArray[np.bool_]:
+    """Which pairs of nodes have an edge, as a symmetric matrix in the order of the nodes."""
+    number = {x: i for i, x in enumerate(graph.nodes)}
+    matrix = np.zeros((len(number), len(number)), bool)
+    for a, b in graph.edges:
+        matrix[number[a], number[b]] = matrix[number[b], number[a]] = True
+    return matrix
+
+
+def partial_correlations(precision: Array) -> Array:
+    """−θ_ij / √(θ_ii θ_jj), and 1 on the diagonal.
+
+    >>> partial_correlations(np.array([[2.0, -1.0], [-1.0, 2.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    scale = np.sqrt(np.diag(precision))
+    matrix: Array = -precision / scale[:, None] / scale + 0.0
+    np.fill_diagonal(matrix, 1.0)
+    return matrix

@@ -1,0 +1,58 @@
+"""How well the weights of an undirected model are known: the inverse of the information, by the junction tree.
+
+    information = N Cov[features],    Cov = ∂ E[features] / ∂ weights
+
+The derivative is taken of what the tree expects, by central differences, one free parameter at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.errors import ModelError, TooLarge
+from suffice.inference.factor_marginals import FactorTree
+from suffice.models.terms import Terms
+from suffice.objectives import Likelihood, MaxEntropy
+
+if TYPE_CHECKING:
+    from suffice.models.markov_net import MarkovNet
+
+Array = npt.NDArray[np.float64]
+
+STEP = 1e-4
+"""Errors of the differences are about its square, and rounding over it: 1e-8 of the information."""
+MAX_WORK = 2e10
+"""Cells of all trees together that are run for it: a minute or so."""
+
+
+def standard_errors(net: MarkovNet) -> Array:
+    """The standard error of each weight, in the order of the terms."""
+    if net.penalty is not None or net.prior is not None:
+        raise ModelError("standard errors are of maximum likelihood estimates: a penalty or a prior has moved this one")
+    if not all(np.isfinite(f.log).all() for f in net.factors):
+        raise ModelError(
+            "some cells are expected never: the estimate is on the boundary, and its weights have no standard errors"
+        )
+    if not isinstance(net.objective, (Likelihood, MaxEntropy)):
+        raise ModelError("standard errors are of maximum likelihood estimates, and this is none")
+    terms = Terms.of(net.model, net.variables)
+    contrasts = terms.contrasts.toarray()
+    information = net.summary().weight * contrasts.T @ _curvature(terms, net.flat_weights, contrasts)
+    covariance = np.linalg.pinv(information, hermitian=True, rcond=1e-11)
+    return np.asarray(np.sqrt(np.maximum(((contrasts @ covariance) * contrasts).sum(axis=1), 0.0)))
+
+
+def _curvature(terms: Terms, weights: Array, contrasts: Array) -> Array:
+    """∂ E[features] / ∂ free parameters: weights × free parameters."""
+    tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
+    k = contrasts.shape[1]
+    if 2.0 * k * tree.n_cells > MAX_WORK:
+        raise TooLarge(f"standard errors of {k:,} parameters need {2 * k:,} runs of a tree of {tree.n_cells:.3g} cells: too many")
+    columns = []
+    for j in range(k):
+        up, down = (tree(terms.log_tables(weights + s * STEP * contrasts[:, j])).probs for s in (1.0, -1.0))
+        columns.append(terms.by_weight(up - down) / (2.0 * STEP))
+    return np.column_stack(columns)

@@ -1,0 +1,286 @@
+"""`Stepwise`: hierarchical log-linear models, one term at a time, by a score or by tests of the deviance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from suffice.errors import FitError, GraphError, TooLarge, listed
+from suffice.graphs.text import Edge
+from suffice.learning.fit import fit
+from suffice.libraries import sc
+from suffice.models.features import undirected_model
+from suffice.models.log_linear import LogLinear, Names
+from suffice.recipes.interactions import Interactions, one_more, with_term, without_edge, without_term
+from suffice.scores import AIC, BIC, LogLikelihood
+from suffice.structure.found_graph import GraphOutcome
+from suffice.structure.hill_climb import check_number
+from suffice.structure.methods.graph_method import GraphMethod
+from suffice.structure.parent_sets import TIE
+from suffice.structure.problem import Problem
+from suffice.variables import Finite
+
+SATURATED = 2**24
+"""Cells of a table of all variables up to which a search begins with all of their interactions."""
+
+
+@dataclass(frozen=True)
+class Forward:
+    """From independence on, put terms in.
+
+    >>> Forward()
+    Forward()
+    """
+
+    adds, removes, from_all = True, False, False
+
+
+@dataclass(frozen=True)
+class Backward:
+    """From all interactions on, take terms out.
+
+    >>> Backward()
+    Backward()
+    """
+
+    adds, removes, from_all = False, True, True
+
+
+@dataclass(frozen=True)
+class Both:
+    """From independence on, put terms in and take them out.
+
+    >>> Both()
+    Both()
+    """
+
+    adds, removes, from_all = True, True, False
+
+
+@dataclass(frozen=True)
+class DevianceTest:
+    """A term is put in where the deviance falls significantly, P(χ² ≥ fall) < α, and taken out where it does not rise so.
+
+    The degrees of freedom are the weights that the term has beside its subsets, Π (states − 1).
+
+    >>> DevianceTest()
+    DevianceTest(alpha=0.05)
+    """
+
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float)) or not 0.0 < self.alpha < 1.0:
+            raise FitError(f"the alpha of a test is a number between 0 and 1, not {self.alpha!r}")
+
+
+class Change(NamedTuple):
+    """A term that may come or go: the model after it, how much ln L changes, and by how many weights."""
+
+    adds: bool
+    term: Names
+    generators: tuple[Names, ...]
+    log_likelihood: float
+    df: int
+
+    @property
+    def p_value(self) -> float:
+        """P(χ² ≥ what the deviance changes by)."""
+        return float(sc.chdtrc(self.df, max(2.0 * abs(self.log_likelihood), 0.0)))
+
+    @property
+    def what(self) -> str:
+        return f"{'add' if self.adds else 'remove'} {':'.join(self.term)}"
+
+
+@dataclass(frozen=True)
+class Stepwise(GraphMethod):
+    """Hierarchical log-linear models, one term at a time: a set of variables comes when all of its subsets are there, and goes
+    when it is in no larger one.
+
+    `direction` is `Forward()`, `Backward()` or `Both()`; `score` is BIC(), AIC() or LogLikelihood(), of which the step that gains
+    most is taken (by default that of `search`), or `DevianceTest(0.05)`: then the most significant term comes, or the least
+    significant one goes. `max_order` bounds the variables of a term; `start` is a `LogLinear` model, or anything that `Graph`
+    takes, to begin with. The variables themselves always stay. `found.generators` has the terms that are in no larger one,
+    `found.model` the fitted network, `found.trace` each step; `strengths` are what the deviance grows by without any term of
+    both variables.
+
+    >>> from suffice.structure.search import search
+    >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
+    >>> found = search(rows, method=Stepwise(Backward(), DevianceTest(0.05)))
+    >>> found.generators
+    (('moon',), ('rain', 'wet'))
+    >>> [step.what for step in found.trace]
+    ['start', 'remove moon:rain:wet', 'remove moon:rain', 'remove moon:wet']
+    """
+
+    direction: Any = Both()
+    score: Any = None
+    max_order: int | None = None
+    start: Any = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.direction, type) or not hasattr(self.direction, "from_all"):
+            raise FitError(f"a direction is Forward(), Backward() or Both(), not {self.direction!r}")
+        if self.score is not None:
+            _check_score(self.score)
+        check_number("max_order", self.max_order, 1, optional=True)
+        if self.start is not None:
+            model = undirected_model(self.start)
+            if not isinstance(model, LogLinear):
+                raise FitError(f"the start is a Graph or a LogLinear model, not {self.start!r}")
+            object.__setattr__(self, "start", LogLinear(model.generators))
+
+    def run(self, problem: Problem) -> GraphOutcome:
+        score = problem.score if self.score is None else self.score
+        _check_score(score)
+        return StepwiseWalk(problem, self, score).run()
+
+
+def _check_score(score: Any) -> None:
+    if not isinstance(score, BIC | AIC | LogLikelihood | DevianceTest):
+        raise FitError(f"Stepwise judges by BIC(), AIC(), LogLikelihood() or DevianceTest(0.05), not {score!r}")
+
+
+class StepwiseWalk:
+    """Where a stepwise search is: the generators of the model, and its ln L."""
+
+    def __init__(self, problem: Problem, method: Stepwise, score: Any) -> None:
+        self.problem, self.method, self.score, self.names = problem, method, score, problem.names
+        self.tested = isinstance(score, DevianceTest)
+        self.variables = {v.name: v for v in problem.variables if isinstance(v, Finite)}
+        real = [n for n in problem.names if n not in self.variables]
+        if real:
+            raise FitError(f"log-linear models are of finite columns; {listed(real)} is not: cut it into Bins, or leave it out")
+        self.models = Interactions(problem.data, self.variables, problem.threads)
+        self.max_order = problem.n if method.max_order is None else method.max_order
+        self.generators = self._first()
+        self.log_likelihood = self.models.log_likelihood(self.generators)
+
+    def run(self) -> GraphOutcome:
+        self.problem.progress.better("start", self.value, self.outcome())
+        seen = {self.generators}
+        while (step := self._best()) is not None and step.generators not in seen:
+            self.generators = step.generators
+            self.log_likelihood += step.log_likelihood
+            seen.add(self.generators)
+            self.problem.progress.better(step.what, self.value, self.outcome())
+        return self.outcome(strengths=True)
+
+    @property
+    def value(self) -> float:
+        """The score of the model; of tests its ln L."""
+        return self.log_likelihood - self._price * self.models.n_parameters(self.generators)
+
+    @property
+    def _price(self) -> float:
+        return 0.0 if self.tested else float(self.score.price(self.models.weight))
+
+    def outcome(self, *, strengths: bool = False) -> GraphOutcome:
+        """The model here; with `strengths` those of its edges."""
+        model, data = LogLinear(self.generators), self.problem.data
+        worth = {e: self._strength(*e) for e in model.graph.edges} if strengths else {}
+        score = None if self.tested else self.value
+        details = StepwiseDetails(self.generators)
+        return GraphOutcome(model.graph, score, worth, "deviance without it", model=lambda: fit(model, data), details=details)
+
+    def _strength(self, a: str, b: str) -> float:
+        return 2.0 * (self.log_likelihood - self.models.log_likelihood(without_edge(self.generators, a, b)))
+
+    def _first(self) -> tuple[Names, ...]:
+        """The generators to start with, which keep what is required and forbidden."""
+        rules, single = self.problem.rules, [(n,) for n in self.names]
+        required = [e for e in combinations(self.names, 2) if rules.required[self._at(*e)]]
+        start = self.method.start
+        if start is not None:
+            unknown = sorted(set(start.nodes) - set(self.names))
+            if unknown:
+                raise GraphError(f"the start has variables that the data do not have: {listed(unknown)}")
+            for a, b in start.graph.edges:
+                if not rules.allowed[self._at(a, b)]:
+                    raise FitError(f"the start joins {a!r} and {b!r}, which is forbidden")
+            lacking = [e for e in required if e not in start.graph.edges]
+            if lacking:
+                raise FitError(f"the start does not join {lacking[0][0]!r} and {lacking[0][1]!r}, which is required")
+            return LogLinear([*start.generators, *single]).generators
+        if not self.method.direction.from_all:
+            return LogLinear([*required, *single]).generators
+        return self._all_terms()
+
+    def _all_terms(self) -> tuple[Names, ...]:
+        """All interactions that are allowed, of no more variables than may interact."""
+        cells = 1.0
+        for v in self.variables.values():
+            cells *= v.n_states
+        if cells > SATURATED and self.max_order == self.problem.n:
+            raise TooLarge(
+                f"all interactions of {len(self.names)} variables are a table of {cells:,.3g} cells: give max_order, a start, or "
+                "go Forward()"
+            )
+        rules = self.problem.rules
+        joined = LogLinear(
+            [*[e for e in combinations(self.names, 2) if rules.allowed[self._at(*e)]], *[(n,) for n in self.names]]
+        )
+        parts = [p for c in joined.graph.cliques() for p in combinations(c, min(self.max_order, len(c)))]
+        return LogLinear(parts).generators
+
+    def _at(self, a: str, b: str) -> tuple[int, int]:
+        return self.problem.number[a], self.problem.number[b]
+
+    def _best(self) -> Change | None:
+        """The step to take; None where there is none."""
+        changes = self._changes()
+        if self.tested:
+            return _tested(changes, self.score.alpha)
+        gains = [c.log_likelihood - self._price * (c.df if c.adds else -c.df) for c in changes]
+        tie = TIE * (1.0 + abs(self.value))
+        top = max(gains, default=-float("inf"))
+        return next(c for c, gain in zip(changes, gains, strict=True) if gain >= top - tie) if top > tie else None
+
+    def _changes(self) -> list[Change]:
+        """All steps from here, in the order of their terms."""
+        rules, direction = self.problem.rules, self.method.direction
+        asked: list[tuple[bool, Names, tuple[Names, ...]]] = []
+        if direction.adds:
+            more = one_more(self.generators, rules.allowed, self.names, self.max_order)
+            asked += [(True, term, with_term(self.generators, term)) for term in more]
+        if direction.removes:
+            asked += [
+                (False, g, without_term(self.generators, g))
+                for g in self.generators
+                if len(g) > 1 and not (len(g) == 2 and rules.required[self._at(*g)])
+            ]
+        self.models.count(g for _, _, generators in asked for g in generators)
+        result = []
+        for adds, term, generators in sorted(asked, key=lambda c: (c[1], c[0])):
+            change = self.models.log_likelihood(generators) - self.log_likelihood
+            df = 1
+            for name in term:
+                df *= self.variables[name].n_states - 1
+            result.append(Change(adds, term, generators, change, df))
+            self.problem.progress.check()
+        return result
+
+
+def _tested(changes: Iterable[Change], alpha: float) -> Change | None:
+    """The least significant term goes, if it is not significant; else the most significant one comes, if it is."""
+    every = list(changes)
+    out = [c for c in every if not c.adds and c.p_value > alpha]
+    if out:
+        return max(out, key=lambda c: c.p_value)
+    new = [c for c in every if c.adds and c.p_value < alpha]
+    return min(new, key=lambda c: (c.p_value, -c.log_likelihood)) if new else None
+
+
+@dataclass(frozen=True)
+class StepwiseDetails:
+    """The generators of the model that was found."""
+
+    generators: tuple[Names, ...]
+
+    def facts(self, a: str, b: str) -> list[Edge]:
+        """The terms that two variables are in together."""
+        both = [":".join(g) for g in self.generators if a in g and b in g]
+        return [("together in", ", ".join(both) if both else "no term")]
