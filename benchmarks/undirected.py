@@ -5,7 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 
-PARTS = {"gaussian": "gaussian_graphs", "ising": "ising_neighbourhoods", "decomposable": "decomposable_graphs"}
+PARTS = {
+    "exact": "exact_estimates",
+    "gaussian": "gaussian_graphs",
+    "ising": "ising_neighbourhoods",
+    "decomposable": "decomposable_graphs",
+}
 """The file of each part."""
 
 if __name__ == "__main__":

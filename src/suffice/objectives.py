@@ -106,8 +106,8 @@ class _Penalty:
     def __post_init__(self) -> None:
         object.__setattr__(self, "strength", _checked(self.strength, type(self).__name__))
 
-    def __add__(self, other: object) -> Penalties:
-        return Penalties((self,)) + other
+    def __add__(self, other: object) -> PenaltySum:
+        return PenaltySum((self,)) + other
 
     def per_term(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
         """The strength for each term, by the names in its scope.
@@ -172,7 +172,7 @@ class L2(_Penalty):
 
 
 @dataclass(frozen=True)
-class Penalties:
+class PenaltySum:
     """The sum of penalties.
 
     >>> total = L1(0.1) + L2(0.5) + L1(0.2)
@@ -182,10 +182,10 @@ class Penalties:
 
     parts: tuple[_Penalty, ...] = ()
 
-    def __add__(self, other: object) -> Penalties:
+    def __add__(self, other: object) -> PenaltySum:
         if isinstance(other, _Penalty):
             return replace(self, parts=(*self.parts, other))
-        return replace(self, parts=self.parts + other.parts) if isinstance(other, Penalties) else NotImplemented
+        return replace(self, parts=self.parts + other.parts) if isinstance(other, PenaltySum) else NotImplemented
 
     def l1(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
         """c1 of each term."""
@@ -206,16 +206,16 @@ class Penalties:
         return " + ".join(map(repr, self.parts)) or "no penalty"
 
 
-def as_penalties(penalty: Any) -> Penalties:
+def as_penalties(penalty: Any) -> PenaltySum:
     """What `penalty=` takes: None, a penalty, or a sum of them.
 
     >>> as_penalties(None), as_penalties(L1(2))
     (no penalty, L1(2.0))
     """
     if penalty is None:
-        return Penalties()
-    if isinstance(penalty, (_Penalty, Penalties)):
-        return penalty if isinstance(penalty, Penalties) else Penalties((penalty,))
+        return PenaltySum()
+    if isinstance(penalty, (_Penalty, PenaltySum)):
+        return penalty if isinstance(penalty, PenaltySum) else PenaltySum((penalty,))
     hint = f"penalty={penalty.__name__}(0.1)" if isinstance(penalty, type) else "penalty=L1(0.1), L2(0.1) or their sum"
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 

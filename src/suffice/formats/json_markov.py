@@ -137,7 +137,7 @@ def _penalties(penalty: Any) -> list[dict[str, Any]]:
 
 
 def _penalties_of(parts: list[dict[str, Any]]) -> Any:
-    result = objectives.Penalties()
+    result = objectives.PenaltySum()
     for d in parts:
         strength = {tuple(key): value for *key, value in d["strength"]} if d["by_name"] else d["strength"]
         result = result + PENALTIES[d["type"]](strength)

@@ -18,7 +18,7 @@ from suffice.inference.tree import COMPILING, MAX_BYTES, MAX_CELLS, arranged, gr
 from suffice.kernels import together
 
 
-class Expected(NamedTuple):
+class FactorMarginals(NamedTuple):
     """ln Z, and p(scope of f) of every factor, cell by cell, where its table has them. Without any possible state: −inf, NaN."""
 
     log_z: float
@@ -59,14 +59,14 @@ class FactorTree:
                 "tables): too many for its likelihood; PseudoLikelihood() and ContrastiveDivergence() do not need it"
             )
 
-    def __call__(self, log_tables: Array) -> Expected:
+    def __call__(self, log_tables: Array) -> FactorMarginals:
         """ln Z and the marginals at these tables, all factors one after another."""
         from suffice.kernels.messages import factor_marginals
 
         net = self.network
         high = np.maximum.reduceat(log_tables, net.table_start[:-1]) if len(log_tables) else np.zeros(0)
         if (high == NEVER).any():
-            return Expected(NEVER, np.full(len(log_tables), np.nan))
+            return FactorMarginals(NEVER, np.full(len(log_tables), np.nan))
         tables, probs = np.exp(log_tables - high[self._owner]), np.zeros(len(log_tables))
         answers = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
         interruptible(lambda: run_tree(self._tree, FACTORS, self._codes, tables, self._room, answers), self.n_cells)
@@ -75,9 +75,9 @@ class FactorTree:
             return self._in_logs(log_tables)
         if factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
             return self._in_logs(log_tables)
-        return Expected(log_z + float(high.sum()) + self._free, probs)
+        return FactorMarginals(log_z + float(high.sum()) + self._free, probs)
 
-    def _in_logs(self, log_tables: Array) -> Expected:
+    def _in_logs(self, log_tables: Array) -> FactorMarginals:
         """The same by logarithms, for numbers that floats do not hold."""
         net = self.network
         scopes = [tuple(net.scope(f).tolist()) for f in range(net.n_factors)]
@@ -87,5 +87,5 @@ class FactorTree:
         gone = Elimination((LogFactor(s, t[None]) for s, t in zip(scopes, tables, strict=True)), self._scopes, net.sizes)
         log_z = float(gone.joint(())[0])
         if log_z == NEVER:
-            return Expected(NEVER, np.full(len(log_tables), np.nan))
-        return Expected(log_z + self._free, np.concatenate([p.reshape(-1) for p in gone.of_factors(scopes)]))
+            return FactorMarginals(NEVER, np.full(len(log_tables), np.nan))
+        return FactorMarginals(log_z + self._free, np.concatenate([p.reshape(-1) for p in gone.of_factors(scopes)]))

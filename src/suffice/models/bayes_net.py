@@ -271,7 +271,7 @@ class BayesNet(Provenance, Tabular, Answering):
         >>> bn.moral().query("x").probs
         array([0.25, 0.75])
         """
-        from suffice.models.markov_net import moral_net
+        from suffice.models.moral import moral_net
 
         return moral_net(self)
 

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 MAX_CELLS = 2.0**26
 """A directed twin has no more cells in all its tables: 512 MiB."""
-HOPELESS = 1e6 * MAX_CELLS
+HOPELESS = 1e8 * MAX_CELLS
 """Where the first orders of elimination have more cells than this, no other is looked for."""
 NO_TREE = "PseudoLikelihood() and ContrastiveDivergence() learn without it, and sample() then draws by Gibbs sampling"
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listed, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, nearest
 from suffice.families.family import Mean
 from suffice.graphs import Graph
 from suffice.models.answers import and_more, counted
@@ -23,7 +23,6 @@ from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.log_linear import Ising, LogLinear, Names
 from suffice.models.provenance import Provenance
-from suffice.models.regressions import closed
 from suffice.models.terms import Terms
 from suffice.models.undirected import Undirected
 from suffice.models.weight_errors import standard_errors
@@ -386,18 +385,3 @@ class MarkovNet(Undirected, Provenance, Tabular):
 
 def _range(log: Array) -> str:
     return f"{log.min():.4g} … {log.max():.4g}"
-
-
-def moral_net(bn: BayesNet) -> MarkovNet:
-    """A network of tables as a Markov network on its moral graph: the same distribution, a factor for each node."""
-    variables = {n: v for n, v in bn.variables.items() if isinstance(v, Finite)}
-    if len(variables) < len(bn.variables):
-        numbers = [n for n in bn.variables if n not in variables]
-        raise ModelError(f"{listed(numbers)} is not finite, and this is for networks of tables: bn.dag.moral() has the graph")
-    factors = []
-    for name in bn:
-        cpd = closed(bn[name])
-        with np.errstate(divide="ignore"):
-            factors.append(Factor((*(variables[p] for p in cpd.parents), variables[name]), np.log(cpd.probs)))
-    model = LogLinear(bn.dag.moral().cliques())
-    return MarkovNet.of(variables, factors, model=model, log_normaliser=0.0, fit_info=f"from a BayesNet ({bn.fit_info})")

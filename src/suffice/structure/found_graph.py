@@ -254,7 +254,8 @@ class FoundGraph:
 
     def _repr_html_(self) -> str:
         lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
-        return f"<p>{lines}</p>{html_table(*self._table())}"
+        header, rows = self._table()
+        return f"<p>{lines}</p>{html_table(header, rows[: 2 * N_SHOWN])}"
 
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""

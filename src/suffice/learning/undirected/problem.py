@@ -16,7 +16,7 @@ from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
-from suffice.objectives import ContrastiveDivergence, Objective, Penalties
+from suffice.objectives import ContrastiveDivergence, Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -35,7 +35,7 @@ class UndirectedProblem:
     variables: Mapping[str, Finite]
     rows: Any
     objective: Objective
-    penalties: Penalties
+    penalties: PenaltySum
     method: Any = None
     prior: Any = None
     base: MarkovNet | None = None
