@@ -58,6 +58,14 @@ def main() -> None:
             f"sf.fit('x -> y', {{'x': x, 'y': y}}, families={{'y': sf.{family}}})"
         )
         print(f"fit with {family} compiles for {_compiling([sys.executable, '-c', script]):.1f} s  (target 8 s)")
+    chains = (
+        "import numpy as np, suffice as sf; y = np.random.default_rng(0).integers(0, 3, 4_000).astype(str); "
+        "s = sf.sequences({'y': y}); sf.em('s[-1] -> s -> y', s, hidden=[sf.Finite('s', ['a', 'b'])], max_iter=3)"
+    )
+    print(f"em of a hidden chain compiles for {_compiling([sys.executable, '-c', chains]):.1f} s  (target 5 s)")
+    names = ("lane_tiles", "chain_lanes", "chain", "best_path", "best_lanes", "state_normals", "kalman", "kalman_lanes")
+    sequences = f"from suffice.kernels import _compile\nfor name in {names!r}: _compile(name)"
+    print(f"all kernels of sequences compile for {_compiling([sys.executable, '-c', sequences]):.1f} s  (target 12 s)")
     every = [sys.executable, "-c", "from suffice.kernels import warm; warm()"]
     print(f"all kernels compile for {_compiling(every):.1f} s in one process  (target 30 s)")
     print(f"suffice warm, on all processors: {_compiling([sys.executable, '-m', 'suffice', 'warm']):.1f} s")

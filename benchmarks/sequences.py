@@ -1,4 +1,5 @@
-"""Sequences beside hmmlearn, dynamax and statsmodels: EM, best paths, Kalman; threads, one long sequence, the tagger.
+"""Sequences beside hmmlearn, dynamax and statsmodels: EM, best paths, factorial chains, Kalman; threads, one long sequence, the
+tagger.
 
 Process time of one thread, from the same start, warm; every program makes the same iterations, and log-likelihoods are compared.
 Rounds in which each program runs in turn; the median of each.
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,28 @@ def categorical() -> None:
     print(f"  log p {found['ours'].log_prob.sum():.6f}, hmmlearn (its own parameters) {found['hmmlearn'][0]:.6f}")
 
 
+def memory() -> None:
+    """One long sequence of a chain that stays where it is with some probability, beside one that moves on at once: E-steps."""
+    from suffice.inference.chains.finite import expect_states
+    from suffice.inference.chains.steps import StateSteps
+
+    n, first = S * T, 0.0
+    for stay in (1 / K, 0.9, 0.99, 0.999, 1.0):
+        rng = np.random.default_rng(4)
+        B = rng.dirichlet(np.full(E, 5.0), K)  # states that look much the same, or what is seen would tell where the chain is
+        s = np.cumsum(np.where(rng.random(n) > stay, rng.integers(1, K, n), 0)) % K
+        y = (rng.random(n)[:, None] > np.cumsum(B, axis=1)[s][:, :-1]).sum(axis=1)
+        A = np.full((K, K), (1.0 - stay) / (K - 1))
+        np.fill_diagonal(A, stay)
+        matrices = np.stack([np.full((K, K), 1 / K), A])
+        codes = np.concatenate([[0], np.ones(n - 1, np.int32)])
+        steps = StateSteps(np.array([0, n]), codes, matrices, symbols=y, table=np.ascontiguousarray(B.T))
+        expect_states(steps)
+        t, _ = rounds({"ours": partial(expect_states, steps)})
+        first = first or t["ours"]
+        told(f"one sequence of {n:,} steps, p(stay) = {stay:g}, {t['ours'] / first:.1f} times as long", t["ours"], n)
+
+
 def dynamax_categorical(pi: Any, A: Any, B: Any, y: Any) -> Callable[[], Any]:
     import jax
     import jax.numpy as jnp
@@ -215,8 +239,12 @@ def kalman() -> None:
     )  # fmt: skip
     groups = np.zeros(n * T, np.int32)
 
+    in_a_row = 8  # E-steps, as EM makes them: one alone takes a few milliseconds, as memory that is new to the process does
+
     def ours() -> Any:
-        return expected_states(steps, groups, 1)
+        for _ in range(in_a_row):
+            found = expected_states(steps, groups, 1)
+        return found
 
     def statsmodels() -> Any:
         total = 0.0
@@ -240,16 +268,18 @@ def kalman() -> None:
     run = jax.jit(jax.vmap(lambda x: ssm.e_step(parameters, x)))
 
     def dynamax() -> Any:
-        return jax.block_until_ready(run(batch))
+        for _ in range(in_a_row):
+            found = jax.block_until_ready(run(batch))
+        return found
 
     for work in (ours, dynamax, statsmodels):
         work()
     t, found = rounds({"ours": ours, "statsmodels": statsmodels, "dynamax": dynamax})
-    scaled = t["statsmodels"] * n / 8
+    scaled = t["statsmodels"] * n / 8 * in_a_row
     told(
         f"Kalman E-step, {m} states, {p} outputs, {n} × {T:,}",
         t["ours"],
-        n * T,
+        n * T * in_a_row,
         statsmodels=(scaled, 80),
         dynamax=(t["dynamax"], 6),
     )
@@ -258,6 +288,49 @@ def kalman() -> None:
     print(
         f"  log L of 8: ours {mine[:8].sum():.8f}, statsmodels {found['statsmodels']:.8f}; of all: {mine.sum():.6f}, {theirs:.6f}"
     )
+
+
+def factorial(chains: int = 5, k: int = 4, n: int = 64, length: int = 25) -> None:
+    """One E-step of several hidden chains that show one symbol: factor by factor, as one joint state, and by hmmlearn as an HMM
+    of k^chains states."""
+    from functools import reduce
+
+    from suffice.incomplete import chain_factors
+    from suffice.learning.chain_problem import chain_problem_of
+
+    rng, names = np.random.default_rng(0), [f"h{i}" for i in range(chains)]
+    hidden, symbol = [sf.Finite(name, [str(i) for i in range(k)]) for name in names], sf.Finite("y", [str(e) for e in range(E)])
+    A = [0.3 * rng.dirichlet(np.ones(k), k) + 0.7 * np.eye(k) for _ in names]
+    B = rng.dirichlet(np.full(E, 0.3), (k,) * chains)
+    cpds = {**dict(zip(names, A, strict=True)), **{f"{name}[0]": np.full(k, 1 / k) for name in names}, "y": B}
+    chain = sf.Chain("; ".join(f"{name}[-1] -> {name} -> y" for name in names), cpds, [*hidden, symbol])
+    rows = chain.sample(n, length=length, seed=1)
+    sequences = sf.sequences(rows.select(["sequence", "y"]), by="sequence", variables={"y": symbol}).hold()
+    usual = chain_factors.FIXED
+
+    def e_step(fixed: int) -> Callable[[], Any]:
+        chain_factors.FIXED = fixed  # which way is taken hangs on it
+        problem = chain_problem_of(chain.template, sequences, hidden=hidden, threads=1)
+        theta = problem.parameters({name: chain[name] for name in chain})
+        chain_factors.FIXED = usual
+        return lambda: problem.expected(theta).log_likelihood
+
+    def hmmlearn() -> Any:
+        from hmmlearn.hmm import CategoricalHMM
+
+        peer = CategoricalHMM(k**chains, init_params="", n_iter=1, tol=-np.inf, implementation="scaling")
+        peer.startprob_, peer.transmat_ = np.full(k**chains, float(k) ** -chains), reduce(np.kron, A)
+        peer.emissionprob_ = B.reshape(-1, E)
+        y = np.array(rows["y"].to_pylist(), np.int64)
+        return peer.fit(y[:, None], np.full(n, length)).monitor_.history[0]
+
+    programs = {"ours": e_step(usual), "joint": e_step(2**62), "hmmlearn": hmmlearn}
+    programs["ours"](), programs["joint"]()
+    t, found = rounds(programs)
+    what = f"factorial, {chains} chains of {k} states, one E-step of {n} × {length} steps"
+    told(what, t["ours"], n * length, joint=(t["joint"], 1), hmmlearn=(t["hmmlearn"], 1))
+    apart = max(abs(found["ours"] / found[name] - 1) for name in programs)
+    print(f"  log L: largest relative difference {apart:.1e} (wanted 1e-10)")
 
 
 TAGGER = """
@@ -298,6 +371,6 @@ def tagger() -> None:
 
 
 if __name__ == "__main__":
-    for part in (categorical, gaussian, kalman, tagger):
+    for part in (categorical, memory, gaussian, factorial, kalman, tagger):
         if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
             part()

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.inference.chains import blocks, finite, lanes
-from suffice.inference.chains.finite import best_paths, draw_paths, expect_states, filter_states, smooth_states
+from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
+from suffice.inference.chains.normals import StateNormals
 from suffice.inference.chains.steps import Expectations, StateSteps
 
 
@@ -346,13 +347,16 @@ def empty(steps: StateSteps) -> Expectations:
 
 
 def test_a_chain_that_does_not_forget_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a lane by itself, or left to logarithms if that takes too much memory."""
     for name, value in {"LONG": 100, "SHORTEST": 88, "LONGEST": 100, "AWAY": 8}.items():
         monkeypatch.setattr(blocks, name, value)
     steps = any_steps(0, [600], 3)
     still = np.array([np.full((3, 3), 1 / 3), np.eye(3)])
     steps = StateSteps(steps.starts, steps.codes, still, symbols=steps.symbols, table=steps.table)
-    np.testing.assert_array_equal(blocks.expect_in_lanes(steps, empty(steps)), [0])
-    agree(steps)
+    for room, left in ((blocks.WHOLE, []), (0, [0])):
+        monkeypatch.setattr(blocks, "WHOLE", room)
+        assert blocks.expect_in_lanes(steps, empty(steps)).tolist() == left
+        agree(steps)
 
 
 def test_what_scaling_loses_is_left_to_logarithms() -> None:
@@ -420,3 +424,60 @@ def test_weights_are_repeats() -> None:
     one, two = expect_states(weighted), expect_states(repeated)
     np.testing.assert_allclose(one.pairs, two.pairs, rtol=1e-13)
     np.testing.assert_allclose(one.counts, two.counts, rtol=1e-13)
+
+
+def normals_of(rng: np.random.Generator, K: int, C: int, n: int) -> StateNormals:
+    """Numbers and states with any means and covariances."""
+    padded = C + -C % 4
+    centre, weight, base = np.zeros((K, padded)), np.zeros((K, padded, padded)), np.zeros((K, padded))
+    centre[:, :C], base[:, :C] = rng.normal(size=(K, C)), rng.normal(size=(K, C))
+    weight[:, :C, :C] = np.tril(rng.normal(size=(K, C, C)))
+    used, pairs = np.ones((padded // 4, padded // 4), bool), np.ones((C, padded // 4), bool)
+    return StateNormals(rng.normal(size=(C, n)), centre, weight, used, base, rng.normal(size=K), pairs)
+
+
+@pytest.mark.parametrize("case", ["short", "weights", "long", "codes", "lost"])
+@pytest.mark.parametrize("C", [1, 3, 6])
+def test_moments_in_lanes_are_those_of_the_posterior(monkeypatch: pytest.MonkeyPatch, case: str, C: int) -> None:
+    rng, K = np.random.default_rng(C), 3
+    lengths = rng.integers(1, 40, 70) if case != "long" else np.array([900, 3])
+    if case == "long":
+        for name, value in (("LONG", 500), ("SHORTEST", 72), ("LONGEST", 136)):
+            monkeypatch.setattr(blocks, name, value)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    codes = np.ones(starts[-1], np.int32)
+    codes[starts[:-1]] = 0
+    matrices = rng.dirichlet(np.ones(K), (2, K))
+    if case == "codes":  # no lanes
+        codes[1:4] = 0
+    normals = normals_of(rng, K, C, int(starts[-1]))
+    if case == "lost":  # states that never change, and numbers that speak for one, then for the other
+        matrices[1] = np.eye(K)
+        normals.x[:, starts[3] : starts[4]] *= 1e3
+    weights = rng.integers(0, 3, len(lengths)).astype(float) if case == "weights" else None
+    steps = StateSteps(starts, codes, matrices, weights=weights)
+    found, moments = expect_numbers(steps, normals)
+    want = expect_states(replace(steps, log_likelihood=normals.log_likelihood()))
+    share = want.posterior * (1.0 if weights is None else np.repeat(weights, lengths))
+    for mine, theirs in ((found.log_likelihood, want.log_likelihood), (found.pairs, want.pairs), (found.stuck, want.stuck)):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11)
+    N = share.sum(axis=1)
+    mean = share @ normals.x.T / N[:, None]
+    off = normals.x[None] - mean[:, :, None]
+    np.testing.assert_allclose(moments.weight, N, rtol=1e-11)
+    np.testing.assert_allclose(moments.mean, mean, rtol=1e-9, atol=1e-11 * np.abs(normals.x).max())
+    scatter = np.einsum("kt,kat,kbt->kab", share, off, off)
+    np.testing.assert_allclose(np.tril(moments.scatter), np.tril(scatter), rtol=1e-9, atol=1e-10 * np.abs(scatter).max())
+
+
+def test_exponentials_to_the_last_digit() -> None:
+    from suffice.kernels.lane_tiles import exponentials
+
+    x = np.concatenate([-np.linspace(0.0, 706.0, 20_001), [-707.5, -1e4, -np.inf]])
+    b, top = np.stack([np.full(len(x), 3.0), 3.0 + x]), np.empty(len(x))
+    exponentials(b, 2, top)
+    assert (top == 3.0).all()
+    assert (b[0] == 1.0).all()
+    exact = np.exp((3.0 + x) - 3.0)
+    np.testing.assert_allclose(b[1, :-3], exact[:-3], rtol=3e-16)
+    assert (b[1, -3:] == 0.0).all()

@@ -312,7 +312,7 @@ def test_an_impossible_sequence_is_told_with_its_step(ask: str) -> None:
 
 NUMBERS = np.random.default_rng(0).normal(size=60)
 FRAME = pd.DataFrame({"roll": ROLLS, "die": TRUTH})
-MANY = [sf.Finite(f"h{i}", list("abcdefgh")) for i in range(5)]
+MANY = [sf.Finite(f"h{i}", list("abcdefgh")) for i in range(8)]
 BN = sf.fit("die -> roll", FRAME)
 HID: dict[str, Any] = {"hidden": [DIE]}
 
@@ -333,8 +333,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "impossible": (lambda: sf.em(TEXT, ROLLED, start=SHUT, **HID), r"step 6 \(row 6\) is impossible"),
     "an impossible row": (lambda: SHUT.follow(hidden=["die"]).next({"roll": "6"}), "impossible at step 1"),
     "a joint state over budget": (
-        lambda: sf.em("; ".join(f"h{i}[-1] -> h{i} -> roll" for i in range(5)), ROLLED, hidden=MANY),
-        "32,768 joint states at a step",
+        lambda: sf.em("h0 -> roll; " + "; ".join(f"h{i}[-1] -> h{i}" for i in range(8)), ROLLED, hidden=MANY),
+        r"16,777,216 joint states at a step; passed on factor by factor they still need a table of 16,777,216 cells \(128",
     ),
     "more states than steps": (
         lambda: sf.em("h[-1] -> h -> roll", ROLLED, hidden=[sf.Finite("h", [str(i) for i in range(99)])]),

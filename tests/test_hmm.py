@@ -346,22 +346,26 @@ def test_given_and_free_first_states(quakes: Any) -> None:
 
 
 @pytest.mark.parametrize("n", [1, CHUNK - 1, CHUNK, 3 * CHUNK + 5])
-@pytest.mark.parametrize("columns", [1, 3, 4, 6])
+@pytest.mark.parametrize("columns", [1, 3, 4, 6, 13])
 def test_kernels_against_numpy(n: int, columns: int) -> None:
-    rng, K = np.random.default_rng(n), 3
+    rng, K, padded = np.random.default_rng(n), 3, columns + -columns % 4
     x = 1e3 * rng.integers(0, 2, n) + rng.normal(size=(columns, n))
     centre, weight = rng.normal(size=(K, columns)), np.tril(rng.normal(size=(K, columns, columns)))
     intercept, constant, out = rng.normal(size=(K, columns)), rng.normal(size=K), rng.normal(size=(K, n + 7))
     fours = np.ones((columns, -(-columns // 4)), bool)
     z = np.einsum("kjc,kct->kjt", weight, x[None] - centre[:, :, None]) + intercept[:, :, None]
-    want = out.copy()
-    want[:, 5 : 5 + n] += constant[:, None] - 0.5 * (z**2).sum(axis=1)
-    score_normals(x, centre, weight, fours, intercept, constant, 5, out)
-    np.testing.assert_allclose(out, want, rtol=1e-11)
+    forms = [np.zeros((K, padded)), np.zeros((K, padded, padded)), np.zeros((K, padded))]
+    forms[0][:, :columns], forms[1][:, :columns, :columns], forms[2][:, :columns] = centre, weight, intercept
+    used = np.tril(np.ones((padded // 4, padded // 4), bool))
+    for fresh in (False, True):
+        want = out.copy()
+        want[:, 5 : 5 + n] = (0.0 if fresh else want[:, 5 : 5 + n]) + constant[:, None] - (z**2).sum(axis=1)
+        score_normals(x, n, forms[0], forms[1], used, forms[2], constant, 5, fresh, out)
+        np.testing.assert_allclose(out, want, rtol=1e-11)
     share, own = rng.random((K, n + 7)) ** 20, rng.random(n)
     for w in (np.zeros(0), own):
         total, mean, scatter = np.zeros(K), np.zeros((K, columns)), np.zeros((K, columns, columns))
-        sum_normals(x, share, 5, w, fours, total, mean, scatter)
+        sum_normals(x, n, share, 5, w, fours, total, mean, scatter)
         g = share[:, 5 : 5 + n] * (w if len(w) else 1.0)
         np.testing.assert_allclose(total, g.sum(axis=1), rtol=1e-12)
         np.testing.assert_allclose(mean, g @ x.T / g.sum(axis=1)[:, None], rtol=1e-10)
@@ -384,6 +388,27 @@ def test_compiled_steps_are_those_of_numpy(kind: Kind, monkeypatch: Any) -> None
         slow = hmm(rows, 3, covariance=kind, starts=1, max_iter=8, tol=0)
     assert fast.log_likelihood == pytest.approx(slow.log_likelihood, rel=1e-12)
     np.testing.assert_allclose(fast.covariances, slow.covariances, rtol=1e-9)
+
+
+def test_states_in_another_order_keep_what_was_expected(monkeypatch: Any) -> None:
+    ids, _, x = walks()
+    holes = np.where(np.random.default_rng(1).random(x.shape) < 0.05, np.nan, x)
+    letter = np.random.default_rng(2).choice(list("uvw"), len(x))
+    rows = rows_of(ids, holes, letter=letter)
+    start = hmm(rows, 3, starts=1, max_iter=2, tol=0, seed=4)
+    monkeypatch.setattr("suffice.recipes.hmm._order", lambda problem, hidden, theta, counts: [2, 0, 1])
+    found: list[Any] = []
+    network = StateProblem.network
+    monkeypatch.setattr(StateProblem, "network", lambda self, *parts: found.append((self, *parts)) or network(self, *parts))
+    hmm(rows, 3, start=start, max_iter=2, tol=0)
+    [(problem, theta, statistic, _)] = found
+    want = evaluated(problem, theta).statistic
+    np.testing.assert_allclose(statistic.cells, want.cells, rtol=1e-10)
+    assert set(statistic.moments) == set(want.moments)
+    for name, groups in want.moments.items():
+        np.testing.assert_array_equal(statistic.moments[name].keys, groups.keys)
+        for mine, theirs in zip(statistic.moments[name].spread, groups.spread, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)
 
 
 def test_narrow_states_far_apart_and_far_from_zero() -> None:

@@ -200,7 +200,8 @@ def dense(steps: LinearSteps, s: int, upto: int | None = None):
     z = mean.ravel() + B @ beta + G @ e
     D = B - G @ X
     covariance = S - G @ H @ S + D @ free @ D.T
-    known = np.abs(B - B @ free @ information).max(axis=1, initial=0) < 1e-7
+    left = np.abs(B - B @ free @ information).max(axis=1, initial=0)
+    known = left <= 1e-7 * np.abs(B).max(axis=1, initial=0)  # of what F has made small, a small rest is still without prior
     return log_likelihood, z.reshape(n, m), covariance.reshape(n, m, n, m), known.reshape(n, m)
 
 

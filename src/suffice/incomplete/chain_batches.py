@@ -23,7 +23,7 @@ from suffice.incomplete.normal_steps import FEW, NormalSteps, taken_apart
 from suffice.incomplete.patterns import Component, PatternFinder
 
 if TYPE_CHECKING:
-    from suffice.incomplete.chain_rows import ChainLayout
+    from suffice.incomplete.chain_layout import ChainLayout
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.incomplete.chain_batches import Match, Scored
+from suffice.incomplete.chain_found import ShownPart
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.components import Theta
 
@@ -18,11 +19,16 @@ MAX_CELLS = 2**22
 """Probabilities of missing states that are worked out at once: 32 MiB."""
 
 
-def child_states(
-    rows: ChainRows, theta: Theta, name: str, joint: Array, scored: Sequence[Scored]
-) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
+def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
     """The steps at which a finite variable is missing on which no other depends, some at a time, and p(state) there (states ×
     steps), by posteriors of the joint states."""
+    for part in parts:
+        yield from _states_of_part(*part, theta, name)
+
+
+def _states_of_part(
+    rows: ChainRows, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
+) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
     for e in (e for e in rows.emissions if e.name == name):
         table = theta.cells[theta.tables.cells(e.key)]
         for first in np.unique(e.base[~e.seen]):
@@ -46,10 +52,15 @@ def _inside(rows: ChainRows, s: Scored, name: str, joint: Array) -> Array:
     return np.asarray(wide.sum(axis=tuple(i for i in range(wide.ndim - 1) if i != axis)))
 
 
-def child_numbers(
-    rows: ChainRows, theta: Theta, name: str, joint: Array, scored: Sequence[Scored]
-) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
+def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
     """The steps at which a number is missing, and there the weights, means and deviations of what it may be."""
+    for part in parts:
+        yield from _numbers_of_part(*part, theta, name)
+
+
+def _numbers_of_part(
+    rows: ChainRows, joint: Array, scored: Sequence[Scored], theta: Theta, name: str
+) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
     for s in scored:
         component, at = s.batch.component, s.batch.rows.row
         if s.joint is None or name not in component.unknown:
@@ -66,9 +77,9 @@ def _missing_counts(rows: ChainRows, theta: Theta, name: str, joint: Array) -> I
     """The same of counts with a rate for each state."""
     for phase in rows.layout.phases:
         node, key = phase.nodes[name], phase.keys[name]
-        if not node.by_rows or not hasattr(theta.others[key], "rates"):
+        if name not in rows.gaps or not hasattr(theta.others[key], "rates"):
             continue
-        lost = np.flatnonzero((rows.transitions.phase[rows.transitions.kind] == phase.number) & rows.gaps.get(name, False))
+        lost = np.flatnonzero((rows.transitions.phase[rows.transitions.kind] == phase.number) & rows.gaps[name])
         if not len(lost):
             continue
         base = np.zeros(len(lost), np.int64)

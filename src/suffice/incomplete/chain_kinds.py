@@ -17,6 +17,9 @@ Ints = npt.NDArray[np.int64]
 FEW = 2**16
 """Codes below this are looked up, not sorted."""
 
+GLANCE = 2**12
+"""So many steps often show all codes that there are."""
+
 
 def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
     """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence.
@@ -29,8 +32,12 @@ def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
 
 def _by_code(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], Ints]:
     """The place of each cell's code among the codes that occur, and these."""
-    there = np.zeros(FEW, np.bool_)
-    there[column] = True
+    there = np.zeros(int(column.max(initial=0)) + 1, np.bool_)
+    there[column[:GLANCE]] = True
+    if not there.all():
+        there[column] = True
+    if there.all():
+        return column.astype(np.int32), np.arange(len(there))
     return (np.cumsum(there, dtype=np.int32) - 1)[column], np.flatnonzero(there)
 
 

@@ -7,7 +7,7 @@ state, as rows of components are (`suffice.incomplete.completed_rows`); the post
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -16,23 +16,23 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, added, is_missing
-from suffice.engines.lagged import lagged
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chain_batches import Match, Scored, local_parameters, step_batches
+from suffice.incomplete.chain_found import Drawn, Followed, ShownPart, StatesFound, certain
 from suffice.incomplete.chain_inputs import count_stepwise, stepwise_matrices
 from suffice.incomplete.chain_kinds import ImpossibleSequence, Kinds, steps_of
-from suffice.incomplete.chain_states import Phase, StateSpace, parameter_nodes
+from suffice.incomplete.chain_layout import ChainLayout, Columns
+from suffice.incomplete.chain_states import Phase, StateSpace
 from suffice.incomplete.completed_rows import Batch, gathered, log_weights, other_columns
-from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Theta
+from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.normal_steps import NormalSteps
-from suffice.incomplete.units import Units
-from suffice.inference.chains.finite import expect_states
+from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
+from suffice.statistics.chan import Spread
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Columns = dict[str, npt.NDArray[Any]]
 
 FIRST = "first states"
 """Under this name an expectation has how often each joint state is expected to be the first, where that is stationary."""
@@ -41,77 +41,12 @@ SMALLEST = -650.0
 """The logarithm of a likelihood that a double still holds with all its digits."""
 
 
-@dataclass(frozen=True, eq=False)
-class ChainLayout:
-    """A template's nodes as steps of sequences need them. It travels with the steps that are folded over sequences.
+class Likelihoods(NamedTuple):
+    """What steps show, given the states: as rows of a table by symbol, or as logarithms (states × steps), or the product."""
 
-    `shown` are the columns that the data have; `counted` the parameter nodes whose families every step shows: they are counted
-    once, and take no part in expectations. `stationary`: the joint state begins as its transition settles.
-    """
-
-    space: StateSpace
-    tables: FlatTables
-    units: Units
-    shown: tuple[str, ...]
-    counted: frozenset[str]
-    stationary: bool = False
-
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        return self.space.phases
-
-    @cached_property
-    def nodes(self) -> dict[str, NodeFamily]:
-        """The nodes that have parameters."""
-        return parameter_nodes(self.phases[-1:] if self.stationary else self.phases)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The columns of all nodes, at their lags, as far as the data have them."""
-        every = sorted({n for phase in self.phases for n in phase.columns})
-        return tuple(n for n in every if variable_and_lag(n)[0] in self.shown)
-
-    def emitted(self, phase: Phase, *, by_table: bool) -> dict[str, NodeFamily]:
-        """The nodes of a phase whose variable is not part of the joint state, tables or others."""
-        return {
-            n: node
-            for n, node in phase.nodes.items()
-            if n not in self.space.unknown and node.by_table == by_table and phase.keys[n] not in self.counted
-        }
-
-    @cached_property
-    def stepwise(self) -> bool:
-        """Whether transitions are regressions on what each step shows: then every step has a matrix of its own."""
-        return any(not phase.nodes[n].by_table for phase in self.phases for n in self.space.unknown)
-
-    def product(self, theta: Theta, phase: Phase, codes: Mapping[str, Ints], n: int) -> Array:
-        """p(s' | s) in a phase for each of n combinations of observed codes, as far as tables say it."""
-        product = np.repeat(self.space.allowed(phase)[None], n, axis=0)
-        for table in self.space.transitions(phase):
-            product *= theta.cells[theta.tables.cells(table.key)][table.cells(codes)]
-        return product
-
-    def settling(self, theta: Theta) -> Array:
-        """The transition of all steps but the first, where no observed cell takes part in it."""
-        return np.asarray(self.product(theta, self.phases[-1], {}, 1)[0])
-
-    @cached_property
-    def varies(self) -> bool:
-        """Whether tables that steps emit have parameters of their own in first slices."""
-        keys = [[phase.keys[n] for n in self.emitted(phase, by_table=True)] for phase in self.phases]
-        return any(own != keys[-1] for own in keys)
-
-    def columns(self, block: Block, step: Ints) -> Columns:
-        """The columns of a block at their lags; what lies before the first step is missing."""
-        return {name: lagged(block.columns[base], step, k) for name, base, k in self._places}
-
-    def rows(self, block: Block) -> ChainRows:
-        """A block of whole sequences, reduced."""
-        return ChainRows.of(self, block)
-
-    @cached_property
-    def _places(self) -> list[tuple[str, str, int]]:
-        return [(name, *variable_and_lag(name)) for name in self.names]
+    symbols: npt.NDArray[np.int32] | None
+    table: Array | None
+    log_likelihood: Array | None
 
 
 class Emission(NamedTuple):
@@ -150,19 +85,19 @@ class ChainRows:
     def of(cls, layout: ChainLayout, block: Block) -> ChainRows:
         assert block.lengths is not None
         starts, step = steps_of(block.lengths)
-        columns, space = layout.columns(block, step), layout.space
+        columns = layout.columns(block, step)
         phase = np.minimum(step, len(layout.phases) - 1)
-        driving = _observed(layout, {v.name for p in layout.phases for n in space.unknown for v in p.nodes[n].parents})
+        driving = _observed(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
         transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
         tabled = (node for p in layout.phases for node in layout.emitted(p, by_table=True).values())
         shown = {v.name for node in tabled for v in node.members}
-        labels = [n for n in space.unknown if n in layout.shown]
-        seen = sorted({*_observed(layout, shown), *labels})
+        seen = sorted({*_observed(layout, shown), *layout.labelled})
         symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
         weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
         inputs = {n: columns[n] for n in driving} if layout.stepwise else {}
-        counts = [n for n, node in layout.phases[-1].nodes.items() if node.by_rows and node.counted and n in columns]
+        emitted = layout.emitted(layout.phases[-1], by_table=False)
+        counts = [n for n, node in emitted.items() if node.by_rows and node.counted and n in columns]
         gaps = {n: lost for n in counts if (lost := is_missing(columns[n])).any()}
         finite = {n: c for n, c in columns.items() if c.dtype.kind != "f"} if gaps else {}
         return cls(layout, block.number, starts, weight, transitions, symbols, dense, inputs, finite, gaps)
@@ -173,16 +108,17 @@ class ChainRows:
 
     def steps(self, theta: Theta) -> tuple[StateSteps, list[Scored]]:
         """Transitions and likelihoods under some parameters, and what was remembered of numbers."""
-        scored: list[Scored] = []
-        log_likelihood = None
-        if self.dense:
-            log_likelihood = np.zeros((self.layout.space.size, self.n_steps))
-            for phase, own, normal in self.dense:
-                local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
-                scored += [self._score(batch, phase, local, log_likelihood) for batch in own]
-                for steps in normal:
-                    steps.score(local, log_likelihood)
+        shown, scored = self.likelihoods(theta)
         codes, matrices = self._matrices(theta)
+        return StateSteps(self.starts, codes, matrices, *shown, self.weight), scored
+
+    def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
+        """p(what steps show | states), and what was remembered of numbers."""
+        scored: list[Scored] = []
+        return self._shown(theta, self._scored(theta, scored)), scored
+
+    def _shown(self, theta: Theta, log_likelihood: Array | None) -> Likelihoods:
+        """The likelihoods of tables beside those of the rest."""
         symbols, table = None, None
         if self.symbols is not None:
             logs = self._log_table(theta, self.symbols)
@@ -191,32 +127,117 @@ class ChainRows:
                 log_likelihood = dense if log_likelihood is None else log_likelihood + dense
             else:
                 symbols, table = self.symbols.kind, np.exp(logs)
-        return StateSteps(self.starts, codes, matrices, symbols, table, log_likelihood, self.weight), scored
+        return Likelihoods(symbols, table, log_likelihood)
+
+    def _scored(self, theta: Theta, scored: list[Scored]) -> Array | None:
+        """Log likelihoods of what steps show but for tables."""
+        if not self.dense:
+            return None
+        log_likelihood = np.empty((self.layout.space.size, self.n_steps))
+        fresh = any(steps.fills(self.n_steps) for steps in self.dense[0][2][:1])
+        if not fresh:  # zeros would cost another pass
+            log_likelihood[:] = 0.0
+        for phase, own, normal in self.dense:
+            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            for steps in normal:
+                steps.score(steps.normals(local), log_likelihood, fresh=fresh)
+                fresh = False
+            scored += [self._score(batch, phase, local, log_likelihood) for batch in own]
+        return log_likelihood
+
+    @cached_property
+    def _alone(self) -> tuple[Phase, NormalSteps] | None:
+        """The numbers that are all that steps show, if that is so."""
+        if self.symbols is not None or len(self.dense) != 1:
+            return None
+        [(phase, own, normal)] = self.dense
+        return (phase, normal[0]) if not own and len(normal) == 1 and normal[0].fills(self.n_steps) else None
 
     def expected(self, theta: Theta) -> Expectation:
         """What the sequences are expected to count, and ln p of what they show."""
-        steps, scored = self.steps(theta)
-        found = expect_states(steps)
-        lost = np.flatnonzero(found.log_likelihood == -np.inf)
-        if self.weight is not None:
-            lost = lost[self.weight[lost] > 0]
-        if len(lost):
-            raise ImpossibleSequence(self.number, int(found.stuck[lost[0]]))
-        logs = float(found.log_likelihood.sum() if self.weight is None else _dot(self.weight, found.log_likelihood))
+        moments: Spread | None = None
+        scored: list[Scored] = []
+        if self._alone is None:
+            steps, scored = self.steps(theta)
+            found = expect_states(steps)
+        else:
+            phase, normal = self._alone
+            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            codes, matrices = self._matrices(theta)
+            steps = StateSteps(self.starts, codes, matrices, weights=self.weight)
+            found, moments = expect_numbers(steps, normal.normals(local))
+        logs = checked_logs(self, found.log_likelihood, self._in_block(found.stuck))
         total = Expectation(logs, np.zeros(theta.tables.n_cells), {}, {})
         self._count_transitions(theta, found.pairs, total)
+        counts = None if steps.table is None else found.counts
+        shown = self.shown_expectation(theta, scored, counts, found.posterior, moments)
+        return added(total, shown)  # type: ignore[no-any-return]
+
+    def shown_expectation(
+        self, theta: Theta, scored: list[Scored], counts: Array | None, posterior: Array, moments: Spread | None = None
+    ) -> Expectation:
+        """What is expected of the nodes that steps emit: by sums of the states by symbol, if there are any, or by step."""
+        total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
         if self.symbols is not None:
-            counts = found.counts if steps.table is not None else self._by_symbol(self.symbols, found.posterior)
+            counts = self._by_symbol(self.symbols, posterior) if counts is None else counts
             self._count_symbols(theta, self.symbols, counts, total)
-        parts = [total, *(self._gathered(s, found.posterior) for s in scored), *self._normal(found.posterior)]
+        parts = [total, *(self._gathered(s, posterior) for s in scored), *self._normal(posterior, moments)]
         return reduce(added, parts)
 
-    def _normal(self, posterior: Array) -> Iterator[Expectation]:
+    def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
+        """p(state) of these unknown variables at each step, and of the joint states."""
+        steps, scored = self.steps(theta)
+        found = (smooth_states if smooth else filter_states)(steps)
+        joint, space = found.probabilities, self.layout.space
+        states = {n: space.states_of(n, joint) for n in names if n in space.unknown}
+        return StatesFound(found.log_likelihood, self._in_block(found.stuck), states, [ShownPart(self, joint, scored)])
+
+    def _in_block(self, stuck: Ints) -> Ints:
+        """Steps that were counted within sequences, counted within the block."""
+        return np.where(stuck < 0, -1, stuck + self.starts[:-1])
+
+    def best(self, theta: Theta, n: int) -> tuple[dict[str, npt.NDArray[np.int32]], Array]:
+        """The n most probable paths of each unknown variable (path × step) and ln p (sequence × path)."""
+        found, space = best_paths(self.steps(theta)[0], n), self.layout.space
+        if len(space.members) == 1:  # the joint state is the state
+            return dict.fromkeys(space.unknown, found.paths), found.log_prob
+        digits = {
+            name: np.append(space.digits[name, 0], -1).astype(np.int32) for name in space.unknown
+        }  # no path is -1, the last
+        return {name: own[found.paths] for name, own in digits.items()}, found.log_prob
+
+    def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
+        """Paths of the unknown variables given all that is seen."""
+        steps, scored = self.steps(theta)
+        path, space = draw_paths(steps, rng.random(self.n_steps)).astype(np.int64), self.layout.space
+        states = {n: np.append(space.digits[n, 0], -1)[path] for n in space.unknown}
+        return Drawn(states, [ShownPart(self, certain(path, space.size), scored)])
+
+    def followed(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
+        """The filter after the last step, by the joint states before it."""
+        steps, scored = self.steps(theta)
+        space, top = self.layout.space, 0.0
+        prior = np.eye(space.size)[0] if before is None else before
+        joint = prior @ steps.matrices[steps.codes[-1]]
+        if steps.symbols is not None and steps.table is not None:
+            joint = joint * steps.table[steps.symbols[-1]]
+        if steps.log_likelihood is not None:
+            top = float(steps.log_likelihood[:, -1].max())
+            joint = joint * np.exp(steps.log_likelihood[:, -1] - top) if top > -np.inf else np.zeros_like(joint)
+        total = float(joint.sum())
+        if not total > 0.0:
+            return Followed(-np.inf, joint, {}, [])
+        wide = np.zeros((space.size, self.n_steps))
+        wide[:, -1] = joint / total
+        states = {n: space.states_of(n, wide[:, -1:])[:, 0] for n in space.unknown}
+        return Followed(top + float(np.log(total)), wide[:, -1], states, [ShownPart(self, wide, scored)])
+
+    def _normal(self, posterior: Array, moments: Spread | None) -> Iterator[Expectation]:
         nothing = np.zeros(self.layout.tables.n_cells)
         for phase, _, normal in self.dense:
             for steps in normal:
-                moments = {phase.keys[n]: groups for n, groups in steps.gathered(posterior).items()}
-                yield Expectation(0.0, nothing, moments, {})
+                own = steps.gathered(posterior) if moments is None else steps.by_node(moments)
+                yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
     def _matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
         space, kinds = self.layout.space, self.transitions
@@ -298,6 +319,16 @@ class ChainRows:
         found = gathered(batch, scored.theta, scored.columns, scored.joint, weight)
         moments, steps = ({scored.keys[n]: x for n, x in part.items()} for part in (found.moments, found.steps))
         return Expectation(0.0, np.zeros(self.layout.tables.n_cells), moments, steps)
+
+
+def checked_logs(rows: Any, logs: Array, stuck: Ints) -> float:
+    """Σ w ln p of sequences; one that is impossible is refused."""
+    lost = np.flatnonzero(logs == -np.inf)
+    if rows.weight is not None:
+        lost = lost[rows.weight[lost] > 0]
+    if len(lost):
+        raise ImpossibleSequence(rows.number, int(stuck[lost[0]]))
+    return float(logs.sum() if rows.weight is None else _dot(rows.weight, logs))
 
 
 def _dot(weight: Array, values: Array) -> float:

@@ -33,7 +33,7 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MAX_STATES = 2**12
-"""A joint state of more states than this is refused: its matrix of transitions would take more than 128 MiB."""
+"""Matrices of transitions between more joint states than this are not made: each would take more than 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +155,23 @@ class StateSpace:
         members = tuple((n, k) for n in sorted(back) for k in range(back[n] + 1))
         found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
         states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
-        size = n_configurations(states)
-        if size > MAX_STATES:
-            raise TooLarge(
-                f"the hidden variables {listed([v.name for v in states])} have {size:,} joint states at a step, more than the "
-                f"{MAX_STATES:,} that are enumerated (their transitions alone would need {bytes_in_words(8.0 * size**2)}): take "
-                "fewer states, or fewer hidden variables that depend on each other"
-            )
         return cls(tuple(phases), tuple(sorted(unknown)), members, states)
+
+    def checked(self, what: str) -> StateSpace:
+        """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
+        if self.size > MAX_STATES:
+            raise TooLarge(
+                f"the hidden variables {listed([v.name for v in self.states])} have {self.size:,} joint states at a step, more "
+                f"than the {MAX_STATES:,} that are enumerated for {what} (their transitions alone would need "
+                f"{bytes_in_words(8.0 * self.size**2)}): take fewer states, or fewer hidden variables that depend on each other"
+            )
+        return self
+
+    def part(self, members: Collection[tuple[str, int]]) -> StateSpace:
+        """The states of some variables at some lags only; the others are unknown all the same."""
+        found: dict[str, Any] = {name: node.child for name, node in self.phases[-1].nodes.items()}
+        states: Any = tuple(renamed(found[n], relative_name(n, k)) for n, k in members)
+        return StateSpace(self.phases, self.unknown, tuple(members), states)
 
     @property
     def size(self) -> int:
@@ -173,6 +182,11 @@ class StateSpace:
     def digits(self) -> dict[tuple[str, int], Ints]:
         """The state of each member in each joint state."""
         return dict(zip(self.members, digits_of(sizes(self.states)).astype(np.int64), strict=True))
+
+    def states_of(self, name: str, joint: Array) -> Array:
+        """p(state of a variable) from those of joint states (first axis)."""
+        n = self.states[self.members.index((name, 0))].n_states
+        return np.stack([joint[self.digits[name, 0] == k].sum(axis=0) for k in range(n)])
 
     def offsets(self, node: NodeFamily, *, emitted: bool) -> tuple[Ints, Ints, tuple[tuple[str, int], ...]]:
         """What states before and after a step add to the flat index of a node's configuration, and what observed columns do."""

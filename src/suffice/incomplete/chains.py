@@ -20,7 +20,7 @@ from suffice.engines.sequences import Sequences
 from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.chain_kinds import ImpossibleSequence, steps_of
-from suffice.incomplete.chain_rows import ChainLayout
+from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_states import Phase
 from suffice.incomplete.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.components import Expectation, NodeFamily, Shown, Theta, log_likelihood
@@ -93,6 +93,7 @@ class ChainComponents:
     def of(cls, sequences: Sequences, layout: ChainLayout, threads: int | None) -> ChainComponents:
         """The sequences, passed over once."""
         data = sequences.data
+        _ = layout.plan  # joint states over budget are refused before rows are read
         n_numbers = len(layout.units.scale) + len(layout.names) // 2 + 2
         step = ReduceChains(layout, data.engine.near and 8.0 * data.n_rows * n_numbers <= HELD)
         reduced = data.fold(step, threads=threads)

@@ -23,7 +23,8 @@ from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listed
 from suffice.families.family import flat_index
 from suffice.incomplete.chain_kinds import ImpossibleSequence, steps_of
-from suffice.incomplete.chain_rows import ChainLayout, ChainRows, Columns
+from suffice.incomplete.chain_layout import ChainLayout, Columns
+from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.chain_states import parameter_nodes
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.linear_states import OBSERVED, LinearSpace, Term

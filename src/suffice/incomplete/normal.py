@@ -128,6 +128,8 @@ def widened(groups: Groups, keys: Index, weight: Array, covariance: Array) -> Gr
 
 def collected(keys: Index, parts: Spread) -> Groups:
     """Groups from moments of configurations that may occur more than once."""
+    if (keys[1:] > keys[:-1]).all():
+        return Groups(keys, parts, np.zeros((len(keys), 0)))
     found, inverse = np.unique(keys, return_inverse=True)
     none = np.zeros((len(found), 0))
     if len(found) == len(keys):

@@ -20,6 +20,7 @@ from suffice.incomplete.completed_rows import ObservedRows
 from suffice.incomplete.components import Theta
 from suffice.incomplete.normal import collected, some_columns
 from suffice.incomplete.patterns import Component, Member
+from suffice.inference.chains.normals import StateNormals, weighted_numbers
 from suffice.statistics.chan import Spread
 
 Array = npt.NDArray[np.float64]
@@ -43,43 +44,51 @@ def _inner(component: Component, local: Member) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class NormalForms:
-    """The nodes as linear forms in the columns of the component, for each of its states (see `score_normals`)."""
+    """The nodes as linear forms z / √2 in the columns of the component, for each of its states, with zeros up to multiples of
+    four (see `score_normals`)."""
 
     centre: Array
     weight: Array
-    intercept: Array
+    base: Array
     constant: Array
 
     @classmethod
     def of(cls, component: Component, theta: Theta) -> NormalForms:
         """Centres are the means that a state gives its columns; of a column that is no child here, its middle, 0."""
-        S, J, C = component.n_states, len(component.lines), len(component.reals)
-        centre, weight, intercept, constant = np.zeros((S, C)), np.zeros((S, J, C)), np.zeros((S, J)), np.zeros(S)
+        S, J, C = component.n_states, _up(len(component.lines)), _up(len(component.reals))
+        centre, weight, base, constant = np.zeros((S, C)), np.zeros((S, J, C)), np.zeros((S, J)), np.zeros(S)
         lines = [(local, *_by_state(component, local, theta)) for local in component.lines]
-        for _ in range(J):  # a chain of J columns has its means after J rounds, in whatever order they are
+        for _ in lines:  # a chain of columns has its means after as many rounds, in whatever order they are
+            before = centre.copy()
             for local, a, b, _ in lines:
                 *parents, child = local.columns
-                centre[:, child] = a + np.einsum("sc,sc->s", b, centre[:, parents])
+                centre[:, child] = a + (b * centre[:, parents]).sum(axis=1)
+            if (centre == before).all():
+                break
         for j, (local, a, b, v) in enumerate(lines):
             *parents, child = local.columns
-            root = 1.0 / np.sqrt(v)
+            root = 1.0 / np.sqrt(2.0 * v)
             weight[:, j, child], weight[:, j, parents] = root, -b * root[:, None]
-            off = (centre[:, child] - a) - np.einsum("sc,sc->s", b, centre[:, parents])
-            intercept[:, j] = off * root
+            base[:, j] = ((centre[:, child] - a) - (b * centre[:, parents]).sum(axis=1)) * root
             constant -= 0.5 * (LOG_2PI + np.log(v))
-        return cls(centre, weight, intercept, constant)
+        return cls(centre, weight, base, constant)
+
+
+def _up(n: int) -> int:
+    """The next multiple of four."""
+    return n + -n % 4
 
 
 def _by_state(component: Component, local: Member, theta: Theta) -> tuple[Array, Array, Array]:
     """Intercepts, coefficients and variances of a node in each state of the component."""
-    line, at = theta.lines[local.node.name], local.offsets[_places(component, local)]
+    line, at = theta.lines[local.node.name], _configurations(component, local)
     return line.intercept[at], line.coefficients[at], line.variance[at]
 
 
-def _places(component: Component, local: Member) -> npt.NDArray[np.int64]:
-    """The state of a node in each state of its component."""
+def _configurations(component: Component, local: Member) -> npt.NDArray[np.int64]:
+    """The configuration of a node in each state of its component."""
     own = np.arange(len(local.offsets)).reshape(local.shape)
-    return np.asarray(np.broadcast_to(own, component.shape).reshape(-1))
+    return np.asarray(local.offsets[np.broadcast_to(own, component.shape).reshape(-1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,41 +117,44 @@ class NormalSteps:
 
     @cached_property
     def _used(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which fours of columns each node has, and of which pairs of a column and a four the products are needed."""
+        """Which fours of columns each four of nodes has, and of which pairs of a column and a four the products are needed."""
         C, lines = len(self.component.reals), self.component.lines
-        forms, pairs = np.zeros((len(lines), -(-C // 4)), np.bool_), np.zeros((C, -(-C // 4)), np.bool_)
+        forms, pairs = np.zeros((_up(len(lines)) // 4, _up(C) // 4), np.bool_), np.zeros((C, _up(C) // 4), np.bool_)
         for j, local in enumerate(lines):
             fours = [c // 4 for c in local.columns]
-            forms[j, fours] = True
+            forms[j // 4, fours] = True
             pairs[np.ix_(local.columns, sorted(set(fours)))] = True
         return forms, pairs
 
-    def score(self, theta: Theta, log_likelihood: Array) -> None:
-        """Add ln p of each step under each joint state."""
-        from suffice.kernels.state_normals import score_normals
+    def fills(self, n_steps: int) -> bool:
+        """Whether these are all the steps there are."""
+        return self.begin == 0 and len(self.rows.row) == n_steps
 
-        forms, out = NormalForms.of(self.component, theta), log_likelihood
+    def normals(self, theta: Theta) -> StateNormals:
+        """The steps as numbers and forms."""
+        forms = NormalForms.of(self.component, theta)
+        used, pairs = self._used
+        return StateNormals(self._numbers, forms.centre, forms.weight, used, forms.base, forms.constant, pairs)
+
+    def score(self, normals: StateNormals, log_likelihood: Array, *, fresh: bool) -> None:
+        """Add ln p of each step under each joint state; or put it there, which `fills` allows."""
         if self.begin is None:
-            out = np.zeros((self.component.n_states, len(self.rows.row)))
-        parts = forms.centre, forms.weight, self._used[0], forms.intercept, forms.constant
-        score_normals(self._numbers, *parts, self.begin or 0, out)
-        if self.begin is None:
-            log_likelihood[:, self.rows.row] += out[self.place]
+            log_likelihood[:, self.rows.row] += normals.log_likelihood()[self.place]
+        else:
+            normals.score(log_likelihood, self.begin, fresh=fresh)
 
     def gathered(self, posterior: Array) -> dict[str, Groups]:
         """The moments of the nodes, the steps weighted by the posterior of their joint states."""
-        from suffice.kernels.state_normals import sum_normals
-
-        S, C = self.component.n_states, len(self.component.reals)
         share = posterior if self.begin is not None else self._pooled(posterior[:, self.rows.row])
-        spread = Spread(np.zeros(S), np.zeros((S, C)), np.zeros((S, C)), np.zeros((S, C, C)))
-        total, mean, _, scatter = spread
-        sum_normals(self._numbers, share, self.begin or 0, self._weight, self._used[1], total, mean, scatter)
-        upper = np.triu_indices(C, 1)
+        return self.by_node(weighted_numbers(self._numbers, self._used[1], share, self._weight, self.begin or 0))
+
+    def by_node(self, spread: Spread) -> dict[str, Groups]:
+        """The moments of each node, from those of all columns, of which the lower triangles are known."""
+        scatter, upper = spread.scatter, np.triu_indices(spread.mean.shape[1], 1)
         scatter[:, upper[0], upper[1]] = scatter[:, upper[1], upper[0]]
         result = {}
         for local in self.component.lines:
-            keys = local.offsets[_places(self.component, local)]
+            keys = _configurations(self.component, local)
             result[local.node.name] = collected(keys, some_columns(spread, list(local.columns)))
         return result
 

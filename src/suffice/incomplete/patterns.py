@@ -208,7 +208,7 @@ class PatternFinder:
         for some in alike(missing.T):
             for key in self._of(missing[:, some[0]]):
                 rows.setdefault(key, []).append(some)
-        return {key: np.sort(np.concatenate(parts)) for key, parts in rows.items()}
+        return {key: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts)) for key, parts in rows.items()}
 
     def component(self, key: Key) -> Component:
         if key not in self._components:

@@ -13,6 +13,7 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,15 @@ _listening = False
 _together: set[tuple[str, ...]] = set()
 
 
-def kernel(signature: Any, *, reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    signature: Any, *, reorder: bool = False, fuse: bool = False, apart: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function without Python on its first call, with its signature known to `warm`.
 
     Compiling waits for the first call, or imports would pay for every kernel of a module. `reorder` lets the compiler add up
-    floats in another (fixed) order, which it needs for several sums at once.
+    floats in another (fixed) order, which it needs for several sums at once; `fuse` only to round a product and a sum once.
+    `apart` promises that what is written through one argument is not read or written through another: short loops spend as long
+    on checking this as on their work.
 
     >>> from suffice.kernels.count import count
     >>> count in [compiled for compiled, _ in _kernels]
@@ -39,15 +44,31 @@ def kernel(signature: Any, *, reorder: bool = False) -> Callable[[Callable[..., 
         import numba
 
         _listen()
-        fast = {"reassoc", "contract"} if reorder else False
+        fast = {"reassoc", "contract"} if reorder else {"contract"} if fuse else False
+        options: dict[str, Any] = {"nogil": True, "fastmath": fast}
+        if apart:
+            options["pipeline_class"] = _without_overlap()
         try:
-            compiled = numba.njit(nogil=True, cache=_cacheable(), fastmath=fast)(function)
+            compiled = numba.njit(cache=_cacheable(), **options)(function)
         except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
-            compiled = numba.njit(nogil=True, fastmath=fast)(function)
+            compiled = numba.njit(**options)(function)
         _kernels.append((compiled, signature))
         return compiled
 
     return decorate
+
+
+@cache
+def _without_overlap() -> type:
+    """numba's compiler, told that arguments do not overlap."""
+    from numba.core.compiler import Compiler
+
+    class WithoutOverlap(Compiler):  # type: ignore[misc]
+        def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:
+            flags.noalias = True
+            super().__init__(typing, target, library, args, result, flags, given)
+
+    return WithoutOverlap
 
 
 def _cacheable() -> bool:

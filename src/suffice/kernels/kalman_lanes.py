@@ -20,26 +20,36 @@ import numpy as np
 
 from suffice.kernels import kernel
 
+STEPS = 16
+"""So many smoothed means of each lane are put out together."""
+
 _rows, _matrices, _lanes = nb.float64[:, ::1], nb.float64[:, :, ::1], nb.int64[:, ::1]
 _tables, _floats = nb.types.Tuple((_matrices, _matrices, _rows)), nb.float64[::1]
 
 
 @kernel(nb.void(_rows, _rows, _rows, _rows, nb.int64, _floats, nb.int64, _rows), reorder=True)
 def times(M: Any, X: Any, N: Any, Y: Any, y0: int, base: Any, n: int, out: Any) -> None:
-    """out = M X + N Y[y0:] + base, for the first n lanes: four rows of X and four of Y at a time, so that stores are few."""
-    for i in range(M.shape[0]):
-        start, a, b, c, d, e, f, g, h = base[i], M[i, 0], M[i, 1], M[i, 2], M[i, 3], N[i, 0], N[i, 1], N[i, 2], N[i, 3]
+    """out = M X + N Y[y0:] + base, for the first n lanes: two rows of the result at a time, four rows of X and four of Y, so that
+    loads and stores are few; where one row is left, it is done twice."""
+    for i in range(0, M.shape[0], 2):
+        j = min(i + 1, M.shape[0] - 1)
+        s, a, b, c, d, e, f, g, h = base[i], M[i, 0], M[i, 1], M[i, 2], M[i, 3], N[i, 0], N[i, 1], N[i, 2], N[i, 3]
+        z, o, p, q, r, t, u, v, w = base[j], M[j, 0], M[j, 1], M[j, 2], M[j, 3], N[j, 0], N[j, 1], N[j, 2], N[j, 3]
         for x in range(n):
-            first = start + a * X[0, x] + b * X[1, x] + c * X[2, x] + d * X[3, x]
-            out[i, x] = first + (e * Y[y0, x] + f * Y[y0 + 1, x] + g * Y[y0 + 2, x] + h * Y[y0 + 3, x])
+            x0, x1, x2, x3 = X[0, x], X[1, x], X[2, x], X[3, x]
+            y1, y2, y3, y4 = Y[y0, x], Y[y0 + 1, x], Y[y0 + 2, x], Y[y0 + 3, x]
+            out[i, x] = s + a * x0 + b * x1 + c * x2 + d * x3 + e * y1 + f * y2 + g * y3 + h * y4
+            out[j, x] = z + o * x0 + p * x1 + q * x2 + r * x3 + t * y1 + u * y2 + v * y3 + w * y4
         for k in range(4, M.shape[1], 4):
-            a, b, c, d = M[i, k], M[i, k + 1], M[i, k + 2], M[i, k + 3]
-            for x in range(n):
-                out[i, x] += a * X[k, x] + b * X[k + 1, x] + c * X[k + 2, x] + d * X[k + 3, x]
+            for row in range(i, j + 1):
+                a, b, c, d = M[row, k], M[row, k + 1], M[row, k + 2], M[row, k + 3]
+                for x in range(n):
+                    out[row, x] += a * X[k, x] + b * X[k + 1, x] + c * X[k + 2, x] + d * X[k + 3, x]
         for k in range(4, N.shape[1], 4):
-            a, b, c, d, z = N[i, k], N[i, k + 1], N[i, k + 2], N[i, k + 3], y0 + k
-            for x in range(n):
-                out[i, x] += a * Y[z, x] + b * Y[z + 1, x] + c * Y[z + 2, x] + d * Y[z + 3, x]
+            for row in range(i, j + 1):
+                a, b, c, d, first = N[row, k], N[row, k + 1], N[row, k + 2], N[row, k + 3], y0 + k
+                for x in range(n):
+                    out[row, x] += a * Y[first, x] + b * Y[first + 1, x] + c * Y[first + 2, x] + d * Y[first + 3, x]
 
 
 @kernel(nb.void(_lanes, nb.int64, _rows, _rows, _tables, nb.boolean, _rows, _matrices, _rows), reorder=True)
@@ -92,34 +102,44 @@ def filter_lanes(lanes: Any, u0: int, y: Any, f_steps: Any, tables: Any, gaps: b
                     squares[0, x] += S[u + 1, j, x] * S[u + 1, j, x]
 
 
+@kernel(nb.void(_lanes, nb.int64, nb.int64, _matrices, nb.int64, _matrices))
+def put_steps(lanes: Any, low: int, high: int, S: Any, p: int, means: Any) -> None:
+    """means[0, step, i] = S[u, p + i] of the own steps low ≤ u < high of each lane."""
+    m = means.shape[2]
+    for x in range(lanes.shape[0]):
+        first = max(low, lanes[x, 2])
+        last = max(first, min(high, lanes[x, 3]))
+        out, own = means[0, lanes[x, 0] + first : lanes[x, 0] + last], S[first:last]
+        for i in range(0, m - m % 4, 4):
+            a = p + i
+            for u in range(len(out)):
+                q, r, s, t = own[u, a, x], own[u, a + 1, x], own[u, a + 2, x], own[u, a + 3, x]
+                out[u, i], out[u, i + 1], out[u, i + 2], out[u, i + 3] = q, r, s, t
+        for i in range(m - m % 4, m):
+            for u in range(len(out)):
+                out[u, i] = own[u, p + i, x]
+
+
 @kernel(nb.void(_lanes, nb.int64, _tables, _matrices, _matrices, nb.int64, _matrices), reorder=True)
 def smooth_lanes(lanes: Any, u0: int, tables: Any, S: Any, room: Any, p: int, means: Any) -> None:
-    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs.
+    """Fill `means`, [0, step, coordinate], from S, where p is the number of outputs; in S they take the place of predicted ones.
 
-    `tables` are [Uᵀ, P Uᵀ], [Aᵀ, P Aᵀ] and 0: e and the next r give r and P r.
+    `tables` are [Uᵀ, P Uᵀ], [Aᵀ, P Aᵀ] and 0: e and the next r give r and P r. Some steps of all lanes are put out together, so
+    that memory is written in pieces.
     """
     M, N, nothing = tables
     m, width, side, zero = M.shape[1] // 2, lanes.shape[0], 0, np.int64(0)
-    last, active, own, four = M.shape[0] - 1, 0, 0, m - m % 4
-    for u in range(lanes[0, 1] - 1, -1, -1):
+    last, active, n = M.shape[0] - 1, 0, lanes[0, 1]
+    for u in range(n - 1, -1, -1):
         while active < width and lanes[active, 1] > u:
             active += 1
-        while own < width and lanes[own, 3] > u:
-            own += 1
         row, side = min(u0 + u, last), 1 - side
         times(M[row], S[u + 1], N[row], room[1 - side], zero, nothing[zero], active, room[side])
-        if u >= lanes[0, 2]:
-            for i in range(0, four, 4):
-                z, a = m + i, p + i
-                for x in range(own):
-                    t = lanes[x, 0] + u
-                    means[0, t, i] = S[u, a, x] + room[side, z, x]
-                    means[0, t, i + 1] = S[u, a + 1, x] + room[side, z + 1, x]
-                    means[0, t, i + 2] = S[u, a + 2, x] + room[side, z + 2, x]
-                    means[0, t, i + 3] = S[u, a + 3, x] + room[side, z + 3, x]
-            for i in range(four, m):
-                for x in range(own):
-                    means[0, lanes[x, 0] + u, i] = S[u, p + i, x] + room[side, m + i, x]
+        for i in range(m):
+            for x in range(active):
+                S[u, p + i, x] += room[side, m + i, x]
+        if u % STEPS == 0:
+            put_steps(lanes, u, min(u + STEPS, n), S, p, means)
 
 
 @kernel(nb.void(nb.int64[:, ::1], nb.int64, nb.int32[::1], nb.float64[::1], _rows))

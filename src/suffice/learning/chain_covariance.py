@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.family import Cpd, Mode
 from suffice.graphs.lagged import unrolled_name
@@ -27,6 +28,7 @@ from suffice.learning.problem import Statistic
 from suffice.learning.stationary_states import without_pull
 from suffice.statistics import Counts, Moments
 from suffice.statistics.chan import Spread
+from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
 
 
@@ -151,6 +153,32 @@ class StateProblem(ChainProblem):
 def _first(said: Moments) -> tuple[Array, Array, Array, Array]:
     one = said.at(np.arange(1))
     return one.count, one.mean[:, 0], one.scatter[:, 0, 0], one.df
+
+
+def permuted_statistic(
+    problem: StateProblem, statistic: Statistic, theta: Theta, order: list[int], names: frozenset[str]
+) -> Statistic:
+    """What is expected if the variables of these names have their states in another order, in which `theta` are the parameters.
+
+    There must be no families that take steps of their own.
+    """
+    cells, moments, rank = statistic.cells.copy(), dict(statistic.moments), np.argsort(order)
+    for name, node in problem.nodes.items():
+        axes = [axis for axis, v in enumerate(node.finite) if v.name in names]
+        if node.by_table:
+            own = cells[problem.tables.cells(name)].reshape(sizes(node.finite))
+            for axis in axes:
+                own = np.take(own, order, axis=axis)
+            cells[problem.tables.cells(name)] = own.reshape(-1)
+        elif axes and name in moments:
+            digits = list(np.unravel_index(moments[name].keys, sizes(node.finite)))
+            for axis in axes:
+                digits[axis] = rank[digits[axis]]
+            keys = np.ravel_multi_index(digits, sizes(node.finite))
+            by_key = np.argsort(keys, kind="stable")
+            parts = Spread(*(part[by_key] for part in moments[name].spread))
+            moments[name] = Groups(keys[by_key], parts, moments[name].log_base[by_key])
+    return Statistic(theta, cells, moments, {})
 
 
 def permuted(cpd: Any, order: list[int], names: frozenset[str]) -> Any:

@@ -16,7 +16,8 @@ from suffice.errors import FitError, note
 from suffice.families.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
-from suffice.incomplete.chain_rows import FIRST, ChainLayout
+from suffice.incomplete.chain_layout import ChainLayout
+from suffice.incomplete.chain_rows import FIRST
 from suffice.incomplete.chain_states import Phase, StateSpace, parameter_nodes, refuse_regressions, unknowns
 from suffice.incomplete.chains import ChainComponents
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta

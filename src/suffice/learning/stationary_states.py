@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, listed
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chain_rows import FIRST, ChainLayout
+from suffice.incomplete.chain_layout import ChainLayout
+from suffice.incomplete.chain_rows import FIRST
 from suffice.incomplete.chain_states import Phase
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary

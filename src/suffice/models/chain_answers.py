@@ -17,9 +17,9 @@ from suffice.errors import ModelError, note, whole
 from suffice.families.family import Array, checked_level
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chain_children import child_numbers, child_states
+from suffice.incomplete.chain_found import ShownPart
 from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.first_slices import stationary
-from suffice.inference.chains.finite import best_paths, filter_states, smooth_states
 from suffice.models.chain import Chain
 from suffice.models.chain_reading import ChainReading
 from suffice.models.rows.frames import checked_size, table
@@ -63,21 +63,18 @@ class StatePosterior:
 
     def __call__(self, block: Block) -> BlockAnswers:
         reading = self.reading
-        rows = ChainRows.of(reading.layout, block)
-        steps, scored = rows.steps(reading.theta)
-        found = (smooth_states if self.smooth else filter_states)(steps)
-        joint, digits, cells = found.probabilities, reading.layout.space.digits, Cells()
+        found = reading.layout.rows(block).posterior(reading.theta, self.names, smooth=self.smooth)
+        cells = Cells()
         for name in self.names:
             if name in reading.states:
-                variable: Any = reading.chain.variables[name]
-                cells[name] = np.stack([joint[digits[name, 0] == k].sum(axis=0) for k in range(variable.n_states)])
+                cells[name] = found.states[name]
             else:
-                cells[name] = shown_cell(reading, rows, block, name, joint, scored, self.level)
+                cells[name] = shown_cell(reading, found.parts, block, name, self.level)
         return BlockAnswers(block.number, cells, found.log_likelihood, found.stuck)
 
 
 def shown_cell(
-    reading: ChainReading, rows: ChainRows, block: Block, name: str, joint: Array, scored: Any, level: float | None
+    reading: ChainReading, parts: Sequence[ShownPart], block: Block, name: str, level: float | None
 ) -> Array | StepNumbers:
     """A variable on which no other cell depends but of its own step: as its distribution says, given states and parents."""
     variable, own = reading.chain.variables[name], block.columns[name]
@@ -85,12 +82,12 @@ def shown_cell(
     if isinstance(variable, Finite):
         probs = np.zeros((variable.n_states, len(own)))
         probs[own[~lost], np.flatnonzero(~lost)] = 1.0
-        for some, found in child_states(rows, reading.theta, name, joint, scored):
+        for some, found in child_states(parts, reading.theta, name):
             probs[:, some] = found
         return probs
     mean, sd = np.where(lost, np.nan, own), np.where(lost, np.nan, 0.0)
     ends = None if level is None else (mean.copy(), mean.copy())
-    for some, mixture in child_numbers(rows, reading.theta, name, joint, scored):
+    for some, mixture in child_numbers(parts, reading.theta, name):
         values = MixtureOfNumbers(*mixture, counts=isinstance(variable, Count))
         mean[some], sd[some] = values.mean, values.sd
         if ends is not None and level is not None:
@@ -230,10 +227,10 @@ class BestStates:
     reading: ChainReading
     best: int
 
-    def __call__(self, block: Block) -> tuple[Codes, Array]:
-        steps, _ = ChainRows.of(self.reading.layout, block).steps(self.reading.theta)
-        found = best_paths(steps, self.best)
-        return found.paths, found.log_prob
+    def __call__(self, block: Block) -> tuple[dict[str, Codes], Array]:
+        layout = self.reading.layout
+        rows = ChainRows.of(layout, block) if self.best > 1 else layout.rows(block)
+        return rows.best(self.reading.theta, self.best)
 
 
 def decode(chain: Chain, sequences: Any, best: int) -> tuple[Decoded, ...]:
@@ -250,15 +247,19 @@ def decode(chain: Chain, sequences: Any, best: int) -> tuple[Decoded, ...]:
         kept = [i for i, name in enumerate(names) if name in reading.numbers]
         frame = table(reading.sequences.source, [names[i] for i in kept], reading.in_order(np.array(values)[kept]).T)
         return (Decoded(frame, found.log_prob),)
+    if n > 1:
+        reading.layout.space.checked("more than one best path")
     paths, logs = best_states(reading, n)
     tell_impossible(reading, logs[:, 0], "it has no path, and its cells are empty")
-    return tuple(Decoded(states_frame(reading, paths[r]), logs[:, r]) for r in range(n))
+    return tuple(Decoded(code_frame(reading, {v: own[r] for v, own in paths.items()}), logs[:, r]) for r in range(n))
 
 
-def best_states(reading: ChainReading, n: int = 1) -> tuple[Codes, Array]:
-    """The n most probable paths of joint states (path × step, as sequences are arranged), and ln p (sequence × path)."""
+def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Array]:
+    """The n most probable paths of each unknown variable (path × step, as sequences are arranged; −1 for none), and ln p of
+    them (sequence × path)."""
     parts = list(reading.map(BestStates(reading, n), "finding best paths"))
-    return np.concatenate([p for p, _ in parts], axis=1), np.concatenate([x for _, x in parts])
+    paths = {name: np.concatenate([p[name] for p, _ in parts], axis=1) for name in reading.states}
+    return paths, np.concatenate([x for _, x in parts])
 
 
 def best_log_prob(chain: Chain, sequences: Any) -> float:
@@ -266,13 +267,6 @@ def best_log_prob(chain: Chain, sequences: Any) -> float:
     reading = ChainReading.of(chain, sequences)
     logs, weight = best_states(reading)[1][:, 0], sequence_weights(reading)
     return float((logs[weight > 0] * weight[weight > 0]).sum())
-
-
-def states_frame(reading: ChainReading, path: Codes) -> Any:
-    """Joint states as columns of states, one for each unknown variable."""
-    digits = reading.layout.space.digits
-    codes = {n: np.append(digits[n, 0], -1)[path] for n in reading.states}  # no path is -1, the last
-    return code_frame(reading, codes)
 
 
 def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:
@@ -317,13 +311,13 @@ def settled(chain: Chain) -> Any:
 
 
 def _settled_states(chain: Chain, names: Iterable[str]) -> Array:
-    from suffice.incomplete.chain_rows import ChainLayout
+    from suffice.incomplete.chain_layout import ChainLayout
     from suffice.incomplete.chain_states import StateSpace, parameter_nodes, phases_of
     from suffice.incomplete.components import FlatTables, Theta
     from suffice.models.chain_reading import plain_units
 
     phases = phases_of(chain.template, chain.variables, {})
-    space = StateSpace.of(phases, sorted(names))
+    space = StateSpace.of(phases, sorted(names)).checked("what it settles to")
     own = parameter_nodes(phases[-1:])
     tabled = {n: own[n] for n in space.unknown}
     if any(not node.by_table or space.offsets(node, emitted=False)[2] for node in tabled.values()):

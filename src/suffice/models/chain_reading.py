@@ -13,7 +13,7 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, ModelError, listed, nearest, note
-from suffice.incomplete.chain_rows import ChainLayout
+from suffice.incomplete.chain_layout import ChainLayout
 from suffice.incomplete.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
@@ -111,9 +111,9 @@ class ChainReading:
 
     def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
-        position = self.sequences.position
-        if np.array_equal(position, np.arange(len(position))):
+        if self.sequences.arrangement.is_as_given:
             return values
+        position = self.sequences.position
         kept = np.flatnonzero(position >= 0)
         return values[..., kept[np.argsort(position[kept], kind="stable")]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,10 @@ from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, bytes_in_words, note
 from suffice.families.family import Array
 from suffice.graphs.lagged import relative_name, variable_and_lag
-from suffice.incomplete.chain_batches import Match, Scored
+from suffice.incomplete.chain_batches import Match
 from suffice.incomplete.chain_children import child_numbers, child_states
-from suffice.incomplete.chain_rows import ChainRows
+from suffice.incomplete.chain_found import ShownPart
 from suffice.incomplete.first_slices import Stationary
-from suffice.inference.chains.finite import draw_paths
 from suffice.inference.sampling import checked_seed, whole_number
 from suffice.libraries import pa
 from suffice.models.chain import Chain
@@ -91,29 +90,24 @@ class DrawCells:
 
             drawn: dict[str, Column] = draw_numbers(reading, block, rng)
             return drawn
-        rows = ChainRows.of(reading.layout, block)
-        steps, scored = rows.steps(reading.theta)
-        path = draw_paths(steps, rng.random(rows.n_steps))
-        joint = np.zeros((reading.layout.space.size, rows.n_steps))
-        joint[np.maximum(path, 0), np.arange(rows.n_steps)] = path >= 0
-        digits, result = reading.layout.space.digits, dict[str, Column]()
-        numbers = _unknown_numbers(rows, scored, path, rng)
+        drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
+        numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
         for name in reading.open:
             if name in reading.states:
-                result[name] = np.where(path >= 0, digits[name, 0][np.maximum(path, 0)], -1)
+                result[name] = drawn_states[name]
                 continue
             own, variable = block.columns[name], reading.chain.variables[name]
             lost = is_missing(own)
             if isinstance(variable, Finite):
                 codes = np.where(lost, -1, own.astype(np.int64))
-                uniform = rng.random(rows.n_steps)
-                for some, probs in child_states(rows, reading.theta, name, joint, scored):
+                uniform = rng.random(block.n_rows)
+                for some, probs in child_states(parts, reading.theta, name):
                     chosen = (uniform[some] > np.cumsum(probs, axis=0)[:-1]).sum(axis=0)
                     codes[some] = np.where(probs.sum(axis=0) > 0.5, chosen, -1)
                 result[name] = codes
                 continue
             values = np.array(own, float)
-            for some, (weight, rates, _) in child_numbers(rows, reading.theta, name, joint, scored) if _counts(variable) else ():
+            for some, (weight, rates, _) in child_numbers(parts, reading.theta, name) if _counts(variable) else ():
                 values[some] = rng.poisson((weight * rates).sum(axis=0))
             if name in numbers:
                 values = np.where(lost, numbers[name], values)
@@ -125,20 +119,20 @@ def _counts(variable: Any) -> bool:
     return isinstance(variable, Count)
 
 
-def _unknown_numbers(rows: ChainRows, scored: list[Scored], path: Column, rng: np.random.Generator) -> dict[str, Array]:
-    """Missing normal numbers of all steps, those of a step drawn together given its states."""
+def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Missing normal numbers of all n steps, those of a step drawn together given its states."""
     result: dict[str, Array] = {}
-    for s in scored:
+    for rows, joint, s in ((part.rows, part.joint, s) for part in parts for s in part.scored):
         if s.joint is None:
             continue
         component, at = s.batch.component, s.batch.rows.row
-        index = Match.of(component, rows.layout.space).place[np.maximum(path[at], 0)]
+        index = Match.of(component, rows.layout.space).place[joint[:, at].argmax(axis=0)]
         group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
         mean = s.joint.mean[:, index, np.arange(len(at))]
         root = np.linalg.cholesky(s.joint.given.covariance[group, index])
         drawn = mean + np.einsum("nij,jn->in", root, rng.standard_normal(mean.shape))
         for name, values in zip(component.unknown, drawn, strict=True):
-            result.setdefault(name, np.full(rows.n_steps, np.nan))[at] = values
+            result.setdefault(name, np.full(n, np.nan))[at] = values
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from suffice.engines.sequences import sequences
 from suffice.errors import DataError, ModelError, nearest
 from suffice.families.family import Array
 from suffice.incomplete.chain_children import child_numbers, child_states
-from suffice.incomplete.chain_rows import ChainRows
+from suffice.incomplete.chain_found import ShownPart
 from suffice.models.answers import Distribution
 from suffice.models.chain import Chain
 from suffice.models.chain_reading import ChainReading, missing_in
@@ -141,42 +141,25 @@ def _block(reading: ChainReading, rows: tuple[Mapping[str, Cell], ...]) -> Block
 
 def _states_on(reading: ChainReading, block: Block, before: Array | None) -> tuple[float, Array, dict[str, Any]]:
     """ln p of the last row, the joint states after it, and what these say of each unknown variable."""
-    space = reading.layout.space
-    rows = ChainRows.of(reading.layout, block)
-    steps, scored = rows.steps(reading.theta)
-    prior = np.eye(space.size)[0] if before is None else before
-    joint = prior @ steps.matrices[steps.codes[-1]]
-    top = 0.0
-    if steps.symbols is not None and steps.table is not None:
-        joint = joint * steps.table[steps.symbols[-1]]
-    if steps.log_likelihood is not None:
-        top = float(steps.log_likelihood[:, -1].max())
-        joint = joint * np.exp(steps.log_likelihood[:, -1] - top) if top > -np.inf else np.zeros_like(joint)
-    total = float(joint.sum())
-    if not total > 0.0:
-        return -np.inf, joint, {}
-    joint = joint / total
-    answer: dict[str, Any] = {}
-    for name in reading.states:
-        variable: Any = reading.chain.variables[name]
-        probs = np.bincount(space.digits[name, 0], joint, variable.n_states)
-        answer[name] = Distribution.made(variable, np.asarray(frozen(probs)), {})
-    wide = np.zeros((space.size, rows.n_steps))
-    wide[:, -1] = joint
-    for name in reading.layout.shown:
-        if name not in reading.states and is_missing(block.columns[name])[-1]:
-            answer[name] = _child(reading, rows, name, wide, scored)
-    return top + float(np.log(total)), joint, answer
+    missing = [n for n in reading.layout.shown if n not in reading.states and is_missing(block.columns[n])[-1]]
+    log_prob, after, states, parts = reading.layout.rows(block).followed(reading.theta, before, missing)
+    if log_prob == -np.inf:
+        return log_prob, after, {}
+    variables: Any = reading.chain.variables
+    answer: dict[str, Any] = {n: Distribution.made(variables[n], np.asarray(frozen(states[n])), {}) for n in reading.states}
+    for name in missing:
+        answer[name] = _child(reading, parts, block.n_rows - 1, name)
+    return log_prob, after, answer
 
 
-def _child(reading: ChainReading, rows: ChainRows, name: str, joint: Array, scored: Any) -> Any:
-    """What the joint states of the last step say of a variable that is missing there, on which no other step depends."""
-    variable, last = reading.chain.variables[name], rows.n_steps - 1
+def _child(reading: ChainReading, states: Sequence[ShownPart], last: int, name: str) -> Any:
+    """What the states of the last step say of a variable that is missing there, on which no other step depends."""
+    variable = reading.chain.variables[name]
     if isinstance(variable, Finite):
-        for some, probs in child_states(rows, reading.theta, name, joint, scored):
+        for some, probs in child_states(states, reading.theta, name):
             if last in some:
                 return Distribution.made(variable, np.asarray(frozen(probs[:, some == last][:, 0])), {})
-    for some, parts in child_numbers(rows, reading.theta, name, joint, scored):
+    for some, parts in child_numbers(states, reading.theta, name):
         if last in some:
             weight, means, sds = (np.asarray(part)[:, some == last][:, 0] for part in parts)
             if isinstance(variable, Count):

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import ModelError, listed
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.incomplete.chain_rows import ChainLayout, ChainRows
+from suffice.incomplete.chain_found import ShownPart
+from suffice.incomplete.chain_layout import ChainLayout
+from suffice.incomplete.chain_rows import ChainRows
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.hidden_units import columns_below, with_hidden
 from suffice.incomplete.linear_rows import LinearLayout, LinearRows, settled
 from suffice.incomplete.linear_states import LinearSpace, Term, carried
 from suffice.incomplete.units import Units
-from suffice.inference.chains.finite import filter_states as filter_finite
-from suffice.inference.chains.finite import smooth_states as smooth_finite
 from suffice.inference.chains.gaussian import draw_states, filter_states, smooth_states
 from suffice.libraries import sc
 from suffice.models.chain import Chain
@@ -53,21 +53,17 @@ class NumberPosterior:
         logs = found.log_likelihoods + _log_units(rows, steps.y)
         lost = np.where(found.impossible < 0, -1, found.impossible + rows.starts[:-1])
         cells, rest = Cells(), rest_of(reading)
-        other: ChainRows | None = None
-        joint: Any = None
-        scored: Any = None
+        parts: list[ShownPart] = []
         if rest is not None:
-            other = ChainRows.of(rest, block)
-            finite, scored = other.steps(reading.theta)
-            answer = (smooth_finite if self.smooth else filter_finite)(finite)
-            joint, logs = answer.probabilities, logs + answer.log_likelihood
+            answer = ChainRows.of(rest, block).posterior(reading.theta, (), smooth=self.smooth)
+            parts, logs = answer.parts, logs + answer.log_likelihood
             lost = np.where(lost < 0, answer.stuck, lost)
         for name in reading.open if self.names is None else self.names:
             if name in rows.space.unknown:
                 cells[name] = self._unknown(rows, block, name, found)
                 continue
-            if other is not None:
-                cells[name] = shown_cell(reading, other, block, name, joint, scored, self.level)
+            if parts:
+                cells[name] = shown_cell(reading, parts, block, name, self.level)
             if name in rows.space.outputs:
                 cells[name] = self._output(rows, block, name, cells.get(name), theta, found)
         return BlockAnswers(block.number, cells, logs, lost)

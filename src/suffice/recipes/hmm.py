@@ -18,7 +18,7 @@ from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
 from suffice.iteration import Progress, checked_seconds
-from suffice.learning.chain_covariance import StateProblem, permuted
+from suffice.learning.chain_covariance import StateProblem, permuted, permuted_statistic
 from suffice.learning.chain_start import StateStarts
 from suffice.learning.chain_task import chain_task_of, checked_sequences
 from suffice.learning.climb import Climb, Point, Squarem, evaluated, from_starts, steps_of
@@ -239,7 +239,7 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _Task
     counts = problem.state_counts(hidden.name, best.point.statistic)
     point, order = best.point, _order(problem, hidden, best.point.parameters, counts)
     if order != list(range(len(order))):
-        point, counts = evaluated(problem, _reordered(problem, hidden, point.parameters, order)), counts[order]
+        point, counts = _reordered(problem, hidden, point, order), counts[order]
     if gone := [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]:
         note(f"no steps are left for {listed(gone)} of {hidden.name!r}: fewer states would do as well")
     if not best.converged and task.tol > 0 and not best.stopped:
@@ -268,10 +268,13 @@ def _order(problem: StateProblem, hidden: Finite, theta: Theta, counts: np.ndarr
     return sorted(every, key=lambda s: (-round(float(shares[s]), 9), *(x for a in numbers for x in a[s].ravel().tolist())))
 
 
-def _reordered(problem: StateProblem, hidden: Finite, theta: Theta, order: list[int]) -> Theta:
-    """The same parameters, the states in another order."""
+def _reordered(problem: StateProblem, hidden: Finite, point: Point, order: list[int]) -> Point:
+    """The same point, the states in another order."""
     names = frozenset([hidden.name, relative_name(hidden.name, 1), unrolled_name(hidden.name, 0)])
-    return problem.parameters({n: permuted(cpd, order, names) for n, cpd in problem.cpds(theta).items()})
+    theta = problem.parameters({n: permuted(cpd, order, names) for n, cpd in problem.cpds(point.parameters).items()})
+    if point.statistic.steps:  # what families keep for their own steps is theirs alone
+        return evaluated(problem, theta)
+    return point._replace(parameters=theta, statistic=permuted_statistic(problem, point.statistic, theta, order, names))
 
 
 def _chosen(rows: Sequences, sizes: list[int], judge: Any, task: _Task) -> HmmRun:

@@ -17,12 +17,14 @@ class BestRoom(NamedTuple):
     b: Array
     spare: Array
     seen: Ints
+    states: Ints
     best: Array
 
     @classmethod
     def of(cls, K: int, longest: int, side: int) -> BestRoom:
-        x, b = np.zeros((-(-longest // TILE), K, TILE + 1, side)), np.zeros((1, K, TILE + 1, side))
-        return cls(x, b, np.zeros((K, side)), np.zeros((TILE + 1, side), np.int64), np.empty(side))
+        x, b = np.empty((-(-longest // TILE), K, TILE + 1, side)), np.zeros((1, K, TILE + 1, side))
+        seen, states = np.zeros(TILE * side, np.int64), np.zeros((TILE + 1) * side, np.int64)
+        return cls(x, b, np.zeros(K * side), seen, states, np.empty(side))
 
 
 def best_in_lanes(steps: StateSteps, which: Ints, paths: Codes, log_p: Array) -> None:
@@ -46,10 +48,11 @@ def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) ->
             table = np.pad(np.log(steps.table), [(0, 0), (0, padded - K)])
     symbols, dense = steps.some_symbols, steps.some_logs
     side = side_by_side(length, padded)
-    x, b, spare, seen, best = BestRoom.of(padded, int(length[0]), side)
-    back, log_p = matrix.T.copy(), np.zeros(len(begin))
+    x, b, spare, seen, states, best = BestRoom.of(padded, int(length[0]), side)
+    flat_x, flat_b, logs, log_p = x.reshape(-1), b.reshape(-1), table.reshape(-1), np.zeros(len(begin))
+    back = np.concatenate([matrix.T.reshape(-1), np.zeros(padded)])
     for g in range(0, len(begin), side):
         group = (g, min(side, len(begin) - g), begin, length)
-        best_lanes.rise(*group, symbols, table, seen[:TILE], dense, b, matrix, enter, log_p, x, spare)
-        best_lanes.descend(*group, back, log_p, x, seen, spare, best, paths)
+        best_lanes.rise(*group, symbols, logs, seen, dense, b, flat_b, matrix, enter, log_p, x, flat_x)
+        best_lanes.descend(*group, back, log_p, x, flat_x, states, spare, best, paths)
     return log_p

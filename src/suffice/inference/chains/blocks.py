@@ -12,12 +12,19 @@ import numpy as np
 
 from suffice.inference.chains.lanes import LANES, MEMORY, Lanes, Parameters, Sums, parameters, run_lanes, tiers
 from suffice.inference.chains.steps import Array, Expectations, Ints, StateSteps
+from suffice.statistics.chan import Spread
 
 LONG = 4096
 """Sequences of more steps are cut, if they are few or need too much memory in lanes."""
 
+WHOLE = 2**27
+"""Bytes that a sequence may take that cannot be cut, for the chain does not forget: it is a lane by itself."""
+
 SHORTEST, LONGEST = 520, 1032
-"""Steps of a block, unless the chain remembers for long."""
+"""Steps of a block, unless the chain remembers for long;"""
+
+MOST = 8184
+"""then up to so many."""
 
 AWAY, SAMPLE = 64, 8
 """Guesses start at least so many steps away; how many, is tried at so many cuts."""
@@ -26,15 +33,19 @@ FORGOTTEN = 2e-14
 """Filters that differ by no more, relative to each entry, are the same."""
 
 
-def expect_in_lanes(steps: StateSteps, into: Expectations) -> Ints:
-    """Fill in what is expected; the numbers of the sequences that scaling would lose are returned: these have added nothing."""
+def expect_in_lanes(steps: StateSteps, into: Expectations, moments: Spread | None = None) -> Ints:
+    """Fill in what is expected, and add to the moments, where steps have `normals`.
+
+    The numbers of the sequences that scaling would lose are returned: these have added nothing.
+    """
     given = parameters(steps)
-    sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior)
+    sums = Sums.zeros(steps.n_states, len(into.counts), into.posterior, moments)
     idle = sums.like()
     left, lengths = [np.zeros(0, np.int64)], np.diff(steps.starts)
-    weightless = np.zeros(steps.n_sequences, np.bool_) if steps.weights is None else steps.weights == 0.0
-    for part, to in ((~weightless, sums), (weightless, idle)):  # lanes have positive weights
-        which = np.flatnonzero(part)
+    parts = [np.arange(steps.n_sequences)]
+    if steps.weights is not None:
+        parts = [np.flatnonzero(steps.weights > 0.0), np.flatnonzero(steps.weights == 0.0)]  # lanes have positive weights
+    for which, to in zip(parts, (sums, idle), strict=False):
         left.append(_run(steps, given, which[np.argsort(-lengths[which], kind="stable")], to, into.log_likelihood))
     _finish(steps, given, sums, into)
     return np.sort(np.concatenate(left))
@@ -45,11 +56,13 @@ def _run(steps: StateSteps, given: Parameters, order: Ints, sums: Sums, log_p: A
     lengths, most = np.diff(steps.starts)[order], MEMORY // (2 * 8 * 16 * len(given.matrix))
     n_long = int((lengths > LONG).sum())
     n_long = n_long if n_long < LANES // 2 else int((lengths > most).sum())
-    for q in order[:n_long]:
+    long = order[:n_long]
+    for q in long:
         log_p[q] = expect_in_blocks(steps, given, int(q), sums)
-    lost = [order[:n_long][np.isnan(log_p[order[:n_long]])]]
-    for tier in tiers(lengths[n_long:]):
-        some = order[n_long:][tier]
+    uncut = np.isnan(log_p[long])
+    slim = 2 * 8 * len(given.matrix) * lengths[:n_long] <= WHOLE
+    lost = [long[uncut & ~slim]]
+    for some in (*long[uncut & slim, None], *(order[n_long:][tier] for tier in tiers(lengths[n_long:]))):
         run = run_lanes(steps, given, sequences(steps, some, len(given.matrix)), sums)
         log_p[some] = run.log_p
         lost.append(some[run.lost])
@@ -77,17 +90,18 @@ def _finish(steps: StateSteps, given: Parameters, sums: Sums, into: Expectations
         into.pairs[0, 0] += sums.first[0, :K]
         into.pairs[1] += (sums.pairs * given.matrix)[:K, :K]
     if len(into.counts):
-        into.counts[:] += sums.counts
+        into.counts[:] += sums.counts[:, :K]
 
 
 def expect_in_blocks(steps: StateSteps, given: Parameters, q: int, into: Sums) -> float:
     """ln p(y) of a long sequence, cut into blocks, or NaN if it cannot be cut; what it adds goes to the sums."""
     begin, end = int(steps.starts[q]), int(steps.starts[q + 1])
     size = _odd(int(np.clip((end - begin) // LANES, SHORTEST, LONGEST)))
+    most = max(size, _odd(min(MOST, (end - begin) // LANES)))
     whole = sequences(steps, np.array([q]), len(given.matrix))
-    away = _memory(steps, given, begin, end, size) * 3 // 2
-    while away <= size:
-        size = max(size, _odd(min(8 * away, 8 * LONGEST, (end - begin) // LANES)))  # or guesses would cost as much as blocks
+    away = _memory(steps, given, begin, end, most) * 3 // 2
+    while away <= most:
+        size = max(size, _odd(min(8 * away, most)))  # or guesses would cost as much as blocks
         cuts = np.arange(begin + size, end, size)
         log_p = _run_blocks(steps, given, whole, cuts, *_guess(steps, given, cuts, away, 0), into)
         if not np.isnan(log_p):

@@ -10,6 +10,7 @@ so row 0 of the first matrix is the start. Rows of M need not sum to 1. Nothing 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy as np
 from suffice.inference.chains.best import best_in_lanes
 from suffice.inference.chains.blocks import expect_in_lanes
 from suffice.inference.chains.lanes import has_lanes
+from suffice.inference.chains.normals import StateNormals, add_moments
 from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateSteps
+from suffice.statistics.chan import Spread
 
 SHORT = 10_000_000
 """Sequences with so many steps times states find their best path with all values in memory."""
@@ -59,6 +62,30 @@ def expect_states(steps: StateSteps, *, out: Array | None = None) -> Expectation
     if steps.log_likelihood is not None:
         posterior = np.empty((K, steps.n_steps)) if out is None else out
     return _expect(steps, Expectations(np.zeros(S), np.full(S, -1), np.zeros(steps.matrices.shape), counts, posterior))
+
+
+def expect_numbers(steps: StateSteps, normals: StateNormals) -> tuple[Expectations, Spread]:
+    """The same of steps that show nothing but `normals`, whose moments for each state take the place of the posterior.
+
+    >>> forms = np.zeros((2, 4)), np.zeros((2, 4, 4)), np.ones((1, 1), bool), np.zeros((2, 4)), np.zeros(2)
+    >>> normals = StateNormals(np.array([[1.0, 3.0]]), *forms, np.ones((1, 1), bool))
+    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5))
+    >>> expect_numbers(steps, normals)[1].mean
+    array([[2.],
+           [2.]])
+    """
+    steps, moments, S, K = replace(steps, normals=normals), normals.nothing(), steps.n_sequences, steps.n_states
+    none = np.zeros((0, K)), np.empty((K, 0))
+    into = Expectations(np.zeros(S), np.full(S, -1), np.zeros(steps.matrices.shape), *none)
+    left = expect_in_lanes(steps, into, moments) if has_lanes(steps) else np.arange(S)
+    if len(left):  # these are written down step by step
+        posterior = np.empty((K, steps.n_steps))
+        whole = replace(steps, normals=None, log_likelihood=normals.log_likelihood())
+        _visit(whole, left, into._replace(posterior=posterior))
+        for q, first, last in zip(left, steps.starts[left], steps.starts[left + 1], strict=True):
+            weight = np.full(last - first, steps.weights_or_ones[q])
+            add_moments(moments, normals.moments(posterior, weight, first, last))
+    return into, moments
 
 
 def _expect(steps: StateSteps, into: Expectations) -> Expectations:
@@ -143,9 +170,7 @@ def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
     out = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n)))
     short = np.diff(steps.starts) * steps.n_states < SHORT
     if n == 1 and has_lanes(steps):
-        found = out.log_prob[:, 0].copy()
-        best_in_lanes(steps, np.flatnonzero(short), out.paths[0], found)
-        out.log_prob[:, 0] = found
+        best_in_lanes(steps, np.flatnonzero(short), out.paths[0], out.log_prob.reshape(-1))
         _best_in_stretches(steps, np.flatnonzero(~short), out)
     else:
         _best_in_stretches(steps, np.arange(S), out)

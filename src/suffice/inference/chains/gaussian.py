@@ -139,7 +139,8 @@ def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights:
     m, n, d, none = steps.m, len(steps.codes), len(steps.begin.precision), np.empty((0, steps.m, steps.m))
     groups = np.require(groups, np.int32, ["C", "W"])
     weights = np.ones(len(steps.starts) - 1) if weights is None else np.require(weights, np.float64, ["C", "W"])
-    wanted = Wanted(np.zeros((1 + d, n, m)), none, none, np.zeros((n_groups, 2 * m, 2 * m)), groups, weights)
+    means = np.zeros((1 + d, n, m)) if d else np.empty((1, n, m))  # all are filled; of a column, those that depend on it
+    wanted = Wanted(means, none, none, np.zeros((n_groups, 2 * m, 2 * m)), groups, weights)
     found = _smooth(steps, wanted)
     if d:
         flat, at = flat_start(found.sums, steps.begin.precision), _dependent(wanted.means)

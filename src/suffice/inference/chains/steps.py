@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from suffice.inference.chains.normals import StateNormals
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -18,7 +21,8 @@ class StateSteps:
     """Sequences of hidden states with K values: S sequences, T steps in all.
 
     Sequence q has the steps starts[q] … starts[q + 1] − 1, step t the matrix matrices[codes[t]] of p(s' | s). The likelihood
-    of a step is table[symbols[t]], exp(log_likelihood[:, t]), or their product if both are given. `weights` count sequences.
+    of a step is table[symbols[t]], exp(log_likelihood[:, t]), or their product if both are given, or that of `normals`. `weights`
+    count sequences.
 
     >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
     ...                    symbols=np.array([0, 1], np.int32), table=np.array([[0.9, 0.2], [0.1, 0.8]]))
@@ -33,12 +37,13 @@ class StateSteps:
     table: Array | None = None
     log_likelihood: Array | None = None
     weights: Array | None = None
+    normals: StateNormals | None = None
 
     def __post_init__(self) -> None:
         """Kernels take arrays of one kind only: others, also such as may not be written to, are copied."""
         kinds = {"starts": np.int64, "codes": np.int32, "symbols": np.int32}
         for field in fields(self):
-            if (given := getattr(self, field.name)) is not None:
+            if (given := getattr(self, field.name)) is not None and field.name != "normals":
                 array = np.require(given, kinds.get(field.name, np.float64), ["C_CONTIGUOUS", "WRITEABLE"])
                 object.__setattr__(self, field.name, array)
 
@@ -53,6 +58,11 @@ class StateSteps:
     @property
     def n_steps(self) -> int:
         return len(self.codes)
+
+    @property
+    def dense(self) -> bool:
+        """Whether each step has likelihoods of its own."""
+        return self.log_likelihood is not None or self.normals is not None
 
     @property
     def longest(self) -> int:
