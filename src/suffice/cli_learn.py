@@ -124,7 +124,7 @@ def fit(
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains
+    from suffice.formats.registry import holds_chains, holds_kind
     from suffice.models.regressions import families_of
     from suffice.models.sharing import shared_of
 
@@ -142,6 +142,7 @@ def fit(
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
+        holds_kind(out, "markov_net" if rbm is None else "rbm")
         if rbm is not None:
             machine = fit_machine(data, about_edges, time_limit=time_limit, **asked_of)
             return _written(machine, out, f"{time.perf_counter() - start:.2f} s")
@@ -297,7 +298,7 @@ def learn(
     from suffice import cli_words as words
     from suffice.families.priors import suitable
     from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains
+    from suffice.formats.registry import holds_chains, holds_kind
     from suffice.learning.fit import fit as fitted
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap as resampled
@@ -326,6 +327,8 @@ def learn(
     chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
     how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
+    if out is not None and words.is_graph_method(method):
+        holds_kind(out, "markov_net")
     asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
     limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     if in_sequences:
