@@ -53,7 +53,7 @@ def predict_command(
     if hasattr(machine := inputs.model_of(model), "transform"):
         return _transformed(machine, data, target, out, keep, missing)
     if target is None:
-        raise SufficeError(f"{model} holds a network: give --target, the variable to predict")
+        raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)

@@ -105,5 +105,5 @@ def pieces(columns: NodeColumns, block: Block) -> Iterator[tuple[Array, Array, s
     n = max(256, NUMBERS // int(columns.first[-1]))
     for begin in range(0, block.n_rows, n):
         rows = slice(begin, begin + n)
-        weight = np.empty(0) if block.weight is None else np.ascontiguousarray(block.weight[rows])
+        weight = np.empty(0) if block.weight is None else np.array(block.weight[rows])
         yield columns.numbers(block, rows), weight, rows
