@@ -154,6 +154,7 @@ class _Descent:
     """Newton steps on one component, from a diagonal matrix or from a start."""
 
     def __init__(self, S: Array, L: Array, start: Array | None, begin: float, watch: Callable[[], None]) -> None:
+        S, L = (np.require(x, np.float64, ["C_CONTIGUOUS", "WRITEABLE"]) for x in (S, L))  # the kernel takes no other kind
         self.S, self.L, self.begin, self.watch = S, L, begin, watch
         self.n = len(S)
         self.bounded = np.isfinite(L).all()
@@ -163,7 +164,7 @@ class _Descent:
         theta = np.diag(1.0 / (np.diag(S) + np.diag(L)))
         factor = _cholesky(theta)
         if start is not None:
-            given = np.where(np.isinf(L), 0.0, start)
+            given = np.ascontiguousarray(np.where(np.isinf(L), 0.0, start))
             if (known := _cholesky(given)) is not None:  # without entries that are not allowed it may not be definite
                 theta, factor = given, known
         self._move(theta, factor, self._value(theta, factor))
