@@ -128,7 +128,7 @@ def test_forecast_score_sample_show_convert(run, casino) -> None:
     assert sf.read("again.json.gz") == CASINO
     code, _, err = run("convert", "casino.json", "casino.bif")
     assert code == 1
-    assert "casino.bif: .bif holds networks, and this is a chain: write .json" in err
+    assert "casino.bif: .bif holds Bayesian networks, and this is a chain: write .json" in err
 
 
 def test_forecast_with_inputs(run) -> None:
@@ -302,7 +302,7 @@ def test_gaps(run, casino) -> None:
         (("sample", "casino.json", "-n", "3"), "give --length"),
         (("sample", "asia", "-n", "3", "--length", "2"), "leave --length out"),
         (("show", "casino.json", "--node", "dice"), "the chain has no node 'dice'; did you mean 'die'"),
-        (("fit", TEMPLATE, "rolls.csv", "-o", "m.bif"), "m.bif: .bif holds networks, and this is a chain"),
+        (("fit", TEMPLATE, "rolls.csv", "-o", "m.bif"), "m.bif: .bif holds Bayesian networks, and this is a chain"),
         (("fit", TEMPLATE, "rolls.csv", "-o", "m.json"), "--hidden die=3, or --hidden die=real"),
         (("fit", TEMPLATE, "rolls.csv", "-o", "m.json", "--hidden", "die=1"), "--hidden takes a name and at least two states"),
         (("fit", TEMPLATE, "rolls.csv", "-o", "m.json", "--hidden", "dye=2"), "'dye' is not in the template; did you mean 'die'"),
@@ -313,7 +313,7 @@ def test_gaps(run, casino) -> None:
         (("fit", "roll", "rolls.csv", "-o", "m.json", "--first", "free"), "there is no file 'roll'"),
         (("fit", "roll -> x", "rolls.csv", "-o", "m.json", "--first", "free"), "--first is for sequences: give --by or --order"),
         (("learn", "rolls.csv", "--gaps", "missing"), "--gaps is for sequences"),
-        (("learn", "evenings.csv", *ASKED, "-o", "m.bif"), "m.bif: .bif holds networks"),
+        (("learn", "evenings.csv", *ASKED, "-o", "m.bif"), "m.bif: .bif holds Bayesian networks"),
         (("learn", "evenings.csv", *ASKED, "--hidden", "die=2"), "--hidden is for rows, not for sequences"),
     ],
 )

@@ -200,6 +200,17 @@ def test_nearly_collinear_columns_converge() -> None:
     assert np.abs(found.precision @ found.covariance - np.eye(5)).max() < 1e-8
 
 
+@pytest.mark.parametrize("penalty", [0.1, 0.01])
+def test_columns_of_three_factors_converge(penalty: float) -> None:
+    """Correlations of 0.99, and a penalty far below: steps whose directions are not solved for do not end."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 25)) + 0.05 * rng.normal(size=(300, 25))
+    found = sf.search({f"x{j:02d}": x[:, j] for j in range(25)}, method=sf.GraphicalLasso(penalty))
+    assert found.path[0].gap <= 1e-6
+    assert len(found.trace) < 60
+    assert np.abs(found.precision @ found.covariance - np.eye(25)).max() < 1e-8
+
+
 def test_scikit_learn_agrees_within_its_tolerance() -> None:
     covariance = pytest.importorskip("sklearn.covariance")
     S = matrix(chain())

@@ -246,7 +246,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     ),
     "pseudo-likelihood, many neighbours": (
         {f"{n}{i}": np.roll(WHOLE[n], i) for n in FINITE for i in range(4)},
-        lambda d: fields(sf.fit(complete(d), d, objective=sf.PseudoLikelihood(), penalty=sf.L2(50))),
+        lambda d: fields(sf.fit(complete(d), d, objective=sf.PseudoLikelihood(), penalty=sf.L2(1000))),
     ),
     "contrastive divergence": (
         some(WHOLE, *FINITE),

@@ -141,6 +141,21 @@ def test_permutations_change_nothing() -> None:
         assert one.score == pytest.approx(two.score, rel=1e-9)
 
 
+def test_learn_gives_a_markov_network() -> None:
+    rows = rows_of(TITANIC)
+    found = sf.search(rows, method=sf.Stepwise(max_order=2))
+    net = sf.learn(rows, method=sf.Stepwise(max_order=2))
+    assert net.model == sf.LogLinear(found.generators)
+    graph = sf.search(rows, method=sf.Decomposable()).graph
+    assert sf.learn(rows, method=sf.Decomposable()).graph == graph
+    with pytest.raises(sf.SufficeError, match="undirected"):
+        sf.cross_validate(rows, sf.Decomposable(), folds=3)
+    with pytest.raises(sf.SufficeError, match="undirected"):
+        sf.learn(rows, method=sf.Decomposable(), hidden=[sf.Finite("h", ["a", "b"])])
+    with pytest.raises(sf.SufficeError, match="missing"):
+        sf.learn({"a": ["x", None, "y"], "b": ["u", "v", "v"]}, method=sf.Decomposable())
+
+
 def test_bootstrap() -> None:
     sure = sf.bootstrap(rows_of(HAIR), sf.Stepwise(), n=5)
     assert sure.strength("Eye", "Hair") == 1.0

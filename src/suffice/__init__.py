@@ -54,15 +54,15 @@ _NAMES = {
     "learning.undirected.rbm": "RbmRun rbm",
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
-    "models.chain": "Chain",
     "models.bde": "BDe",
     "models.crf": "Crf",
+    "models.chain": "Chain",
     "models.divergence": "entropy kl",
     "models.factor": "Factor",
     "models.features": "Features",
+    "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.goodness_of_fit": "GoodnessOfFit",
     "models.log_linear": "Ising LogLinear Pairwise",
-    "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.markov_net": "MarkovNet",
     "models.linear_chain.derived": "Derived Lower Prefix Shape Suffix",
     "models.linear_chain.windows": "LinearChain Window",
@@ -114,35 +114,28 @@ if TYPE_CHECKING:
     from suffice.engines.conll import read_conll as read_conll
     from suffice.engines.data import Data as Data
     from suffice.engines.scan import scan as scan
-    from suffice.engines.sequences import (
-        Missing as Missing,
-        Refuse as Refuse,
-        Sequences as Sequences,
-        sequences as sequences,
-    )
+    from suffice.engines.sequences import Missing as Missing, Refuse as Refuse, Sequences as Sequences, sequences as sequences
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
     from suffice.families.conditional_gaussian import Gaussian as Gaussian
     from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes
     from suffice.families.family import Mean as Mean, Mode as Mode
     from suffice.families.gathering import gather as gather
     from suffice.families.hierarchical import HierarchicalDirichlet as HierarchicalDirichlet
-    from suffice.families.logistic import Logistic as Logistic
-    from suffice.families.logistic import LogisticCpd as LogisticCpd
+    from suffice.families.logistic import Logistic as Logistic, LogisticCpd as LogisticCpd
     from suffice.families.logistic_normal import LogisticNormal as LogisticNormal
-    from suffice.families.ordinal import ProportionalOdds as ProportionalOdds
-    from suffice.families.ordinal import OrdinalCpd as OrdinalCpd
+    from suffice.families.ordinal import OrdinalCpd as OrdinalCpd, ProportionalOdds as ProportionalOdds
     from suffice.families.poisson import NegativeBinomial as NegativeBinomial, PoissonRates as PoissonRates, Rates as Rates
     from suffice.families.priors import (
-        K2 as K2,
         BDeu as BDeu,
         BDs as BDs,
         BGe as BGe,
         Dirichlet as Dirichlet,
         Gamma as Gamma,
+        K2 as K2,
         NormalInverseGamma as NormalInverseGamma,
         NormalWishart as NormalWishart,
     )
-    from suffice.families.regression_cpd import RegressionCpd as RegressionCpd
+    from suffice.families.regression_cpd import Regression as Regression, RegressionCpd as RegressionCpd
     from suffice.families.responses import (
         BinomialLogit as BinomialLogit,
         GammaInverse as GammaInverse,
@@ -152,7 +145,6 @@ if TYPE_CHECKING:
         PoissonLog as PoissonLog,
         Probit as Probit,
     )
-    from suffice.families.regression_cpd import Regression as Regression
     from suffice.formats import load as load, read as read, write as write
     from suffice.graphs import (
         Cpdag as Cpdag,
@@ -189,9 +181,9 @@ if TYPE_CHECKING:
     from suffice.models.divergence import entropy as entropy, kl as kl
     from suffice.models.factor import Factor as Factor
     from suffice.models.features import Features as Features
+    from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
-    from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.linear_chain.derived import (
         Derived as Derived,
@@ -215,6 +207,10 @@ if TYPE_CHECKING:
         Margin as Margin,
         MaxEntropy as MaxEntropy,
         Perceptron as Perceptron,
+        L1 as L1,
+        L2 as L2,
+        Likelihood as Likelihood,
+        MaxEntropy as MaxEntropy,
         PseudoLikelihood as PseudoLikelihood,
     )
     from suffice.recipes.choices import ICL as ICL
@@ -222,11 +218,11 @@ if TYPE_CHECKING:
     from suffice.recipes.cross_validation import cross_validate as cross_validate
     from suffice.recipes.hmm import hmm as hmm
     from suffice.recipes.hmm_run import HmmRun as HmmRun
-    from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.learn import learn as learn
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import MixtureRun as MixtureRun
+    from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.stepwise import (
         Backward as Backward,
         Both as Both,
@@ -237,7 +233,7 @@ if TYPE_CHECKING:
     from suffice.recipes.structural_em import StructuralRun as StructuralRun, structural_em as structural_em
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Counts as Counts, Moments as Moments, Request as Request, Statistics as Statistics
-    from suffice.structure.chow_liu import TAN as TAN, ChowLiu as ChowLiu
+    from suffice.structure.chow_liu import ChowLiu as ChowLiu, TAN as TAN
     from suffice.structure.constraints import (
         Adjacent as Adjacent,
         Candidates as Candidates,

@@ -203,14 +203,17 @@ def show(
 
     bn = inputs.model_of(model)
     names = inputs.known_names(node or [], bn)
+    if names and not hasattr(bn, "__getitem__"):
+        raise SufficeError(f"{model} holds a model without a distribution for each node: leave --node out")
     if dot:
-        print((bn.template if isinstance(bn, Chain) else bn.dag).to_dot())
+        print(next(getattr(bn, kind) for kind in ("template", "dag", "graph") if hasattr(bn, kind)).to_dot())
     elif as_json:
         print(json_of(bn))
     elif names:
         print(*(f"{bn[name]!r}\n" for name in names), sep="\n")
     else:
-        told = [n for n in bn if isinstance(bn[n], GlmCpd) or (isinstance(bn, Chain) and len(bn) <= FEW)]
+        nodes = bn if hasattr(bn, "__getitem__") else ()
+        told = [n for n in nodes if isinstance(bn[n], GlmCpd) or (isinstance(bn, Chain) and len(bn) <= FEW)]
         print(repr(bn), *(f"\n{bn[name]!r}" for name in told), sep="\n")
 
 

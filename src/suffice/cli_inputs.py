@@ -58,7 +58,7 @@ def model_of(text: str) -> Any:
 
 
 def network_of(text: str, instead: str) -> BayesNet:
-    """A network; a chain is refused, and what to do instead is said.
+    """A network; of one without arrows that which answers for it. A chain is refused, and what to do instead is said.
 
     >>> len(network_of("asia", ""))
     8
@@ -66,7 +66,12 @@ def network_of(text: str, instead: str) -> BayesNet:
     model = model_of(text)
     if isinstance(model, Chain):
         raise SufficeError(f"{text} holds a chain, a model of sequences: {instead}")
-    network: BayesNet = model
+    if hasattr(model, "transform"):
+        raise SufficeError(
+            f"{text} holds a restricted Boltzmann machine, which has no exact answers: suffice predict gives its hidden units, "
+            "suffice sample rows"
+        )
+    network: BayesNet = getattr(model, "directed", model)
     return network
 
 

@@ -30,6 +30,14 @@ from suffice.cli_arguments import (
     Without,
 )
 from suffice.cli_chains import SequenceWords, fit_template, is_template, learn_template, only_of_em, refuse_options
+from suffice.cli_undirected import (
+    UndirectedWords,
+    fit_machine,
+    fit_undirected,
+    is_undirected,
+    refuse_directed_options,
+    show_found,
+)
 from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import say
 
@@ -39,10 +47,14 @@ def fit(
         str,
         typer.Argument(
             metavar="GRAPH_OR_MODEL",
-            help="'a -> b; b -> c', a text file with that, or a network's file; of sequences a template: 'x[-1] -> x'",
+            help="'a -> b; b -> c', a text file with that, or a network's file; of sequences a template: 'x[-1] -> x'; without "
+            "arrows 'a -- b; b -- c', or all: every column with every other. With --rbm it is left out",
         ),
     ],
-    data: DataFile,
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")
+    ] = None,
+    *,
     out: Annotated[
         str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
     ],
@@ -59,11 +71,30 @@ def fit(
         ),
     ] = "mle",
     estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="the graph has no arrows: fit a Markov network, written as .uai or .json")
+    ] = False,
+    interactions: Annotated[
+        int | None, typer.Option(metavar="K", help="of undirected models: no interactions of more than K variables", min=1)
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="of undirected models: likelihood (if not given), pseudo, cd:1 or pcd:1")
+    ] = None,
+    penalty: Annotated[
+        str | None, typer.Option(help="of undirected models, on their weights w: l1:X for XΣ|w|, l2:X for XΣw², or l1:X+l2:X")
+    ] = None,
+    rbm: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="fit a restricted Boltzmann machine with N hidden units, without a graph", min=1),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="of --rbm: passes over the rows; 10 if not given", min=1)] = None,
     family: FamilyWords = None,
     shared: SharedWords = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
-    seed: Annotated[int | None, typer.Option(help="of EM: the same seed gives the same starts; 0 if not given", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
+    ] = None,
     max_iter: Annotated[
         int | None, typer.Option(help="of EM: at most so many iterations a start; 500 if not given", min=1)
     ] = None,
@@ -88,11 +119,12 @@ def fit(
     far. A network's file brings its regressions and shared parameters, where none are given.
 
     With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
+    With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains
+    from suffice.formats.registry import holds_chains, holds_kind
     from suffice.models.regressions import families_of
     from suffice.models.sharing import shared_of
 
@@ -102,8 +134,22 @@ def fit(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
         )
     start = time.perf_counter()
-    dag, bn = inputs.graph_of(graph)
     declared = inputs.declarations(finite, real, bins, count)
+    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
+    about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
+    graph, data = _graph_and_data(graph, data, about_edges)
+    if is_undirected(graph, about_edges):
+        refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
+        refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
+        asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
+        holds_kind(out, "markov_net" if rbm is None else "rbm")
+        if rbm is not None:
+            machine = fit_machine(data, about_edges, time_limit=time_limit, **asked_of)
+            return _written(machine, out, f"{time.perf_counter() - start:.2f} s")
+        refuse_directed_options(time_limit=time_limit)
+        net = fit_undirected(graph, data, about_edges, prior=words.prior_of(prior), **asked_of)
+        return _written(net, out, f"{time.perf_counter() - start:.2f} s")
+    dag, bn = inputs.graph_of(graph)
     families = words.families_of(family or [])
     given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     climbing = {option: value for option, value in given.items() if value is not None}
@@ -112,7 +158,6 @@ def fit(
         holds_chains(out)
         refuse_options(shared=shared)
         more: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "climbing": climbing}
-        read = {"weights": weights, "missing": missing, "integers": integers}
         chain = fit_template(
             dag, bn, data, about, hidden=hidden or [], declared=declared, read=read, statistics=statistics, **more
         )
@@ -120,7 +165,7 @@ def fit(
     if not data.lower().endswith(".stats"):
         declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
     chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
-    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers)
+    rows = inputs.data_of(data, declared, **read)
     known = rows if bn is None else inputs.as_known(rows, bn, declared)
     unseen = inputs.hidden_of(hidden or [])
     rows_known = hasattr(known, "columns")
@@ -129,6 +174,17 @@ def fit(
     asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
     model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
     return _written(model, out, f"{time.perf_counter() - start:.2f} s")
+
+
+def _graph_and_data(graph: str, data: str | None, asked: UndirectedWords) -> tuple[str, str]:
+    """Both arguments; a machine has no graph, and its data may come first."""
+    if asked.rbm is not None:
+        if data is not None:
+            raise SufficeError(f"--rbm takes no graph: leave {graph!r} out")
+        return "", graph
+    if data is None:
+        raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
+    return graph, data
 
 
 def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
@@ -191,8 +247,14 @@ def learn(
         str | None,
         typer.Option(
             help="orders, hill-climb, tabu, ges, exact, chow-liu, tan:CLASS, pc or mmhc; orders if not given, hill-climb where "
-            "cells are missing"
+            "cells are missing. Graphs without arrows: glasso, neighbourhoods, decomposable, stepwise or chow-liu-graph"
         ),
+    ] = None,
+    penalty: Annotated[
+        str | None, typer.Option(metavar="X", help="of glasso and neighbourhoods: one penalty; a path of them if not given")
+    ] = None,
+    select: Annotated[
+        str | None, typer.Option(help="of glasso and neighbourhoods: which penalty of the path: ebic:0.5, stars:0.05 or cv:5")
     ] = None,
     score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge")] = "bic",
     max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
@@ -236,7 +298,7 @@ def learn(
     from suffice import cli_words as words
     from suffice.families.priors import suitable
     from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains
+    from suffice.formats.registry import holds_chains, holds_kind
     from suffice.learning.fit import fit as fitted
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap as resampled
@@ -261,8 +323,12 @@ def learn(
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
     method = method or ("hill-climb" if incomplete else "orders")
     in_method = words.takes(method, "max_parents")
-    how = words.method_of(method, max_parents=max_parents if in_method else None, restarts=restarts, alpha=alpha)
+    chosen: dict[str, Any] = {"max_parents": max_parents if in_method else None, "restarts": restarts, "alpha": alpha}
+    chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
+    how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
+    if out is not None and words.is_graph_method(method):
+        holds_kind(out, "markov_net")
     asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
     limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     if in_sequences:
@@ -271,7 +337,7 @@ def learn(
         begun = time.perf_counter()
         chain = learn_template(rows, 1 if lags is None else lags, how, asked, fitting, limits=limits, **wished)
         return None if chain is None else _written(chain, str(out), f"searched for {time.perf_counter() - begun:.2f} s")
-    if incomplete:
+    if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
         options = {"--bootstrap": bootstrap, "--explain": explain, "--dry-run": dry_run, "--memory-limit": memory_limit}
         for option, value in options.items():
             if value:
@@ -289,6 +355,13 @@ def learn(
     found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
+    if hasattr(found, "strengths"):
+        often = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
+        show_found(found, explain=explain, strengths=often, as_json=as_json)
+        if out is not None:
+            net = found.model if found.has_model and prior is None else fitted(found.graph, rows, prior=chosen_prior)
+            _written(net, out, f"searched for {found.seconds:.2f} s")
+        return None
     if not as_json:
         print(found)
     told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
@@ -303,8 +376,13 @@ def learn(
         facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
         print(json.dumps(facts, ensure_ascii=False))
     if out is not None:
-        prior_of_all = suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior
-        _written(fitted(found.dag, rows, prior=prior_of_all), out, f"searched for {found.seconds:.2f} s")
+        if words.is_graph_method(method):
+            model = fitted(found.graph, rows, prior=chosen_prior)
+        else:
+            model = fitted(
+                found.dag, rows, prior=suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior
+            )
+        _written(model, out, f"searched for {found.seconds:.2f} s")
     return None
 
 

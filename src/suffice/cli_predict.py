@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli_arguments import Keep, Missing, Model, RowsOut
+from suffice.errors import SufficeError
 from suffice.libraries import pa
 from suffice.terminal import say
 
@@ -22,7 +23,12 @@ def predict_command(
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; cells may be missing")
     ],
-    target: Annotated[str, typer.Option("--target", metavar="NAME", help="the variable to predict; its own column is not read")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="NAME", help="the variable to predict; its own column is not read. A machine has its hidden units"
+        ),
+    ] = None,
     out: RowsOut = None,
     keep: Keep = None,
     method: Annotated[
@@ -34,7 +40,8 @@ def predict_command(
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
 
     The columns are NAME, the most probable state, and P(NAME=state) for each state; of a real variable NAME, its mean, and
-    Var(NAME). They are empty where the cells of a row are impossible under the network.
+    Var(NAME). They are empty where the cells of a row are impossible under the network. Of a restricted Boltzmann machine, the
+    columns are the probabilities of its hidden units.
     """
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
@@ -43,6 +50,10 @@ def predict_command(
     from suffice.models.rows.predict import measures, predictions
 
     inputs.checked_out(out, data)
+    if hasattr(machine := inputs.model_of(model), "transform"):
+        return _transformed(machine, data, target, out, keep, missing)
+    if target is None:
+        raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
@@ -52,6 +63,20 @@ def predict_command(
     n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")
+    return None
+
+
+def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
+    """The probabilities of the hidden units of a machine in each row."""
+    from suffice.engines.scan import rows_of
+    from suffice.formats.rows import write_stream
+
+    if target is not None or keep:
+        raise SufficeError("a restricted Boltzmann machine gives its hidden units: leave --target and --keep out")
+    rows = machine.transform(rows_of(data, missing=tuple(missing or ())))
+    write_stream([rows], out)
+    if out is not None:
+        say(f"{rows.num_columns:,} hidden units in {rows.num_rows:,} rows; written to {out}")
 
 
 def _names(bn: BayesNet, target: str) -> list[str]:

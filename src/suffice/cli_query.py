@@ -58,6 +58,8 @@ def query(
     asked = _asked(question, mpe=mpe, marginals=marginals)
     bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
     set_to = inputs.interventions_of(bn, do or [])
+    if set_to and hasattr(inputs.model_of(model), "graph"):
+        raise SufficeError(f"{model} holds a network without arrows, which says nothing of causes: --do needs arrows")
     if set_to:
         bn = bn.do(set_to)
     given = inputs.values_of(bn, asked.given)

@@ -31,7 +31,12 @@ def score(
         return print_facts(_chain_scores(scored, steps), as_json)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
-    return print_facts(_scores(scored, inputs.data_of(data, weights=weights, missing=missing)), as_json)
+    rows = inputs.data_of(data, weights=weights, missing=missing)
+    if not hasattr(scored, "dag"):
+        from suffice.cli_undirected import scores_of
+
+        return print_facts(scores_of(scored, rows), as_json)
+    return print_facts(_scores(scored, rows), as_json)
 
 
 def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:

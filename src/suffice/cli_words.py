@@ -36,15 +36,20 @@ PRIORS: dict[str, tuple[Any, str | None]] = {
 ESTIMATES = {"mean": Mean(), "mode": Mode()}
 SCORES: dict[str, Any] = {"bic": BIC, "aic": AIC, "loglik": LogLikelihood}
 METHODS: dict[str, tuple[str, str, str | None]] = {
-    "orders": ("orders", "Orders", None),
-    "hill-climb": ("hill_climb", "HillClimb", None),
-    "tabu": ("hill_climb", "Tabu", None),
-    "ges": ("ges", "GES", None),
-    "exact": ("exact", "Exact", None),
-    "chow-liu": ("chow_liu", "ChowLiu", None),
-    "tan": ("chow_liu", "TAN", "target"),
-    "pc": ("pc", "PC", None),
-    "mmhc": ("pc", "MMHC", None),
+    "orders": ("structure.orders", "Orders", None),
+    "hill-climb": ("structure.hill_climb", "HillClimb", None),
+    "tabu": ("structure.hill_climb", "Tabu", None),
+    "ges": ("structure.ges", "GES", None),
+    "exact": ("structure.exact", "Exact", None),
+    "chow-liu": ("structure.chow_liu", "ChowLiu", None),
+    "tan": ("structure.chow_liu", "TAN", "target"),
+    "pc": ("structure.pc", "PC", None),
+    "mmhc": ("structure.pc", "MMHC", None),
+    "glasso": ("structure.methods.graphical_lasso", "GraphicalLasso", None),
+    "neighbourhoods": ("structure.methods.neighbourhoods", "Neighbourhoods", None),
+    "decomposable": ("structure.methods.decomposable", "Decomposable", None),
+    "stepwise": ("recipes.stepwise", "Stepwise", None),
+    "chow-liu-graph": ("structure.chow_liu", "ChowLiu", None),
 }
 """A method's module, its class, and the option whose value stands after a colon."""
 FAMILIES: dict[str, tuple[str, str, type | None]] = {
@@ -59,6 +64,22 @@ FAMILIES: dict[str, tuple[str, str, type | None]] = {
     "gamma-inverse": ("responses", "GammaInverse", None),
 }
 """A regression's module, its class, and what a column of whole numbers is taken for if it is one."""
+GRAPHS = ("glasso", "neighbourhoods", "decomposable", "stepwise", "chow-liu-graph")
+"""Those of the methods whose edges have no direction."""
+SELECTIONS: dict[str, tuple[str, type[int] | type[float]]] = {
+    "ebic": ("EBIC", float),
+    "stars": ("StARS", float),
+    "cv": ("HeldOut", int),
+}
+"""What a penalty is chosen by, and what the number after a colon is."""
+PENALTIES = {"l1": "L1", "l2": "L2"}
+OBJECTIVES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "likelihood": ("objectives", "Likelihood", {}),
+    "pseudo": ("objectives", "PseudoLikelihood", {}),
+    "cd": ("objectives", "ContrastiveDivergence", {"persistent": False}),
+    "pcd": ("objectives", "ContrastiveDivergence", {"persistent": True}),
+}
+"""What an undirected model is the best of: a module, its value, and what is said of it."""
 SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
 Words = Sequence[str] | None
@@ -154,7 +175,86 @@ def method_of(words: str, **options: Any) -> Any:
 
 def _method(word: str) -> Any:
     module, name, _ = METHODS[word.lower()]
-    return getattr(import_module(f"suffice.structure.{module}"), name)
+    return getattr(import_module(f"suffice.{module}"), name)
+
+
+def is_graph_method(words: str) -> bool:
+    """Whether a method finds graphs without arrows.
+
+    >>> is_graph_method("glasso"), is_graph_method("orders")
+    (True, False)
+    """
+    return words.strip().lower() in GRAPHS
+
+
+def selection_of(words: str | None) -> Any:
+    """What a penalty is chosen by: `ebic`, `ebic:0.5`, `stars:0.05`, `cv:5`.
+
+    >>> selection_of("ebic:0.25"), selection_of("cv:5")
+    (EBIC(gamma=0.25), HeldOut(folds=5))
+    """
+    if words is None:
+        return None
+    word, colon, number = words.strip().lower().partition(":")
+    if word not in SELECTIONS:
+        raise SufficeError(f"--select is ebic:0.5, stars:0.05 or cv:5, not {words!r}")
+    name, kind = SELECTIONS[word]
+    value = getattr(import_module("suffice.structure.methods.selection"), name)
+    try:
+        return value(kind(number)) if colon else value()
+    except ValueError as error:
+        if isinstance(error, SufficeError):
+            raise
+        raise SufficeError(f"--select {words}: after the colon stands a number, not {number!r}") from None
+
+
+def penalty_of(words: str | None) -> Any:
+    """A penalty on weights: `l1:0.1`, `l2:1`, or their sum, `l1:0.1+l2:1`; None where there is none.
+
+    >>> penalty_of("l1:0.1+l2:1"), penalty_of(None)
+    (L1(0.1) + L2(1.0), None)
+    """
+    if words is None:
+        return None
+    parts = [_penalty(word) for word in words.split("+")]
+    return sum(parts[1:], start=parts[0])
+
+
+def _penalty(words: str) -> Any:
+    word, _, number = words.strip().lower().partition(":")
+    try:
+        strength = float(number)
+    except ValueError:
+        word = ""
+    if word not in PENALTIES:
+        raise SufficeError(f"--penalty is l1:0.1, l2:1, or their sum, l1:0.1+l2:1; not {words!r}")
+    return getattr(import_module("suffice.objectives"), PENALTIES[word])(strength)
+
+
+def objective_of(words: str) -> Any:
+    """What an undirected model is the best of: `likelihood`, `pseudo`, `cd:1` or `pcd:1`.
+
+    >>> objective_of("likelihood")
+    Likelihood()
+    """
+    word, colon, number = words.strip().lower().partition(":")
+    draws = word in ("cd", "pcd")
+    if word not in OBJECTIVES or (colon and not (draws and number.isdecimal())):
+        raise SufficeError(f"--objective is likelihood, pseudo, cd:1 or pcd:1 (with the number of steps), not {words!r}")
+    module, name, more = OBJECTIVES[word]
+    return getattr(import_module(f"suffice.{module}"), name)(**more | ({"steps": int(number)} if colon else {}))
+
+
+def strength_of(words: str | None) -> float | None:
+    """The penalty of a search: one number.
+
+    >>> strength_of("0.2")
+    0.2
+    """
+    try:
+        return None if words is None else float(words)
+    except ValueError:
+        raise SufficeError(f"--penalty of a search is one number, as in --penalty 0.1; not {words!r}") from None
 
 
 def families_of(words: Sequence[str]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Restricted Boltzmann machines in Suffice's own JSON, which keeps all of them.
 
     {"suffice": "rbm", "version": 1, "fit_info", "variables": [as in a network],
-     "weights": [visible units × hidden units], "visible_biases", "hidden_biases", "centre", "scale": [of the real columns]}
+     "weights": [visible units × hidden units], "visible_biases", "hidden_biases", "centre", "scale": [of the real columns],
+     "base": null | [visible biases of independent columns]}
 
 Visible units are in the order of `suffice.models.visible`: bits, groups of states, numbers.
 """
@@ -24,6 +25,7 @@ def write(machine: RBM) -> str:
     d: dict[str, Any] = {"suffice": "rbm", "version": VERSION, "fit_info": machine.fit_info}
     d["variables"] = [variable_to_dict(v) for v in machine.variables.values()]
     d |= {name: flat(getattr(machine, name)) for name in ARRAYS}
+    d["base"] = None if machine.base is None else flat(machine.base)
     return json.dumps(d, ensure_ascii=False, allow_nan=False)
 
 
@@ -36,4 +38,5 @@ def _machine(d: dict[str, Any]) -> RBM:
     weights, visible, hidden, centre, scale = (array_of(d[name]) for name in ARRAYS)
     variables = by_name([variable_from_dict(v) for v in d["variables"]])
     shaped = weights.reshape(len(visible), len(hidden))
-    return RBM(variables, shaped, visible, hidden, centre=centre, scale=scale, fit_info=str(d["fit_info"]))
+    base = None if d["base"] is None else array_of(d["base"])
+    return RBM(variables, shaped, visible, hidden, centre=centre, scale=scale, base=base, fit_info=str(d["fit_info"]))

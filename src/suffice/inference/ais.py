@@ -1,7 +1,8 @@
 """Annealed importance sampling: ln Z of a machine too large to be summed over, with its standard error.
 
 Chains start at independent visible units of known ln Z₀ = ln Σ_v e^{m·v} + H ln 2 and move through machines with the fields and
-weights (1−β) m + β a, β c, β W, β from 0 to 1. A chain's weight is Π p*_β'(v) / p*_β(v) over its way; the mean of the weights
+weights (1−β) m + β a, β c, β W, β from 0 to 1; m gives them the means of the rows that were learned from, or, where none are
+known, those that hidden units at ½ would. A chain's weight is Π p*_β'(v) / p*_β(v) over its way; the mean of the weights
 estimates Z/Z₀ without bias (Neal 2001, Statistics and Computing 11, p. 125; Salakhutdinov & Murray 2008, ICML, p. 872).
 """
 
@@ -14,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.errors import whole
+from suffice.errors import note, whole
 from suffice.inference.boltzmann import Machine, key_of
 
-LOOK = 50
-"""Rounds of drawing that tell m: fields under which independent units have about the means that the machine gives them."""
+UNEVEN = 0.2
+"""A share of the chains: where those that carry the weight are fewer, the standard error is itself not known."""
 
 
 class LogNormaliser(NamedTuple):
@@ -59,21 +60,25 @@ class AIS:
         top = float(logs.max())
         w = np.exp(logs - top)
         error = float(w.std(ddof=1) / (w.mean() * math.sqrt(len(w))))
+        worth = float(w.sum() ** 2 / (w @ w))
+        if worth < UNEVEN * len(w):
+            note(
+                f"the weight of {len(w):,} chains lies on some {worth:.0f} of them: ln Z is likely larger than found, and its "
+                "error larger than said; take more temperatures or chains"
+            )
         return LogNormaliser(top + math.log(float(w.mean())), error)
 
 
 def _log_weights(machine: Machine, chains: int, temperatures: int, seed: int) -> np.ndarray:
     from suffice.kernels.rbm import gains
 
-    units, (w, a, c) = machine.units, machine.floats
-    v = np.empty((chains, units.n), np.float32)
-    units.draw(np.zeros_like(v), a, key_of(seed, 0), v)
-    m = units.fields(machine.walk(v, LOOK, seed, 1).mean(axis=0, dtype=np.float64))
-    start, shift = m.astype(np.float32), machine.visible - m
-    units.draw(np.zeros_like(v), start, key_of(seed, 2 * LOOK + 2), v)
+    units, (w, _, c) = machine.units, machine.floats
+    m = machine.visible + 0.5 * machine.weights.sum(axis=1) if machine.base is None else machine.base
+    shift, v = machine.visible - m, np.empty((chains, units.n), np.float32)
+    units.draw(np.zeros_like(v), m.astype(np.float32), key_of(seed, 0), v)
     x, h, field = *(np.empty((chains, len(c)), np.float32) for _ in range(2)), np.empty_like(v)
     logs = np.zeros(chains)
-    for k, (before, after) in enumerate(pairwise(np.linspace(0.0, 1.0, temperatures)), LOOK + 2):
+    for k, (before, after) in enumerate(pairwise(np.linspace(0.0, 1.0, temperatures)), 1):
         gains(np.matmul(v, w, out=x), c, before, after, logs)
         logs += (after - before) * (v @ shift)
         machine.hidden_units.draw(x, (after * machine.hidden).astype(np.float32), key_of(seed, 2 * k), h, after)

@@ -147,6 +147,8 @@ class Machine:
     weights: Array
     visible: Array
     hidden: Array
+    base: Array | None = None
+    """The field of independent visible units about as broad as the machine's, for who must start somewhere."""
 
     @property
     def hidden_units(self) -> Units:

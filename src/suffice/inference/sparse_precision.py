@@ -32,8 +32,14 @@ GAP = 1e-9
 MOST_STEPS = 200
 """Newton steps: 7 to 14 are usual."""
 
-MOST_SOLVED = 600
-"""Entries of a direction, each pair once, up to which a system of linear equations in them is solved where sweeps are slow."""
+SMALL = 150
+"""Variables up to which a direction is refined as soon as steps are slow; of more, only where more sweeps did not help."""
+
+ROUNDS = 20
+"""How often a direction is refined at most,"""
+
+SLIGHT = 1e-3
+"""and the part of what the model gained by which a round that gains less is the last."""
 
 ENOUGH = 1e-3
 """The part of the foretold decrease that a step has to reach."""
@@ -63,6 +69,10 @@ class Sweeps(NamedTuple):
 
 CLOSE = Sweeps(500, 1e-4)
 """For the steps that are near the end, which then needs few of them."""
+
+
+CONJUGATE = Sweeps(100, 1e-18)
+"""Conjugate gradients, by the square of what is left."""
 
 
 class NewtonStep(NamedTuple):
@@ -144,6 +154,7 @@ class _Descent:
     """Newton steps on one component, from a diagonal matrix or from a start."""
 
     def __init__(self, S: Array, L: Array, start: Array | None, begin: float, watch: Callable[[], None]) -> None:
+        S, L = (np.require(x, np.float64, ["C_CONTIGUOUS", "WRITEABLE"]) for x in (S, L))  # the kernel takes no other kind
         self.S, self.L, self.begin, self.watch = S, L, begin, watch
         self.n = len(S)
         self.bounded = np.isfinite(L).all()
@@ -153,7 +164,7 @@ class _Descent:
         theta = np.diag(1.0 / (np.diag(S) + np.diag(L)))
         factor = _cholesky(theta)
         if start is not None:
-            given = np.where(np.isinf(L), 0.0, start)
+            given = np.ascontiguousarray(np.where(np.isinf(L), 0.0, start))
             if (known := _cholesky(given)) is not None:  # without entries that are not allowed it may not be definite
                 theta, factor = given, known
         self._move(theta, factor, self._value(theta, factor))
@@ -164,7 +175,9 @@ class _Descent:
         for step in range(1, MOST_STEPS + 1):
             self.watch()
             sweeps = CLOSE if near else Sweeps.with_effort(effort, step)
-            direction, slope = self._direction(sweeps, near > 1 or effort > 1.0)
+            direction, slope = self._direction(
+                sweeps, effort > (1.0 if self.n <= SMALL else 4.0) or (near > 1 and self.n <= SMALL)
+            )
             moved = self._line_search(direction, slope)
             effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
             near, before = near + 1 if -slope <= NEAR * tolerance or not moved else 0, self.gap
@@ -201,54 +214,84 @@ class _Descent:
         self.log_det = 2.0 * float(np.log(np.diag(factor)).sum())
         self.W = _inverse(factor)
 
-    def _direction(self, sweeps: Sweeps, exact: bool) -> tuple[Array, float]:
-        """The Newton direction among the entries that are not zero or would not stay so, and the slope of f along it.
-
-        Sweeps are slow where columns are nearly collinear; which entries are zero they know early, and with that it is linear.
-        """
-        from suffice.kernels.precision import direction_sweep
-
+    def _direction(self, sweeps: Sweeps, thorough: bool) -> tuple[Array, float]:
+        """The Newton direction among the entries that are not zero or would not stay so, and the slope of f along it."""
         gradient = self.S - self.W
         active = np.tril((self.theta != 0.0) | (np.abs(gradient) > self.L))
         np.fill_diagonal(active, True)
         columns, rows = np.nonzero(active)
         first = np.searchsorted(columns, np.arange(self.n + 1))
-        D, U = self.D, self.U
-        D[:], U[:] = 0.0, 0.0
+        self.D[:], self.U[:] = 0.0, 0.0
+        self._sweep(sweeps, first, rows)
+        if thorough:
+            self._refine(gradient, first, rows)
+        return self.D, float(np.vdot(gradient, self.D)) + self._size(self.theta + self.D) - self._size(self.theta)
+
+    def _sweep(self, sweeps: Sweeps, first: Ints, rows: Ints) -> None:
+        """Coordinate descent on the quadratic model of f."""
+        from suffice.kernels.precision import direction_sweep
+
         for _ in range(sweeps.most):
-            moved, size = direction_sweep(self.S, self.W, self.theta, self.L, first, rows, D, U, self.column)
+            moved, size = direction_sweep(self.S, self.W, self.theta, self.L, first, rows, self.D, self.U, self.column)
             if moved <= sweeps.settled * size:
                 break
-        slope = self._slope(gradient, D)
-        if exact and np.count_nonzero(self.theta + D) <= 2 * MOST_SOLVED:
-            solved = self._solved(gradient, D)
-            if solved is not None and (steeper := self._slope(gradient, solved)) < slope:
-                return solved, steeper
-        return D, slope
 
-    def _slope(self, gradient: Array, D: Array) -> float:
-        return float(np.vdot(gradient, D)) + self._size(self.theta + D) - self._size(self.theta)
+    def _refine(self, gradient: Array, first: Ints, rows: Ints) -> None:
+        """Solve for the entries that sweeps leave other than zero, sweep again, and so on while that makes the model smaller.
 
-    def _solved(self, gradient: Array, D: Array) -> Array | None:
-        """The minimum of the quadratic model among the matrices that are zero, positive and negative where theta + D is.
-
-        With c = 1 off the diagonal and ½ on it, its Hessian is 2 c c' (W_ik W_jl + W_il W_jk) at the entries (i, j) and (k, l).
+        Where columns are nearly collinear, sweeps alone hardly get anywhere; which entries are zero they know earlier.
         """
-        W, target = self.W, self.theta + D
-        i, j = np.nonzero(np.triu(target))
-        sign, c = np.sign(target[i, j]), np.where(i == j, 0.5, 1.0)
-        gone = np.where(target == 0.0, -self.theta, 0.0)
-        pull = gradient + W @ gone @ W if gone.any() else gradient
-        hessian = np.outer(c, c) * (W[np.ix_(i, i)] * W[np.ix_(j, j)] + W[np.ix_(i, j)] * W[np.ix_(j, i)])
-        try:
-            step = np.linalg.solve(hessian, -c * (pull[i, j] + self.L[i, j] * sign))
-        except np.linalg.LinAlgError:
-            return None
-        new = self.theta[i, j] + step
-        new[(np.sign(new) != sign) & (self.L[i, j] > 0.0)] = 0.0
-        solved = gone
-        solved[i, j] = solved[j, i] = new - self.theta[i, j]
-        return solved
+        value = self._model(gradient, self.D)
+        for _ in range(ROUNDS):
+            self.watch()
+            solved = self._towards(gradient, self._solved(gradient), value)
+            if solved is None:
+                break
+            self.D[:], self.U[:] = solved, solved @ self.W
+            self._sweep(Sweeps(3, 0.0), first, rows)
+            last, value = value, self._model(gradient, self.D)
+            if last - value <= SLIGHT * (self._size(self.theta) - value):
+                break
+
+    def _model(self, gradient: Array, D: Array) -> float:
+        """The quadratic model of f that a Newton direction minimises."""
+        return float(np.vdot(gradient, D) + 0.5 * np.vdot(D, self.W @ D @ self.W)) + self._size(self.theta + D)
+
+    def _solved(self, gradient: Array) -> Array:
+        """The minimum of the model among the matrices that are zero where theta + D is, if signs stayed as they are.
+
+        By conjugate gradients on W E W, restricted to these entries, with its inverse Θ R Θ, so restricted, to precondition.
+        """
+        W, theta, target = self.W, self.theta, self.theta + self.D
+        free = target != 0.0
+        E = np.where(free, self.D, -theta)
+        pull = gradient + np.where(free, self.L, 0.0) * np.sign(target) + W @ E @ W
+        residual = np.where(free, -pull, 0.0)
+        ahead = np.where(free, theta @ residual @ theta, 0.0)
+        way, left = ahead, float(np.vdot(residual, ahead))
+        enough = CONJUGATE.settled * left
+        for _ in range(CONJUGATE.most):
+            if not left > enough:
+                break
+            curved = np.where(free, W @ way @ W, 0.0)
+            length = left / float(np.vdot(way, curved))
+            E += length * way
+            residual -= length * curved
+            ahead = np.where(free, theta @ residual @ theta, 0.0)
+            before, left = left, float(np.vdot(residual, ahead))
+            way = ahead + left / before * way
+        return np.asarray((E + E.T) / 2.0)
+
+    def _towards(self, gradient: Array, solved: Array, value: float) -> Array | None:
+        """As far towards a solution as the model gets smaller, with what changes its sign on the way held at zero."""
+        sign, length = np.sign(self.theta + self.D), 1.0
+        while length > 1e-3:
+            E = self.D + length * (solved - self.D)
+            E = np.where((np.sign(self.theta + E) != sign) & (self.L > 0.0), -self.theta, E)
+            if self._model(gradient, E) < value:
+                return np.asarray(E)
+            length /= 2.0
+        return None
 
     def _line_search(self, D: Array, slope: float) -> bool:
         """Go along a direction as far as f decreases enough and Θ stays positive definite; whether that was anywhere."""

@@ -225,7 +225,7 @@ def fill(g: int, n: int, begin: Any, length: Any, dense: Any, b: Any, flat: Any,
     n_tiles = (length[g] + W - 1) // W
     for k in range(0, n_tiles, TILES):
         last = min(n_tiles, k + TILES)
-        lay(g, n, begin, length, dense, k, last - k, b, k, False)
+        lay(g, n, begin, length, dense, k, last - k, b, k, np.bool_(False))
         for i in range(k, last):
             exponentials(flat[i], K, top)
             add_tops(g, n, begin, length, i, W, top, log_p)

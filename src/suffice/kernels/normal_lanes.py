@@ -45,9 +45,9 @@ def fill_normals(
     n_tiles = (length[g] + W - 1) // W
     for k in range(0, n_tiles, TILES):
         last = min(n_tiles, k + TILES)
-        lay(g, n, begin, length, x, k, last - k, numbers, k, False)
+        lay(g, n, begin, length, x, k, last - k, numbers, k, np.bool_(False))
         for i in range(k, last):
-            score_normals(flat_numbers[i], size, centre, weight, used, base, constant, zero, True, b[i])
+            score_normals(flat_numbers[i], size, centre, weight, used, base, constant, zero, np.bool_(True), b[i])
             exponentials(b[i], base.shape[0], top)
             add_tops(g, n, begin, length, i, W, top, log_p)
 

@@ -93,7 +93,7 @@ def draw_numbers(x, bias, scale, start, stop, low, high, states):  # type: ignor
         for j in range(start, stop):
             place = uint32(2 * (i * width + j))
             u = (float64(mixed(place, low, high)) + 1.0) * 2.0**-32
-            v = float64(mixed(place + uint32(1), low, high)) * 2.0**-32
+            v = float64(mixed(uint32(place + uint32(1)), low, high)) * 2.0**-32
             x[i, j] = scale * x[i, j] + bias[j]
             states[i, j] = x[i, j] + float32(math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v))
 

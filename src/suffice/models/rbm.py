@@ -37,7 +37,8 @@ class RBM(Tabular):
     """A restricted Boltzmann machine. `rbm` learns one from data; this makes one from numbers.
 
     `weights` has a row for each visible unit (`units` names them) and a column for each hidden one. `centre` and `scale` are
-    those of the real columns.
+    those of the real columns. `base` are the visible biases of independent columns, as far as they are known, from which `AIS`
+    starts.
 
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> machine = RBM([x, y], [[2.0], [2.0]], [-1.0, -1.0], [0.0])
@@ -64,6 +65,7 @@ class RBM(Tabular):
         *,
         centre: Any = None,
         scale: Any = None,
+        base: Any = None,
         fit_info: str = "written down",
     ) -> None:
         columns = VisibleColumns.of(by_name(variables))
@@ -78,7 +80,8 @@ class RBM(Tabular):
         if not (spread > 0).all():
             raise ModelError("the scales of a machine are positive numbers")
         self._columns = columns.scaled(middle, spread)
-        self._machine = Machine(columns.units, own["weights"], own["visible_biases"], own["hidden_biases"])
+        start = None if base is None else _numbers(base, (n,), "base")
+        self._machine = Machine(columns.units, own["weights"], own["visible_biases"], own["hidden_biases"], start)
         self._fit_info = fit_info
 
     @property
@@ -110,6 +113,11 @@ class RBM(Tabular):
     def scale(self) -> Array:
         """and by what it is divided then."""
         return self._columns.scale
+
+    @property
+    def base(self) -> Array | None:
+        """The visible biases that the columns would have if they were independent; None if no rows told."""
+        return self._machine.base
 
     @property
     def units(self) -> tuple[str, ...]:

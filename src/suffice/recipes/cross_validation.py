@@ -22,6 +22,7 @@ from suffice.learning.fit import fit
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
+from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import problem_of, search
 from suffice.structure.windows import Window
 
@@ -76,6 +77,11 @@ def cross_validate(
     if isinstance(data, Statistics):
         raise DataError("cross-validation parts rows, and statistics have none; give the data itself")
     folds = whole(folds, "the number of folds", 2)
+    if not is_directed(method):
+        raise FitError(
+            f"cross_validate compares Bayesian networks, and {type(method).__name__} finds undirected graphs: their penalty is "
+            "chosen by held-out rows with select=HeldOut(5)"
+        )
     rows, dag = (
         _steps(data, method, lags, score, constraints)
         if isinstance(data, Sequences)

@@ -15,9 +15,13 @@ from suffice.families.priors import BDeu, Gamma, NormalInverseGamma, suitable
 from suffice.learning.fit import fit
 from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
+from suffice.models.log_linear import LogLinear
+from suffice.recipes.stepwise import Stepwise
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
+from suffice.structure.found_graph import FoundGraph
+from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import search
 from suffice.variables import Finite
 
@@ -51,6 +55,9 @@ def learn(
     with a note. To see how the graph was found, how sure it is and why each edge is there, call `search`, which takes the same
     arguments, and `fit(found.dag, data)`.
 
+    By a method that finds undirected graphs, such as `Decomposable()`, a Markov network of the graph is learned, by maximum
+    likelihood and without the prior; of `Stepwise()`, that of its log-linear model.
+
     Of `sequences(...)` a `Chain` is learned, whose parents may lie up to `lags` steps back, as in `search`.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
@@ -72,13 +79,17 @@ def learn(
     if lags is not None:
         raise DataError("lags= need sequences: learn(sequences(data, by, order), lags=...)")
     rows = data if isinstance(data, Statistics) else scan(data)
-    if not isinstance(rows, Statistics) and (hidden or any(rows.missing.values())):
+    if hidden and not is_directed(method):
+        raise FitError(f"{type(method).__name__} finds undirected graphs, and hidden variables of those are not attempted")
+    if not isinstance(rows, Statistics) and is_directed(method) and (hidden or any(rows.missing.values())):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows; leave it out")
         return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, starts=starts, **asked)
     found = search(rows, score, method, memory_limit=memory_limit, **asked)
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
+    if isinstance(found, FoundGraph):
+        return fit(LogLinear(found.generators) if isinstance(found.method, Stepwise) else found.graph, rows)
     return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate), found)
 
 

@@ -170,11 +170,19 @@ class FoundGraph:
 
     @cached_property
     def model(self) -> Any:
-        """A fitted model of the graph, in the units of the data."""
-        model = self._model() if callable(self._model) else self._model
-        if model is None:
+        """A fitted model of the graph, in the units of the data, where the search has made one."""
+        if not self.has_model:
             raise FitError("there is no model with this result: fit(found.graph, data) estimates one")
-        return model
+        return self._made
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a `model`: other methods find a graph only."""
+        return self._made is not None
+
+    @cached_property
+    def _made(self) -> Any:
+        return self._model() if callable(self._model) else self._model
 
     @property
     def generators(self) -> tuple[tuple[str, ...], ...]:
@@ -246,7 +254,8 @@ class FoundGraph:
 
     def _repr_html_(self) -> str:
         lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
-        return f"<p>{lines}</p>{html_table(*self._table())}"
+        header, rows = self._table()
+        return f"<p>{lines}</p>{html_table(header, rows[: 2 * N_SHOWN])}"
 
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""

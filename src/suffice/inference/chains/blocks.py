@@ -118,7 +118,7 @@ def _odd(size: int) -> int:
 def _memory(steps: StateSteps, given: Parameters, begin: int, end: int, size: int) -> int:
     """How many steps away two guesses at a few cuts become one, or more than the size of a block."""
     cuts = np.arange(begin + size, end, size)
-    some, away = cuts[:: -(-len(cuts) // SAMPLE)], AWAY
+    some, away = cuts[:: -(-len(cuts) // SAMPLE)].copy(), AWAY
     while away <= size:
         one, other = (_guess(steps, given, some, away, kind) for kind in (0, 1))
         if _same(one[0], other[0]) and _same(one[1], other[1]):

@@ -94,7 +94,8 @@ def rbm(
     state, trace, done = _passes(rows, descent, state, passes, watch)
     info = f"by {goal!r} from {rows.n_rows:,} rows{', real columns centred and scaled' if columns.numbers else ''}"
     arrays = state.weights, state.visible, state.hidden
-    machine = RBM(columns.variables, *arrays, centre=columns.centre, scale=columns.scale, fit_info=info)
+    own = {"centre": columns.centre, "scale": columns.scale, "base": columns.units.fields(means)}
+    machine = RBM(columns.variables, *arrays, **own, fit_info=info)
     return RbmRun(machine, tuple(trace), done)
 
 

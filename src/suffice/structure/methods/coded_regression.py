@@ -23,6 +23,9 @@ CLOSE = 1e-4
 NEAR = 0.9
 """Columns whose slope is above this share of their penalty are active."""
 
+LAST = 1e-2
+"""A step from a slope that is off by no more than this is the last, and is not measured: what it leaves is about the square."""
+
 STALE = 0.1
 """Curvatures are measured anew unless a step with the old ones brings the slope down to this share."""
 
@@ -77,6 +80,7 @@ class CodedRegression:
         self.slope = np.outer(products[:, 0], mean) - products[:, self.own]
         self._curved, self._hessian = np.empty(0, np.int64), np.empty((0, 0))
         self._trial: Trial | None = None
+        self._fresh = False
         self._from, self._promise, self._paid, self._off = self.theta, 0.0, 0.0, np.inf
 
     def norms(self, numbers: Array) -> Array:
@@ -118,7 +122,9 @@ class CodedRegression:
         norms = self.norms(self.theta)
         slack = np.maximum(self.norms(self.slope) - self._limits, 0.0)
         there = norms > 0
-        if there.any():
+        if self._single:
+            slack[there] = np.abs(self.slope[1:, 0] + self._prices * np.sign(self.theta[1:, 0]))[there]
+        elif there.any():
             pull = np.repeat(np.where(there, self._prices / np.where(there, norms, 1.0), 0.0), self.columns.sizes)
             slack[there] = self.norms(self.slope + np.append(0.0, pull)[:, None] * self.theta)[there]
         return float(max((slack / self._scale).max(), np.abs(self.slope[0]).max() / self._least))
@@ -138,6 +144,10 @@ class CodedRegression:
         self._promise = float((self.slope * (theta - self.theta)).sum()) + self.price(theta) - self._paid
         known = np.zeros(len(theta), bool)
         known[self._curved] = True
+        if off <= (LAST if self._fresh else STALE * LAST) and known[self._active(theta, slope, 0.5 + 0.5 * NEAR)].all():
+            self.loss += 0.5 * float(((theta - self.theta) * (self.slope + slope)).sum())
+            self.theta, self.slope = theta, slope
+            return None
         beyond = not known[self._active(theta, slope, 1.0)].all()
         return self._asked(theta, slope, curved=beyond or off > STALE * before or before == np.inf)
 
@@ -149,7 +159,7 @@ class CodedRegression:
         if gain > 1e-3 * self._promise + 1e-12:
             self._promise *= 0.5
             return
-        self.theta, self.loss, self.slope = theta, measured.loss, measured.slope
+        self.theta, self.loss, self.slope, self._fresh = theta, measured.loss, measured.slope, self._trial.curved
         if self._trial.curved:
             self._curved, self._hessian = self._trial.active, measured.hessian
         self._trial = None
@@ -162,7 +172,9 @@ class CodedRegression:
     def _active(self, theta: Array, slope: Array, near: float) -> Ints:
         """The constant column, and those of variables with θ ≠ 0 or a slope above a share of their penalty."""
         active = (self.norms(theta) > 0) | (self.norms(slope) > near * (self._limits + LEAST))
-        return np.append(0, 1 + np.flatnonzero(active if self._single else np.repeat(active, self.columns.sizes)))
+        columns = np.ones(len(theta), bool)
+        columns[1:] = active if self._single else np.repeat(active, self.columns.sizes)
+        return np.flatnonzero(columns)
 
     def _suppose(self) -> None:
         """The curvature where there are no neighbours, or of a real node."""
@@ -173,16 +185,17 @@ class CodedRegression:
         keep = np.zeros(len(ratio), bool)
         keep[order[fits]] = True
         self._curved = np.concatenate([[0], 1 + np.flatnonzero(np.repeat(keep, self.columns.sizes))])
-        self._hessian = np.asarray(np.kron(self.products[np.ix_(self._curved, self._curved)], self._spread), np.float64)
+        products = self.products[np.ix_(self._curved, self._curved)]
+        self._hessian = products * self._spread if len(self._spread) == 1 else np.asarray(np.kron(products, self._spread))
 
     def _stepped(self) -> tuple[Array, Array]:
         """The minimum of the quadratic that touches the loss here, under the penalty (h is solved for), and its slope there."""
         from suffice.kernels.group_lasso import descend_groups
 
         c, H, slope = self.theta.shape[1], self._hessian, self.slope[self._curved].ravel()
-        solved = np.linalg.solve(H[:c, :c], np.column_stack([H[:c, c:], slope[:c]]))
-        curved = H[c:, c:] - H[c:, :c] @ solved[:, :-1]
-        profiled = slope[c:] - H[c:, :c] @ solved[:, -1]
+        across, level = self._of_h(H, slope)
+        curved = H[c:, c:] - H[c:, :c] @ across
+        profiled = slope[c:] - H[c:, :c] @ level
         groups, ends, bound = self._groups(curved)
         here = self.theta[self._curved[1:]].ravel()
         there = here.copy()
@@ -190,10 +203,18 @@ class CodedRegression:
         descend_groups(curved, profiled, there, ends, self._prices[groups], bound, tol, SWEEPS)
         theta = self.theta.copy()
         theta[self._curved[1:]] = there.reshape(-1, c)
-        theta[0] -= solved[:, -1] + solved[:, :-1] @ (there - here)
+        theta[0] -= level + across @ (there - here)
         foreseen = self.slope.copy()
         foreseen[0], foreseen[self._curved[1:]] = 0.0, profiled.reshape(-1, c)
         return theta, foreseen
+
+    def _of_h(self, H: Array, slope: Array) -> tuple[Array, Array]:
+        """How h follows the other numbers of θ, and how far it is off by itself."""
+        c = self.theta.shape[1]
+        if c == 1:
+            return H[:1, 1:] / H[0, 0], slope[:1] / H[0, 0]
+        solved: Array = np.linalg.solve(H[:c, :c], np.column_stack([H[:c, c:], slope[:c]])).astype(np.float64)
+        return solved[:, :-1], solved[:, -1]
 
     def _groups(self, curved: Array) -> tuple[Ints, Ints, Array]:
         """The variables of the curved columns, where their numbers begin and end, and the largest curvature of each."""

@@ -19,8 +19,8 @@ from suffice.models.gaussian_markov_net import partial_correlations, unscaled
 from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.lasso_path import LassoFit, LassoPath
-from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of
-from suffice.structure.methods.selection import EBIC, Judgement, checked_selection
+from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of, only
+from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged
 from suffice.structure.plan import Work
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
@@ -91,10 +91,8 @@ class GraphicalLasso(GraphMethod):
         seen = Covariances.of(problem.data, problem.names, on=self.on, threads=problem.threads)
         order = columns_of(problem)
         penalties = Penalties.of(self.penalty, self.n_penalties, seen.matrix, problem.rules, order, diagonal=self.diagonal)
-        path = LassoPath(problem.data, seen, penalties, self.on, self.gap, problem.seed, problem.threads, problem.progress.check)
-        finished = path.solve()
-        several = len(path.fits) > 1
-        judgement = (self.select if several and finished else EBIC(getattr(self.select, "gamma", 0.5))).judge(path)
+        path = LassoPath(only(problem), seen, penalties, self.on, self.gap, problem.seed, problem.threads, problem.progress.check)
+        judgement, finished = judged(self.select, path, path.solve())
         return self._outcome(problem, path, judgement, finished)
 
     def work(self, problem: Problem, rules: Rules) -> Work:

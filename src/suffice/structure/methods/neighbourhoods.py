@@ -20,8 +20,8 @@ from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.methods.coded_nodes import CodedNodes
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.node_regressions import GaussianNodes, NodeFit, NodeRegressions
-from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of
-from suffice.structure.methods.selection import EBIC, Judgement, checked_selection
+from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of, only
+from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged
 from suffice.structure.problem import Problem
 from suffice.variables import Finite, Real
 
@@ -103,9 +103,7 @@ class Neighbourhoods(GraphMethod):
         nodes.check()
         penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
         path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
-        finished = path.solve()
-        several = len(path.fits) > 1
-        judgement = (self.select if several and finished else EBIC(getattr(self.select, "gamma", 0.5))).judge(path)
+        judgement, finished = judged(self.select, path, path.solve())
         return _outcome(problem, path, judgement, finished)
 
 
@@ -146,7 +144,7 @@ class NeighbourhoodPath:
 
     @property
     def data(self) -> Data | Statistics:
-        return self.problem.data
+        return only(self.problem)
 
     @property
     def seed(self) -> int:

@@ -82,7 +82,7 @@ class NodeColumns:
         """Where the columns of each variable begin."""
         return np.cumsum([1, *(t.shape[1] if f else 1 for t, f in zip(self.tables, self.finite, strict=True))])
 
-    @property
+    @cached_property
     def sizes(self) -> Ints:
         """How many columns each variable has."""
         return np.diff(self.first)

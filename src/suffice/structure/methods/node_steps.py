@@ -12,8 +12,8 @@ import numpy.typing as npt
 from suffice.engines.engine import Block, Step
 from suffice.structure.methods.node_columns import Array, Ints, NodeColumns
 
-ROWS = 2**11
-"""Rows whose columns, of some hundred variables, stay in the cache."""
+NUMBERS = 2**19
+"""Numbers of all columns of some rows that are worked on at a time: they stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +62,31 @@ class NodeSlopes(Step[Slopes]):
         n_two = sum(at.theta.shape[1] == 1 for at in self.nodes)
         for X, weight, rows in pieces(self.columns, block):
             residual = np.empty((int(codes[-1]), X.shape[1]))
+            own = [X[at.columns] for at in self.nodes]
             for i, at in enumerate(self.nodes):
-                np.dot(at.theta.T, X[at.columns], out=residual[codes[i] : codes[i + 1]])
-            self._two_states(X, weight, residual[:n_two], loss[:n_two], hessian[:n_two])
+                np.dot(at.theta.T, own[i], out=residual[codes[i] : codes[i + 1]])
+            self._two_states(X, own, weight, residual[:n_two], loss[:n_two], hessian[:n_two])
             for i in range(n_two, len(self.nodes)):
                 at, eta = self.nodes[i], residual[codes[i] : codes[i + 1]]
-                loss[i] += self._many_states(X, weight, block.columns[self.columns.names[at.node]][rows], eta, at, hessian[i])
+                state = block.columns[self.columns.names[at.node]][rows]
+                loss[i] += self._many_states(own[i], weight, state, eta, at, hessian[i])
             gradient += residual @ X.T
         return Slopes(loss, gradient, hessian)
 
-    def _two_states(self, X: Array, weight: Array, eta: Array, loss: Array, hessian: tuple[Array, ...]) -> None:
+    def _two_states(self, X: Array, own: list[Array], weight: Array, eta: Array, loss: Array, hessian: tuple[Array, ...]) -> None:
         from suffice.kernels.group_lasso import two_states
 
-        own = [int(self.columns.first[at.node]) for at in self.nodes[: len(eta)]]
         root = np.empty_like(eta)
-        two_states(eta, X[own], weight, root, loss)
+        two_states(eta, X[[int(self.columns.first[at.node]) for at in self.nodes[: len(eta)]]], weight, root, loss)
         for i, total in enumerate(hessian):
             if self.nodes[i].curved:
-                scaled = X[self.nodes[i].columns]
-                scaled *= root[i]
-                total += scaled @ scaled.T
+                own[i] *= root[i]
+                total += own[i] @ own[i].T
 
-    def _many_states(self, X: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: NodeAt, hessian: Array) -> float:
+    def _many_states(self, own: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: NodeAt, hessian: Array) -> float:
         from suffice.kernels.group_lasso import many_states
 
-        n, own = len(eta), X[at.columns]
+        n = len(eta)
         occur = self.columns.shares[at.node] > 0
         curvature = np.empty((n, n, eta.shape[1]))
         code = np.ascontiguousarray(self.columns.tables[at.node][occur])
@@ -102,7 +102,8 @@ class NodeSlopes(Step[Slopes]):
 
 def pieces(columns: NodeColumns, block: Block) -> Iterator[tuple[Array, Array, slice]]:
     """The columns of some rows of a block at a time, their weights, none where all count once, and which rows they are."""
-    for begin in range(0, block.n_rows, ROWS):
-        rows = slice(begin, begin + ROWS)
-        weight = np.empty(0) if block.weight is None else np.ascontiguousarray(block.weight[rows])
+    n = max(256, NUMBERS // int(columns.first[-1]))
+    for begin in range(0, block.n_rows, n):
+        rows = slice(begin, begin + n)
+        weight = np.empty(0) if block.weight is None else np.array(block.weight[rows])
         yield columns.numbers(block, rows), weight, rows

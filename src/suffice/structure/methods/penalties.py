@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.data import Data
 from suffice.errors import FitError, nearest
 from suffice.graphs.text import Edge
+from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 
@@ -146,3 +148,8 @@ def columns_of(problem: Problem) -> tuple[str, ...]:
     """The variables in the order of the columns: that of a matrix which a user gives."""
     known = problem.data.columns if hasattr(problem.data, "columns") else tuple(problem.data.variables)
     return tuple(name for name in known if name in problem.number)
+
+
+def only(problem: Problem) -> Data | Statistics:
+    """The data of the variables that are searched, without columns that were left out."""
+    return problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order
 from suffice.errors import DataError, FitError, whole
+from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 
 Array = npt.NDArray[np.float64]
@@ -177,6 +178,19 @@ class HeldOut:
             values += part
         best = int(np.argmax(values))
         return Judgement(values, best, float(values[best]))
+
+
+def judged(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
+    """What a way to choose says of a path, and whether it could say it.
+
+    One penalty, or a path that was stopped, is judged by EBIC, which needs nothing more.
+    """
+    if finished and len(path.fits) > 1:
+        try:
+            return select.judge(path), True
+        except (OutOfTime, KeyboardInterrupt):
+            finished = False
+    return EBIC(getattr(select, "gamma", 0.5)).judge(path), finished
 
 
 def rows_of(data: Any, what: str) -> Data:
