@@ -55,17 +55,17 @@ _NAMES = {
     "models.answers": "Distribution Marginals MostProbable",
     "models.bayes_net": "BayesNet",
     "models.bde": "BDe",
-    "models.crf": "Crf",
     "models.chain": "Chain",
+    "models.crf": "Crf",
     "models.divergence": "entropy kl",
     "models.factor": "Factor",
     "models.features": "Features",
     "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.goodness_of_fit": "GoodnessOfFit",
-    "models.log_linear": "Ising LogLinear Pairwise",
-    "models.markov_net": "MarkovNet",
     "models.linear_chain.derived": "Derived Lower Prefix Shape Suffix",
     "models.linear_chain.windows": "LinearChain Window",
+    "models.log_linear": "Ising LogLinear Pairwise",
+    "models.markov_net": "MarkovNet",
     "models.mixture": "Mixture PoissonMixture",
     "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
@@ -183,8 +183,6 @@ if TYPE_CHECKING:
     from suffice.models.features import Features as Features
     from suffice.models.gaussian_markov_net import GaussianMarkovNet as GaussianMarkovNet
     from suffice.models.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
-    from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
-    from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.linear_chain.derived import (
         Derived as Derived,
         Lower as Lower,
@@ -193,24 +191,22 @@ if TYPE_CHECKING:
         Suffix as Suffix,
     )
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
+    from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
+    from suffice.models.markov_net import MarkovNet as MarkovNet
     from suffice.models.mixture import Mixture as Mixture, PoissonMixture as PoissonMixture
     from suffice.models.rbm import RBM as RBM
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
     from suffice.objectives import (
-        L1 as L1,
-        L2 as L2,
         Conditional as Conditional,
         ContrastiveDivergence as ContrastiveDivergence,
         Hamming as Hamming,
+        L1 as L1,
+        L2 as L2,
         Likelihood as Likelihood,
         Margin as Margin,
         MaxEntropy as MaxEntropy,
         Perceptron as Perceptron,
-        L1 as L1,
-        L2 as L2,
-        Likelihood as Likelihood,
-        MaxEntropy as MaxEntropy,
         PseudoLikelihood as PseudoLikelihood,
     )
     from suffice.recipes.choices import ICL as ICL
