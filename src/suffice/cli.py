@@ -114,6 +114,8 @@ def sample(
     if out:
         checked_rows_path(out)
     drawn = inputs.model_of(model)
+    if inputs.kind_of(drawn) == "crf":
+        inputs.refuse_answers(model, drawn)
     if isinstance(drawn, Chain) is (length is None):
         instead = "a chain: give --length, the steps of a sequence" if length is None else "a network of rows: leave --length out"
         raise SufficeError(f"{model} holds {instead}")
@@ -185,7 +187,7 @@ def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annota
     writable(target)
     bn = inputs.model_of(source)
     write(bn, target)
-    say(f"{len(bn):,} nodes, {bn.n_parameters:,} parameters written to {target}")
+    say(f"{bn._headline()}; written to {target}")
 
 
 @app.command()
@@ -193,6 +195,7 @@ def show(
     model: Model,
     node: Annotated[list[str] | None, typer.Option("--node", help="show the distribution of this node (may be repeated)")] = None,
     dot: Annotated[bool, typer.Option("--dot", help="print the graph in Graphviz's language")] = False,
+    top: Annotated[int, typer.Option(help="of a conditional random field: so many of its largest weights", min=1)] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
@@ -202,6 +205,12 @@ def show(
     from suffice.models.chain import Chain
 
     bn = inputs.model_of(model)
+    if inputs.kind_of(bn) in inputs.NO_ANSWERS and (node or dot):
+        inputs.refuse_answers(model, bn)
+    if inputs.kind_of(bn) == "crf" and not as_json:
+        from suffice.cli_labels import show_weights
+
+        return print(f"{bn!r}\n\n{show_weights(bn, top)}")
     names = inputs.known_names(node or [], bn)
     if names and not hasattr(bn, "__getitem__"):
         raise SufficeError(f"{model} holds a model without a distribution for each node: leave --node out")
@@ -215,6 +224,7 @@ def show(
         nodes = bn if hasattr(bn, "__getitem__") else ()
         told = [n for n in nodes if isinstance(bn[n], GlmCpd) or (isinstance(bn, Chain) and len(bn) <= FEW)]
         print(repr(bn), *(f"\n{bn[name]!r}" for name in told), sep="\n")
+    return None
 
 
 @app.command()

@@ -21,6 +21,12 @@ from suffice.models.chain import Chain
 from suffice.statistics import Statistics
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
+NO_ANSWERS = {
+    "rbm": "a restricted Boltzmann machine, which has no exact answers: suffice predict gives its hidden units",
+    "crf": "a conditional random field, a model of labels given all else: suffice predict labels sequences",
+}
+"""What is said of models that are asked for what they do not know."""
+
 _INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
 
 
@@ -30,6 +36,8 @@ def graph_of(text: str) -> tuple[Any, Any]:
         return Dag(text), None
     if Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES:
         model = model_of(text)
+        if kind_of(model) not in ("chain", "bayes_net"):
+            raise SufficeError(f"{text} holds a model without arrows, and a graph with arrows is wanted: 'a -> b; b -> c'")
         return (model.template if isinstance(model, Chain) else model.dag), model
     if not Path(text).is_file():
         raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")
@@ -66,13 +74,24 @@ def network_of(text: str, instead: str) -> BayesNet:
     model = model_of(text)
     if isinstance(model, Chain):
         raise SufficeError(f"{text} holds a chain, a model of sequences: {instead}")
-    if hasattr(model, "transform"):
-        raise SufficeError(
-            f"{text} holds a restricted Boltzmann machine, which has no exact answers: suffice predict gives its hidden units, "
-            "suffice sample rows"
-        )
+    refuse_answers(text, model)
     network: BayesNet = getattr(model, "directed", model)
     return network
+
+
+def kind_of(model: Any) -> str:
+    """What kind of model it is, as files name it.
+
+    >>> kind_of(model_of("asia"))
+    'bayes_net'
+    """
+    return str(getattr(model, "file_kind", "bayes_net"))
+
+
+def refuse_answers(text: str, model: Any) -> None:
+    """Refuse a model that is no distribution of all of its variables, or has no exact answers."""
+    if kind_of(model) in NO_ANSWERS:
+        raise SufficeError(f"{text} holds {NO_ANSWERS[kind_of(model)]}")
 
 
 def chain_of(text: str) -> Chain:

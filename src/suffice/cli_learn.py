@@ -30,6 +30,7 @@ from suffice.cli_arguments import (
     Without,
 )
 from suffice.cli_chains import SequenceWords, fit_template, is_template, learn_template, only_of_em, refuse_options
+from suffice.cli_labels import fit_labels
 from suffice.cli_undirected import (
     UndirectedWords,
     fit_machine,
@@ -78,16 +79,30 @@ def fit(
         int | None, typer.Option(metavar="K", help="of undirected models: no interactions of more than K variables", min=1)
     ] = None,
     objective: Annotated[
-        str | None, typer.Option(help="of undirected models: likelihood (if not given), pseudo, cd:1 or pcd:1")
+        str | None,
+        typer.Option(
+            help="what is best: of undirected models likelihood (if not given), pseudo, cd:1 or pcd:1; of labels conditional (if "
+            "not given), perceptron or margin; of a network conditional:NAME"
+        ),
     ] = None,
     penalty: Annotated[
-        str | None, typer.Option(help="of undirected models, on their weights w: l1:X for XΣ|w|, l2:X for XΣw², or l1:X+l2:X")
+        str | None,
+        typer.Option(help="on the weights w of undirected models and labels: l1:X for XΣ|w|, l2:X for XΣw², or l1:X+l2:X"),
     ] = None,
     rbm: Annotated[
         int | None,
         typer.Option(metavar="N", help="fit a restricted Boltzmann machine with N hidden units, without a graph", min=1),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="of --rbm: passes over the rows; 10 if not given", min=1)] = None,
+    chain: Annotated[
+        str | None,
+        typer.Option("--chain", metavar="LABEL", help="fit a conditional random field of this column, without a graph"),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="of --chain: columns around a label and what is derived of them: 'word@-1,0,1; suffix3; shape'"),
+    ] = None,
+    min_count: Annotated[int, typer.Option(help="of --chain: weights of pairs that occur so often", min=1)] = 1,
     family: FamilyWords = None,
     shared: SharedWords = None,
     hidden: HiddenWords = None,
@@ -125,6 +140,7 @@ def fit(
     from suffice import cli_words as words
     from suffice.formats import holds, writable
     from suffice.formats.registry import holds_chains, holds_kind
+    from suffice.learning.fit import fit as fit_model
     from suffice.models.regressions import families_of
     from suffice.models.sharing import shared_of
 
@@ -137,8 +153,16 @@ def fit(
     declared = inputs.declarations(finite, real, bins, count)
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
-    graph, data = _graph_and_data(graph, data, about_edges)
-    if is_undirected(graph, about_edges):
+    graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
+    if chain is not None:
+        refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
+        holds_kind(out, "crf")
+        limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
+        asked_of_labels: dict[str, Any] = {"by": by, "order": order, "min_count": min_count, "read": read, "limits": limits}
+        crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
+        return _written(crf, out, f"{time.perf_counter() - start:.2f} s")
+    told_apart = objective is not None and words.is_discriminative(objective)
+    if not told_apart and is_undirected(graph, about_edges):
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
@@ -172,15 +196,19 @@ def fit(
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
     asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
+    if told_apart:
+        refuse_directed_options(family=family, hidden=hidden, statistics=statistics)
+        best = {"objective": words.objective_of(str(objective)), "penalty": words.penalty_of(penalty)}
+        return _written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - start:.2f} s")
     model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
     return _written(model, out, f"{time.perf_counter() - start:.2f} s")
 
 
-def _graph_and_data(graph: str, data: str | None, asked: UndirectedWords) -> tuple[str, str]:
-    """Both arguments; a machine has no graph, and its data may come first."""
-    if asked.rbm is not None:
+def _graph_and_data(graph: str, data: str | None, *, alone: str | None) -> tuple[str, str]:
+    """Both arguments; a machine and a chain of labels have no graph, and their data come first."""
+    if alone is not None:
         if data is not None:
-            raise SufficeError(f"--rbm takes no graph: leave {graph!r} out")
+            raise SufficeError(f"{alone} takes no graph: leave {graph!r} out")
         return "", graph
     if data is None:
         raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")

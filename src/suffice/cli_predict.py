@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import Keep, Missing, Model, RowsOut
+from suffice.cli_arguments import By, Keep, Missing, Model, Order, RowsOut
 from suffice.errors import SufficeError
 from suffice.libraries import pa
 from suffice.terminal import say
@@ -30,6 +30,8 @@ def predict_command(
         ),
     ] = None,
     out: RowsOut = None,
+    by: By = None,
+    order: Order = None,
     keep: Keep = None,
     method: Annotated[
         str, typer.Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
@@ -41,7 +43,7 @@ def predict_command(
 
     The columns are NAME, the most probable state, and P(NAME=state) for each state; of a real variable NAME, its mean, and
     Var(NAME). They are empty where the cells of a row are impossible under the network. Of a restricted Boltzmann machine, the
-    columns are the probabilities of its hidden units.
+    columns are the probabilities of its hidden units; of a conditional random field, the labels of each step of sequences.
     """
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
@@ -50,8 +52,13 @@ def predict_command(
     from suffice.models.rows.predict import measures, predictions
 
     inputs.checked_out(out, data)
-    if hasattr(machine := inputs.model_of(model), "transform"):
-        return _transformed(machine, data, target, out, keep, missing)
+    opened = inputs.model_of(model)
+    if inputs.kind_of(opened) == "crf":
+        return _labelled(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
+    if by is not None or order is not None:
+        raise SufficeError(f"{model} holds no model of sequences: leave --by and --order out")
+    if inputs.kind_of(opened) == "rbm":
+        return _transformed(opened, data, target, out, keep, missing)
     if target is None:
         raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
@@ -64,6 +71,19 @@ def predict_command(
     if out is not None:
         say(f"{target} predicted in {n_rows:,} rows; written to {out}")
     return None
+
+
+def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
+    """The labels of each step of sequences."""
+    from suffice.cli_labels import predict_labels
+    from suffice.formats.rows import write_stream
+
+    if target not in (None, crf.label):
+        raise SufficeError(f"this model labels {crf.label!r}: leave --target out")
+    columns, told = predict_labels(crf, data, **asked)
+    write_stream([pa.table(columns)], out)
+    if out is not None:
+        say(f"{told} predicted; written to {out}")
 
 
 def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:

@@ -31,6 +31,7 @@ def score(
         return print_facts(_chain_scores(scored, steps), as_json)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
+    inputs.refuse_answers(model, scored)
     rows = inputs.data_of(data, weights=weights, missing=missing)
     if not hasattr(scored, "dag"):
         from suffice.cli_undirected import scores_of

@@ -46,7 +46,7 @@ def decode(
             paths = found if isinstance(found, tuple) else (found,)
             told = f"best paths, ln p {float(paths[0].log_prob.sum()):.10g} in all"
             table = paths[0].states if best == 1 else _ranked(paths, steps)
-    _written(table, _beside(data, (by, order), keep, table.column_names), out, told)
+    _written(table, beside(data, (by, order), keep, table.column_names), out, told)
 
 
 def smooth(
@@ -101,7 +101,7 @@ def _inferred(
     steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
     with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {steps.n_steps:,} steps"):
         table = getattr(chain, how)(steps, interval=interval)
-    _written(table, _beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
+    _written(table, beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
 
 
 def forecast(
@@ -147,7 +147,7 @@ def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _beside(data: str, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
+def beside(data: str, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
     """The columns of the data that stand beside the answers, as they came."""
     from suffice.cli_inputs import kept_columns
     from suffice.engines.scan import rows_of

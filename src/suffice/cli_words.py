@@ -73,13 +73,15 @@ SELECTIONS: dict[str, tuple[str, type[int] | type[float]]] = {
 }
 """What a penalty is chosen by, and what the number after a colon is."""
 PENALTIES = {"l1": "L1", "l2": "L2"}
-OBJECTIVES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "likelihood": ("objectives", "Likelihood", {}),
-    "pseudo": ("objectives", "PseudoLikelihood", {}),
-    "cd": ("objectives", "ContrastiveDivergence", {"persistent": False}),
-    "pcd": ("objectives", "ContrastiveDivergence", {"persistent": True}),
+OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "likelihood": ("Likelihood", {}),
+    "pseudo": ("PseudoLikelihood", {}),
+    "cd": ("ContrastiveDivergence", {"persistent": False}),
+    "pcd": ("ContrastiveDivergence", {"persistent": True}),
 }
-"""What an undirected model is the best of: a module, its value, and what is said of it."""
+"""What an undirected model is the best of, and what is said of it."""
+DISCRIMINATIVE = {"conditional": "Conditional", "perceptron": "Perceptron", "margin": "Margin"}
+"""What is best to tell one variable from the others."""
 SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
 Words = Sequence[str] | None
@@ -231,18 +233,33 @@ def _penalty(words: str) -> Any:
     return getattr(import_module("suffice.objectives"), PENALTIES[word])(strength)
 
 
-def objective_of(words: str) -> Any:
-    """What an undirected model is the best of: `likelihood`, `pseudo`, `cd:1` or `pcd:1`.
+def objective_of(words: str, target: str | None = None) -> Any:
+    """What a model is the best of: `likelihood`, `pseudo`, `cd:1` or `pcd:1`; of labels `conditional`, `perceptron`, `margin`.
 
-    >>> objective_of("likelihood")
-    Likelihood()
+    >>> objective_of("likelihood"), objective_of("conditional:y"), objective_of("margin", "tag")
+    (Likelihood(), Conditional('y'), Margin('tag', cost=Hamming(cost=1.0)))
     """
-    word, colon, number = words.strip().lower().partition(":")
+    word, colon, rest = words.strip().partition(":")
+    word = word.lower()
+    if word in DISCRIMINATIVE:
+        if not (rest or target):
+            raise SufficeError(f"--objective {word} is about one variable: {word}:NAME")
+        return getattr(import_module("suffice.objectives"), DISCRIMINATIVE[word])(rest or target)
     draws = word in ("cd", "pcd")
-    if word not in OBJECTIVES or (colon and not (draws and number.isdecimal())):
-        raise SufficeError(f"--objective is likelihood, pseudo, cd:1 or pcd:1 (with the number of steps), not {words!r}")
-    module, name, more = OBJECTIVES[word]
-    return getattr(import_module(f"suffice.{module}"), name)(**more | ({"steps": int(number)} if colon else {}))
+    if word not in OBJECTIVES or (colon and not (draws and rest.isdecimal())):
+        known = "likelihood, pseudo, cd:1 or pcd:1 (with the number of steps), conditional:NAME, perceptron:NAME or margin:NAME"
+        raise SufficeError(f"--objective is {known}; not {words!r}")
+    name, more = OBJECTIVES[word]
+    return getattr(import_module("suffice.objectives"), name)(**more | ({"steps": int(rest)} if colon else {}))
+
+
+def is_discriminative(words: str) -> bool:
+    """Whether an objective is about one variable given the others.
+
+    >>> is_discriminative("conditional:y"), is_discriminative("pseudo")
+    (True, False)
+    """
+    return words.strip().lower().partition(":")[0] in DISCRIMINATIVE
 
 
 def strength_of(words: str | None) -> float | None:

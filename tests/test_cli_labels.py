@@ -1,0 +1,96 @@
+"""Labels in a row on the command line, called as a user calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import suffice as sf
+
+TEXT = "the/D cat/N sat/V on/P the/D mat/N | a/D dog/N saw/V the/D Cat/N | Mary/N ran/V to/P a/D house/N | dogs/N ran/V"
+FEATURES = "word@-1,0,1; suffix2; shape"
+ASKED = ("--by", "sentence")
+
+
+@pytest.fixture
+def sentences(run) -> pd.DataFrame:
+    tokens = [(i, *token.split("/")) for i, sentence in enumerate(TEXT.split(" | ")) for token in sentence.split()]
+    rows = pd.DataFrame(tokens, columns=["sentence", "word", "tag"])
+    rows.to_csv("rows.csv", index=False)
+    return rows
+
+
+def test_fit_predict_show(run, sentences) -> None:
+    asked = ("--chain", "tag", "--features", FEATURES, "--penalty", "l1:0.01+l2:0.1", *ASKED)
+    code, _, err = run("fit", "rows.csv", *asked, "-o", "tagger.json.gz")
+    assert code == 0, err
+    windows = [sf.Window(["word"], at=(-1, 0, 1)), sf.Window([sf.Suffix("word", 2)]), sf.Window([sf.Shape("word")])]
+    crf = sf.fit(sf.LinearChain("tag", windows), sf.sequences(sentences, by="sentence"), penalty=sf.L1(0.01) + sf.L2(0.1))
+    assert (sf.read("tagger.json.gz").weight_vector == crf.weight_vector).all()
+    code, _, err = run("predict", "tagger.json.gz", "rows.csv", *ASKED, "-o", "labels.csv", "--keep", "word")
+    assert code == 0, err
+    found = pd.read_csv("labels.csv")
+    assert list(found.columns[:3]) == ["sentence", "word", "tag"]
+    assert list(found["tag"]) == list(crf.predict(sf.sequences(sentences, by="sentence")))
+    assert found[[c for c in found if c.startswith("P(")]].sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-9)
+    code, out, err = run("show", "tagger.json.gz", "--top", "3")
+    assert code == 0, err
+    assert len(out.strip().splitlines()[-3:]) == 3
+    assert " -> " in out.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("objective", ["perceptron", "margin"])
+def test_other_principles(run, sentences, objective) -> None:
+    penalty = ("--penalty", "l2:0.1") if objective == "margin" else ()
+    code, _, err = run(
+        "fit", "rows.csv", "--chain", "tag", "--features", FEATURES, "--objective", objective, *penalty, *ASKED, "-o", "m.json"
+    )
+    assert code == 0, err
+    labels = sf.read("m.json").predict(sf.sequences(sentences.drop(columns="tag"), by="sentence"))
+    assert list(labels) == list(sentences["tag"])
+
+
+def test_a_network_is_fitted_to_tell_one_node(run, sentences) -> None:
+    rows = pd.DataFrame({"ill": list("nnyynyny") * 4, "cough": list("nyyynnny") * 4, "fever": list("nnynyyyn") * 4})
+    rows.to_csv("people.csv", index=False)
+    graph = "ill -> cough; ill -> fever"
+    code, _, err = run("fit", graph, "people.csv", "-o", "told.json", "--objective", "conditional:ill", "--penalty", "l2:0.01")
+    assert code == 0, err
+    wanted = sf.fit(graph, rows, objective=sf.Conditional("ill"), penalty=sf.L2(0.01))
+    assert sf.read("told.json").predict_proba(rows, "ill")["y"].to_numpy() == pytest.approx(
+        wanted.predict_proba(rows, "ill")["y"].to_numpy()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fit", "rows.csv", "--chain", "tag"), "--chain needs --features"),
+        (("fit", "rows.csv", "--chain", "tag", "--features", "suffix3"), "name it, as in suffix3:word"),
+        (("fit", "rows.csv", "--chain", "tag", "--features", "word@x"), "after @ stand steps"),
+        (("fit", "rows.csv", "--chain", "tag", "--features", "tag"), "tag"),
+        (("fit", "rows.csv", "--chain", "tags", "--features", "word", *ASKED), "tags"),
+        (("fit", "a -> b", "rows.csv", "--chain", "tag", "--features", "word"), "--chain takes no graph"),
+        (("fit", "a -> b", "rows.csv", "--objective", "conditional"), "--objective conditional is about one variable"),
+        (("fit", "rows.csv", "--chain", "tag", "--features", "word", "--penalty", "l2:-1", *ASKED), "above 0"),
+        (("query", "tagger.json", "P(tag)"), "a conditional random field"),
+        (("score", "tagger.json", "rows.csv"), "a conditional random field"),
+        (("sample", "tagger.json", "-n", "3"), "a conditional random field"),
+        (("decode", "tagger.json", "rows.csv"), "not a chain"),
+        (("show", "tagger.json", "--dot"), "a conditional random field"),
+        (("convert", "tagger.json", "tagger.bif"), "tagger.bif"),
+        (("compare", "tagger.json", "asia"), "without arrows"),
+        (("predict", "tagger.json", "rows.csv", "--target", "word"), "leave --target out"),
+        (("predict", "asia", "rows.csv", "--target", "lung", *ASKED), "no model of sequences"),
+    ],
+)
+def test_refused(run, sentences, arguments, said) -> None:
+    chain = sf.LinearChain("tag", [sf.Window(["word"])])
+    sf.write(sf.fit(chain, sf.sequences(sentences, by="sentence"), penalty=sf.L2(0.1)), "tagger.json")
+    out_file = ("-o", "net.json") if arguments[0] == "fit" else ()
+    code, out, err = run(*arguments, *out_file)
+    assert (code, out) == (1, ""), (out, err)
+    assert said in err
+    assert not Path("net.json").exists()
