@@ -32,9 +32,11 @@ def check_interior(problem: UndirectedProblem, seen: Array) -> None:
 
     States that a margin of zero already excludes are left out: there is an extended estimate without them.
     """
+    from scipy.sparse import diags_array
+
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
     n = n_configurations(problem.variables.values())
-    contrasts = terms.contrasts
+    contrasts = diags_array(1.0 / terms.units) @ terms.contrasts  # the program's tolerances are absolute
     if n > MAX_STATES or n * contrasts.shape[1] > MAX_NUMBERS:
         return
     from scipy.optimize import linprog
@@ -82,6 +84,7 @@ def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Keys:
 
 def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys) -> FitError:
     terms = problem.terms
+    direction = direction * terms.units
     far = [
         ", ".join(scope)
         for scope, w in terms.weights_by_term(direction).items()

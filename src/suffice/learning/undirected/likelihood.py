@@ -35,6 +35,8 @@ TOL = 1e-9
 """Moments agree to this share of all rows."""
 FAR = 6.0
 """Weights beyond this may be on their way to infinity: it is found out whether they are."""
+LEAST = 1e-3
+"""Variances of features are taken as no smaller than this share of their unit's square."""
 MAX_ITER = 10_000
 
 
@@ -116,7 +118,7 @@ def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNe
     """The estimate by L-BFGS; with an L1 penalty kept to orthants."""
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
     found, log_z = descend(problem, seen / total, total)
-    if not problem.penalties and (not found.converged or np.abs(found.x).max(initial=0.0) > FAR):
+    if not problem.penalties and (not found.converged or np.abs(found.x * terms.units).max(initial=0.0) > FAR):
         check_interior(problem, seen)
     if not found.converged:
         raise FitError(
@@ -139,7 +141,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
     zeros = excluded(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
-    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, LEAST * terms.units**2))
     last: list[float] = [0.0]
 
     def loss(z: Array) -> tuple[float, Array]:

@@ -30,6 +30,8 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     if problem.penalties:
         raise FitError("the slack of MaxEntropy is its penalty: MaxEntropy(slack=0.1), without penalty=")
     problem.refuse_prior("a distribution of maximum entropy")
+    if problem.method is not None:
+        raise FitError(f"MaxEntropy takes no method, it has its own: leave out method={problem.method!r}")
     return _minimal(problem, slack)
 
 
@@ -39,7 +41,7 @@ def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
     if not slack:
         check_possible(problem, moments)
     tree, own, base = _with_base(problem)
-    spread = np.sqrt(np.maximum(_spread(problem), 1e-6))
+    spread = np.sqrt(np.maximum(_spread(problem), 1e-6 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
         w = z / spread
@@ -139,12 +141,14 @@ def _check_together(problem: UndirectedProblem, moments: Array, n: int) -> None:
     from scipy.sparse import csr_array, hstack
 
     terms = problem.terms
-    design = terms.design(terms.names, np.arange(n)).T
+    design = (terms.design(terms.names, np.arange(n)) / terms.units).T  # the program's tolerances are absolute
     # p = ε + q, q ≥ 0: moments of q are what is left of the moments
     per_state = np.asarray(design.sum(axis=1)).reshape(-1, 1)
     equal = csr_array(hstack([design, csr_array(per_state)]))
     equal = csr_array(np.vstack([equal.toarray(), np.r_[np.ones(n), float(n)]])) if n * terms.n_weights < MAX_NUMBERS else equal
-    found = linprog(np.r_[np.zeros(n), -1.0], A_eq=equal, b_eq=np.r_[moments, 1.0], bounds=(0.0, None), method="highs")
+    found = linprog(
+        np.r_[np.zeros(n), -1.0], A_eq=equal, b_eq=np.r_[moments / terms.units, 1.0], bounds=(0.0, None), method="highs"
+    )
     names = problem.model.weight_names if isinstance(problem.model, Features) else ()
     shown = ", ".join(f"{name} {value:g}" for name, value in zip(names, moments, strict=False)) or "these moments"
     if found.status == 2:

@@ -107,7 +107,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     l1, l2 = problem.l1 / N, problem.l2 / N
 
     seen = terms.seen(problem.statistics) / N
-    scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
         w = z / scale
@@ -147,7 +147,7 @@ def _check(problem: Any, found: Minimum, weights: Array) -> None:
     """Refuse an optimum that does not exist: weights run off where states never occur together."""
     terms: Terms = problem.terms
     if not problem.penalties and len(weights):
-        most = np.maximum.reduceat(np.abs(weights), terms.weight_start[:-1])
+        most = np.maximum.reduceat(np.abs(weights * terms.units), terms.weight_start[:-1])
         far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
         if far:
             raise FitError(
