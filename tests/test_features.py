@@ -11,6 +11,7 @@ import suffice as sf
 from suffice.errors import FitError, ModelError, SchemaError
 
 DIE = sf.Finite("die", range(1, 7))
+MEAN = sf.Features({"mean": lambda x: x}, over=[DIE])
 FACES = np.arange(1.0, 7.0)
 ROLLS = {"die": [1, 6, 6, 5, 4, 4, 6, 2, 6, 5]}
 
@@ -67,7 +68,8 @@ def test_a_feature_may_have_the_name_of_its_column() -> None:
         (lambda: sf.Features({"m": {1: "much"}}, over=[DIE]), FitError, "'m' is not a number at every state"),
         (lambda: sf.Features({"m": lambda x: x}, over=["die"]), SchemaError, "'die' is no variable"),
         (lambda: sf.Features({"m": lambda x: x}, over=3), SchemaError, "3 is no variable"),
-        (lambda: sf.fit(sf.Features({"m": lambda x: x}, over=[DIE]), ROLLS, objective=sf.MaxEntropy(), method=sf.IPF()), FitError, "takes no method"),
+        (lambda: sf.fit(MEAN, ROLLS, objective=sf.MaxEntropy(), method=sf.IPF()), FitError, "takes no method"),
+        (lambda: sf.fit(MEAN, {"mean": 7}, objective=sf.MaxEntropy(0.5)), FitError, "has mean within 0.5 of 7"),
     ],
 )  # fmt: skip
 def test_refusals(make: Callable[[], object], error: type[Exception], message: str) -> None:
