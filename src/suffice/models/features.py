@@ -157,7 +157,7 @@ def _mean_given(scope: Names, table: Array, shared: Sequence[str]) -> Array:
     """What a feature is on average given some of its variables, less its mean; axes in the order of `shared`."""
     rest = tuple(i for i, n in enumerate(scope) if n not in shared)
     kept = [n for n in scope if n in shared]
-    return np.transpose(table.mean(axis=rest), [kept.index(n) for n in shared]) - table.mean()
+    return np.asarray(np.transpose(table.mean(axis=rest), [kept.index(n) for n in shared]) - table.mean())
 
 
 def _tabulated(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[Names, Array]:
