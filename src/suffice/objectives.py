@@ -216,7 +216,11 @@ def as_penalties(penalty: Any) -> PenaltySum:
         return PenaltySum()
     if isinstance(penalty, (_Penalty, PenaltySum)):
         return penalty if isinstance(penalty, PenaltySum) else PenaltySum((penalty,))
-    hint = f"penalty={penalty.__name__}(0.1)" if isinstance(penalty, type) else "penalty=L1(0.1), L2(0.1) or their sum"
+    hint = (
+        f"penalty={penalty.__name__}(0.1)"
+        if isinstance(penalty, type)
+        else "penalty=L1(0.1), L2(0.1), L1({('a', 'b'): 0.1}) or a sum of such"
+    )
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
 
@@ -229,14 +233,21 @@ def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
 
 def _checked(strength: Any, kind: str) -> Any:
     if isinstance(strength, Mapping):
+        for key in strength:
+            if not key or not isinstance(key, (str, tuple, frozenset)):
+                raise FitError(f"a penalty is given by names, {kind}({{'a': 1.0, ('a', 'b'): 2.0}}), not by {key!r}")
         named = {((k,) if isinstance(k, str) else tuple(k)): v for k, v in strength.items()}
         return {key: _positive(v, f"the strength of {kind} at {listed(key)}", or_zero=True) for key, v in named.items()}
     if isinstance(strength, np.ndarray) or (isinstance(strength, Iterable) and not isinstance(strength, str)):
-        matrix = np.array(strength, dtype=np.float64)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
+        try:
+            matrix = np.array(strength, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise FitError(f"a matrix of {kind} penalties is of numbers, square and symmetric, not {strength!r}") from None
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T, equal_nan=True):
             raise FitError(f"a matrix of {kind} penalties is square and symmetric, not of the shape {matrix.shape}")
-        if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
-            raise FitError(f"the strengths of {kind} are numbers of at least 0; {matrix.min():g} is among them")
+        wrong = matrix[~(np.isfinite(matrix) & (matrix >= 0))]
+        if len(wrong):
+            raise FitError(f"the strengths of {kind} are numbers of at least 0; {wrong[0]:g} is among them")
         return tuple(map(tuple, matrix.tolist()))
     return _positive(strength, f"the strength of {kind}")
 

@@ -255,7 +255,9 @@ def by_name(variables: Mapping[str, Variable] | Iterable[Variable]) -> dict[str,
                 raise SchemaError(f"the variable {variable.name!r} stands under the name {name!r}")
         return dict(variables)
     result: dict[str, Variable] = {}
-    for variable in variables:
+    for variable in variables if isinstance(variables, Iterable) else [variables]:
+        if not isinstance(variable, Variable):
+            raise SchemaError(f"{variable!r} is no variable: Finite('x', ['no', 'yes']) and Real('x') are")
         if variable.name in result:
             raise SchemaError(f"the variable {variable.name!r} occurs twice")
         result[variable.name] = variable

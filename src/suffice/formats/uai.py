@@ -61,8 +61,8 @@ class FunctionTables:
 def read(text: str) -> FiniteNetwork | FunctionTables:
     tokens = Tokens(re.sub(r"#[^\n]*+", "", text), _GRAMMAR)
     undirected = tokens.accept("MARKOV")
-    if not undirected:
-        tokens.expect("BAYES")
+    if not undirected and not tokens.accept("BAYES"):
+        raise tokens.unexpected("'BAYES' or 'MARKOV'")
     sizes = _counts(tokens, tokens.count("the number of variables"), "a number of states")
     names = [f"x{k}" for k in range(len(sizes))]
     variables: dict[str, Finite] = {}

@@ -87,12 +87,16 @@ class Factor(OneTable):
 
 def checked_factors(given: Any, variables: Mapping[str, Finite]) -> tuple[Factor, ...]:
     """Factors as a user writes them: `Factor`s, pairs (names, logs), or a mapping from names to logs."""
-    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+    pairs: Any = given.items() if isinstance(given, Mapping) else given
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise ModelError(f"factors are a mapping from names to tables of logarithms, {{('x', 'y'): logs}}, not {given!r}")
     result = []
     for one in pairs:
         if isinstance(one, Factor):
             result.append(one)
             continue
+        if not isinstance(one, (tuple, list)) or len(one) != 2:
+            raise ModelError(f"a factor is a pair of names and a table of logarithms, (('x', 'y'), logs), not {one!r}")
         names, log = one
         own = (names,) if isinstance(names, str) else tuple(names)
         for name in own:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,20 @@ class Features:
         return tuple(n for names in by_scope.values() for n in names)
 
     def n_parameters(self, variables: Mapping[str, Finite]) -> int:
-        """The features, less those that are sums of others within the same variables."""
-        ranks = [np.linalg.matrix_rank(t.basis - t.basis.mean(axis=0)) for t in self.terms(variables) if t.basis is not None]
-        return int(sum(ranks))
+        """The features, less those that are sums of others and a constant: the rank of their correlations over all joint states.
+
+        Features f and g covary by their means given the variables that they share.
+        """
+        own = list(self.tables.values())
+        spread = np.array([np.std(table) if np.ptp(table) > 0.0 else 0.0 for _, table in own])
+        matrix = np.zeros((len(own), len(own)))
+        for (i, (a, f)), (j, (b, g)) in combinations_with_replacement(enumerate(own), 2):
+            shared = [n for n in a if n in b]
+            if shared and spread[i] and spread[j]:
+                matrix[i, j] = matrix[j, i] = (
+                    np.mean(_mean_given(a, f, shared) * _mean_given(b, g, shared)) / spread[i] / spread[j]
+                )
+        return int(np.linalg.matrix_rank(matrix, hermitian=True, tol=1e-9))
 
     def checked(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
         for name, own in self.variables.items():
@@ -142,6 +153,13 @@ def undirected_model(x: Any) -> UndirectedModel | None:
     return None
 
 
+def _mean_given(scope: Names, table: Array, shared: Sequence[str]) -> Array:
+    """What a feature is on average given some of its variables, less its mean; axes in the order of `shared`."""
+    rest = tuple(i for i, n in enumerate(scope) if n not in shared)
+    kept = [n for n in scope if n in shared]
+    return np.asarray(np.transpose(table.mean(axis=rest), [kept.index(n) for n in shared]) - table.mean())
+
+
 def _tabulated(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[Names, Array]:
     scope, feature = tuple(variables), given
     if isinstance(given, tuple) and len(given) == 2:
@@ -152,7 +170,10 @@ def _tabulated(name: str, given: Any, variables: Mapping[str, Finite]) -> tuple[
     own = [variables[n] for n in scope]
     checked_cells(own, f"the feature {name!r}")
     values = _mapped(name, feature, own) if isinstance(feature, Mapping) else _called(name, feature, own)
-    table = np.array(values, dtype=np.float64).reshape(sizes(own))
+    try:
+        table = np.array(values, dtype=np.float64).reshape(sizes(own))
+    except (TypeError, ValueError):
+        raise FitError(f"the feature {name!r} is not a number at every state") from None
     if not np.isfinite(table).all():
         raise FitError(f"the feature {name!r} is not a finite number at every state")
     return scope, frozen(table)  # type: ignore[return-value]

@@ -195,6 +195,8 @@ def _checked_generators(generators: Iterable[Any]) -> list[Names]:
         raise FitError(f"generators are sets of names, LogLinear([('a', 'b'), ('b', 'c')]), not {generators!r}")
     result = []
     for given in generators:
+        if not isinstance(given, Iterable):
+            raise FitError(f"a generator is a set of different names, not {given!r}")
         names = (given,) if isinstance(given, str) else tuple(given)
         own = tuple(sorted({checked_name(n) for n in names}))
         if not own or len(own) < len(names):
@@ -220,7 +222,7 @@ def maximal(sets: Iterable[Names]) -> list[Names]:
 def finite(variable: Variable, what: str) -> Finite:
     if not isinstance(variable, Finite):
         raise FitError(
-            f"{variable.name!r} is {variable!r}, and {what} is of finite variables: cut it into Bins, or take a graph over "
-            "numbers alone"
+            f"{variable.name!r} is {variable!r}, and {what} is of finite variables: declare its states where they are few, "
+            f"scan(data, variables={{{variable.name!r}: [...]}}), cut it into Bins, or take a graph over numbers alone"
         )
     return variable

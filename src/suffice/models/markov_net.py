@@ -205,7 +205,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
             return self._weights
         given = [f.ordered() for f in self._factors if f.names]
         terms = Terms(self._variables, self.model.terms(self._variables), [f.names for f in given])
-        return terms.centred(np.concatenate([f.log.reshape(-1) for f in given])) if given else np.zeros(0)
+        return terms.centred(np.concatenate([f.log.reshape(-1) for f in given])) if given else np.zeros(terms.n_weights)
 
     @property
     def fields(self) -> dict[str, float]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
-from suffice.errors import ModelError, TooLarge, whole
+from suffice.errors import FitError, ModelError, TooLarge, whole
 from suffice.inference.ais import AIS, LogNormaliser
 from suffice.inference.boltzmann import MAX_STATES, Machine, key_of
 from suffice.libraries import pa
@@ -195,6 +195,8 @@ class RBM(Tabular):
         >>> round(machine.log_normaliser().value, 6)
         1.386294
         """
+        if method is not None and not isinstance(method, AIS):
+            raise FitError(f"the method of log_normaliser is AIS(chains, temperatures), not {method!r}")
         if method is not None:
             return method.log_normaliser(self._machine, whole(seed, "a seed", 0))
         if self._machine.n_summed > MAX_STATES:

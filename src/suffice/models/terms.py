@@ -122,6 +122,15 @@ class Terms:
         squares.data **= 2
         return np.asarray(squares.T @ shares) - self.by_weight(shares) ** 2
 
+    @cached_property
+    def units(self) -> Array:
+        """Half the range of each weight's feature, 1 of those that do not vary: of cells and spins the scale is that already."""
+        result = []
+        for term, width in zip(self.terms, np.diff(self.weight_start), strict=True):
+            half = np.ones(int(width)) if term.basis is None else np.ptp(term.basis, axis=0) / 2.0
+            result.append(np.where(half > 0.0, half, 1.0))
+        return np.concatenate([np.zeros(0), *result])
+
     def tables(self, cells: Array) -> list[Array]:
         """Cells of all factors as one table for each."""
         return [

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.factor_marginals import FactorTree
+from suffice.inference.network import NONE, Network
 from suffice.models.terms import Terms
 from suffice.objectives import Likelihood, MaxEntropy
 
@@ -40,19 +41,28 @@ def standard_errors(net: MarkovNet) -> Array:
         raise ModelError("standard errors are of maximum likelihood estimates, and this is none")
     terms = Terms.of(net.model, net.variables)
     contrasts = terms.contrasts.toarray()
-    information = net.summary().weight * contrasts.T @ _curvature(terms, net.flat_weights, contrasts)
+    if net.n_parameters < contrasts.shape[1]:
+        raise ModelError("some features are sums of others: their weights are not unique, and have no standard errors")
+    contrasts = contrasts / terms.units[:, None]
+    information = net.summary().weight * contrasts.T @ _curvature(terms, net, contrasts)
     covariance = np.linalg.pinv(information, hermitian=True, rcond=1e-11)
     return np.asarray(np.sqrt(np.maximum(((contrasts @ covariance) * contrasts).sum(axis=1), 0.0)))
 
 
-def _curvature(terms: Terms, weights: Array, contrasts: Array) -> Array:
-    """∂ E[features] / ∂ free parameters: weights × free parameters."""
-    tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
+def _curvature(terms: Terms, net: MarkovNet, contrasts: Array) -> Array:
+    """∂ E[features] / ∂ free parameters: weights × free parameters. Factors beyond those of the model are a base measure."""
+    number, own, base = {n: i for i, n in enumerate(terms.names)}, terms.network(), net.factors[len(terms.scopes) :]
+    more = [([number[n] for n in f.names], NONE, np.ones(f.log.shape)) for f in base]
+    tree = FactorTree(Network.of(own.sizes, [*own.factors(), *more]) if more else own, f"{len(terms.names)} variables")
+    fixed = np.concatenate([np.zeros(0), *(f.log.reshape(-1) for f in base)])
     k = contrasts.shape[1]
     if 2.0 * k * tree.n_cells > MAX_WORK:
         raise TooLarge(f"standard errors of {k:,} parameters need {2 * k:,} runs of a tree of {tree.n_cells:.3g} cells: too many")
     columns = []
     for j in range(k):
-        up, down = (tree(terms.log_tables(weights + s * STEP * contrasts[:, j])).probs for s in (1.0, -1.0))
+        up, down = (
+            tree(np.concatenate([terms.log_tables(net.flat_weights + s * STEP * contrasts[:, j]), fixed])).probs[: terms.n_cells]
+            for s in (1.0, -1.0)
+        )
         columns.append(terms.by_weight(up - down) / (2.0 * STEP))
     return np.column_stack(columns)

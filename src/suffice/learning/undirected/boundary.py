@@ -27,15 +27,20 @@ MAX_STATES, MAX_NUMBERS = 2**14, 2**22
 """Joint states, and numbers in states × free parameters, up to which the program is solved."""
 
 
-def check_interior(problem: UndirectedProblem, seen: Array) -> None:
+def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelihood") -> None:
     """Refuse an estimate that does not exist, with the names of the weights that run off; where it is too large to say, nothing.
 
-    States that a margin of zero already excludes are left out: there is an extended estimate without them.
+    States that a margin of zero already excludes are left out: there is an extended estimate without them. Weights that are
+    penalised stay where they are; only the others can run off.
     """
+    from scipy.sparse import diags_array
+
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
     n = n_configurations(problem.variables.values())
-    contrasts = terms.contrasts
-    if n > MAX_STATES or n * contrasts.shape[1] > MAX_NUMBERS:
+    if n > MAX_STATES:
+        return
+    contrasts = diags_array(1.0 / terms.units) @ _free(problem)  # the program's tolerances are absolute
+    if not contrasts.shape[1] or n * contrasts.shape[1] > MAX_NUMBERS:
         return
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, eye_array, hstack
@@ -51,7 +56,16 @@ def check_interior(problem: UndirectedProblem, seen: Array) -> None:
         return
     out = np.flatnonzero(found.x[k:] > 0.5)
     if len(out):
-        raise _runs_off(problem, _sparsest(rows, out, contrasts, found.x[:k]), possible[out])
+        raise _runs_off(problem, _sparsest(rows, out, contrasts, found.x[:k]), possible[out], what)
+
+
+def _free(problem: UndirectedProblem) -> Any:
+    """Weights × the parameters that no penalty holds: of a model without penalties, its contrasts."""
+    from scipy.sparse import csc_array, eye_array
+
+    if not problem.penalties:
+        return problem.terms.contrasts
+    return csc_array(eye_array(problem.terms.n_weights))[:, np.flatnonzero((problem.l1 + problem.l2) == 0.0)]
 
 
 def _sparsest(rows: Any, out: Keys, contrasts: Any, found: Array) -> Array:
@@ -70,7 +84,7 @@ def _sparsest(rows: Any, out: Keys, contrasts: Any, found: Array) -> Array:
 def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Keys:
     """The joint states that no margin of zero excludes; of models with bases of their own, all."""
     terms, every = problem.terms, np.arange(n)
-    if any(t.basis is not None for t in terms.terms):
+    if problem.penalties or any(t.basis is not None for t in terms.terms):
         return every
     kept = np.ones(n, bool)
     for f, scope in enumerate(terms.scopes):
@@ -80,8 +94,9 @@ def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Keys:
     return every[kept]
 
 
-def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys) -> FitError:
+def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys, what: str) -> FitError:
     terms = problem.terms
+    direction = direction * terms.units
     far = [
         ", ".join(scope)
         for scope, w in terms.weights_by_term(direction).items()
@@ -90,6 +105,6 @@ def _runs_off(problem: UndirectedProblem, direction: Array, out: Keys) -> FitErr
     first = described(int(out[0]), tuple(problem.variables[n] for n in terms.names))
     shown = "; ".join(far[:6]) + (f" and {len(far) - 6} more" if len(far) > 6 else "")
     return FitError(
-        f"the maximum likelihood estimate does not exist: {len(out):,} joint states, such as {first}, would have probability "
+        f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability "
         f"zero, and the weights of ({shown}) run off to infinity; penalty=L2(0.1), L1(0.1) or prior=BDeu(1) gives an estimate"
     )

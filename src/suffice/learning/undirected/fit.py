@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.gathering import complete_rows
@@ -88,7 +90,9 @@ def _refuse_for_reals(**given: Any) -> None:
 
 def is_moments(model: Any, data: Any) -> bool:
     """Whether these are numbers under the names of features, and no columns of rows."""
-    return isinstance(model, Features) and isinstance(data, Mapping) and any(name in data for name in model.tables)
+    if not isinstance(model, Features) or not isinstance(data, Mapping):
+        return False
+    return any(name in data and not (name in model.variables and np.ndim(data[name])) for name in model.tables)
 
 
 def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> None:

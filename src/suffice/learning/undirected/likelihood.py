@@ -35,6 +35,8 @@ TOL = 1e-9
 """Moments agree to this share of all rows."""
 FAR = 6.0
 """Weights beyond this may be on their way to infinity: it is found out whether they are."""
+LEAST = 1e-3
+"""Variances of features are taken as no smaller than this share of their unit's square."""
 MAX_ITER = 10_000
 
 
@@ -116,12 +118,14 @@ def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNe
     """The estimate by L-BFGS; with an L1 penalty kept to orthants."""
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
     found, log_z = descend(problem, seen / total, total)
-    if not problem.penalties and (not found.converged or np.abs(found.x).max(initial=0.0) > FAR):
+    free = (problem.l1 + problem.l2) == 0.0
+    if not found.converged or np.abs(found.x * terms.units)[free].max(initial=0.0) > FAR:
         check_interior(problem, seen)
     if not found.converged:
         raise FitError(
             f"L-BFGS did not converge in {found.iterations:,} iterations: moments are still off by {found.slope:.2g} of all "
-            "rows; a penalty, as penalty=L2(1.0), makes the estimate exist"
+            f"rows; a {'larger ' if problem.penalties else ''}penalty, as penalty=L2(1.0), makes "
+            + ("the way shorter" if problem.penalties else "the estimate exist")
         )
     log_tables = terms.log_tables(found.x) + excluded(problem, seen)
     info = f"{_from(problem, prior)} by L-BFGS: {found.iterations} iterations, gradient to {found.slope:.1g}"
@@ -139,7 +143,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
     zeros = excluded(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
-    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, LEAST * terms.units**2))
     last: list[float] = [0.0]
 
     def loss(z: Array) -> tuple[float, Array]:

@@ -16,7 +16,7 @@ from suffice.learning.owlqn import minimised
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.models.features import Features
 from suffice.objectives import L1
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.configurations import described, n_configurations
 
 if TYPE_CHECKING:
     from suffice.learning.undirected.problem import UndirectedProblem
@@ -30,16 +30,17 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     if problem.penalties:
         raise FitError("the slack of MaxEntropy is its penalty: MaxEntropy(slack=0.1), without penalty=")
     problem.refuse_prior("a distribution of maximum entropy")
+    if problem.method is not None:
+        raise FitError(f"MaxEntropy takes no method, it has its own: leave out method={problem.method!r}")
     return _minimal(problem, slack)
 
 
 def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
     terms = problem.terms
     moments = _moments(problem)
-    if not slack:
-        check_possible(problem, moments)
+    check_possible(problem, moments, slack)
     tree, own, base = _with_base(problem)
-    spread = np.sqrt(np.maximum(_spread(problem), 1e-6))
+    spread = np.sqrt(np.maximum(_spread(problem), 1e-6 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
         w = z / spread
@@ -105,22 +106,26 @@ def _moments(problem: UndirectedProblem) -> Array:
     return np.array([given[n] for n in model.weight_names])
 
 
-def check_possible(problem: UndirectedProblem, moments: Array) -> None:
-    """Refuse moments that no distribution has, or only one without all of the states: each by itself, then all together."""
+def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> None:
+    """Refuse moments that no distribution has, or only one without all of the states: each by itself, then all together.
+
+    With slack only those are refused that no distribution comes near to, each by itself.
+    """
     terms = problem.terms
     for k, value in enumerate(moments):
         column = _column(problem, k)
         low, high = float(column.min()), float(column.max())
-        name = problem.model.weight_names[k] if isinstance(problem.model, Features) else f"moment {k}"
-        if not low - 1e-12 <= value <= high + 1e-12:
-            raise FitError(f"no distribution on these states has {name} {value:g}: it lies between {low:g} and {high:g}")
-        if low < high and value in (low, high):
+        name = problem.model.weight_names[k] if isinstance(problem.model, Features) else f"the share of {_cell(problem, k)},"
+        if not low - 1e-12 <= value + slack or not value - slack <= high + 1e-12:
+            near = f"within {slack:g} of {value:g}" if slack else f"{value:g}"
+            raise FitError(f"no distribution on these states has {name} {near}: it lies between {low:g} and {high:g}")
+        if not slack and low < high and value in (low, high):
             raise FitError(
                 f"{name} {value:g} is the {'smallest' if value == low else 'largest'} there is, which only states with that "
                 "value have: leave the other states out, or allow some slack, MaxEntropy(slack=0.01)"
             )
     n = n_configurations(problem.variables.values())
-    if n > MAX_STATES or n * terms.n_weights > MAX_NUMBERS or terms.n_weights < 2:
+    if slack or n > MAX_STATES or n * terms.n_weights > MAX_NUMBERS or terms.n_weights < 2:
         return
     _check_together(problem, moments, n)
 
@@ -133,18 +138,32 @@ def _column(problem: UndirectedProblem, k: int) -> Array:
     return np.array([0.0, 1.0]) if term.basis is None else term.basis[:, at]
 
 
+def _cell(problem: UndirectedProblem, k: int) -> str:
+    """The joint state, in words, whose share is a moment of a model of tables."""
+    terms = problem.terms
+    t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
+    own = tuple(problem.variables[n] for n in terms.terms[t].scope)
+    return (
+        described(k - int(terms.weight_start[t]), own)
+        if terms.terms[t].basis is None
+        else f"the spins {listed(terms.terms[t].scope)}"
+    )
+
+
 def _check_together(problem: UndirectedProblem, moments: Array, n: int) -> None:
     """A linear program: the largest ε such that probabilities of at least ε on every state have these moments."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack
 
     terms = problem.terms
-    design = terms.design(terms.names, np.arange(n)).T
+    design = (terms.design(terms.names, np.arange(n)) / terms.units).T  # the program's tolerances are absolute
     # p = ε + q, q ≥ 0: moments of q are what is left of the moments
     per_state = np.asarray(design.sum(axis=1)).reshape(-1, 1)
     equal = csr_array(hstack([design, csr_array(per_state)]))
     equal = csr_array(np.vstack([equal.toarray(), np.r_[np.ones(n), float(n)]])) if n * terms.n_weights < MAX_NUMBERS else equal
-    found = linprog(np.r_[np.zeros(n), -1.0], A_eq=equal, b_eq=np.r_[moments, 1.0], bounds=(0.0, None), method="highs")
+    found = linprog(
+        np.r_[np.zeros(n), -1.0], A_eq=equal, b_eq=np.r_[moments / terms.units, 1.0], bounds=(0.0, None), method="highs"
+    )
     names = problem.model.weight_names if isinstance(problem.model, Features) else ()
     shown = ", ".join(f"{name} {value:g}" for name, value in zip(names, moments, strict=False)) or "these moments"
     if found.status == 2:

@@ -22,6 +22,7 @@ from suffice.inference.blankets import Blankets, LocalTables
 from suffice.iteration import Progress
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
+from suffice.learning.undirected.boundary import check_interior
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
 from suffice.statistics import Request, Statistics
@@ -35,6 +36,9 @@ MAX_CELLS = 2**22
 
 ROOM = 2**22
 """Cells of rows that are encoded at a time."""
+
+MAYBE_FAR = 3.0
+"""Weights beyond this may be on their way to infinity: it is found out whether they are, where the states are few."""
 
 FAR = 12.0
 """Weights beyond this have run off: e⁻¹² is a probability that few data could tell from 0."""
@@ -107,7 +111,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     l1, l2 = problem.l1 / N, problem.l2 / N
 
     seen = terms.seen(problem.statistics) / N
-    scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3))
+    scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
         w = z / scale
@@ -147,13 +151,16 @@ def _check(problem: Any, found: Minimum, weights: Array) -> None:
     """Refuse an optimum that does not exist: weights run off where states never occur together."""
     terms: Terms = problem.terms
     if not problem.penalties and len(weights):
-        most = np.maximum.reduceat(np.abs(weights), terms.weight_start[:-1])
+        most = np.maximum.reduceat(np.abs(weights * terms.units), terms.weight_start[:-1])
         far = [t.scope for t, w in zip(terms.terms, most, strict=True) if w > FAR]
         if far:
             raise FitError(
                 f"the weights of {listed(far, 3)} run off to infinity, since some of their states never occur together: "
                 "penalty=L2(0.1) or L1(0.1) gives an estimate"
             )
+    free = (problem.l1 + problem.l2) == 0.0
+    if np.abs(weights * terms.units)[free].max(initial=0.0) > MAYBE_FAR:
+        check_interior(problem, terms.seen(problem.statistics), "pseudo-likelihood")
     if not found.converged:
         raise FitError(
             f"L-BFGS did not converge in {found.iterations:,} iterations: the gradient is still {found.slope:.2g} a row; a "
