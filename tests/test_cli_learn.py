@@ -171,7 +171,7 @@ def test_a_class_without_a_member_is_printed_but_not_written(learn, monkeypatch)
             edges = [("asia", "tub"), ("tub", "lung"), ("lung", "xray"), ("xray", "asia")]
             return Outcome([], cpdag=sf.Cpdag([], edges, nodes=problem.names))
 
-    monkeypatch.setitem(words.METHODS, "square", ("hill_climb", "Square", None))
+    monkeypatch.setitem(words.METHODS, "square", ("structure.hill_climb", "Square", None))
     monkeypatch.setattr(hill_climb, "Square", Square, raising=False)
     code, out, err = learn("rows.csv", "--method", "square", "-o", "m.bif")
     assert code == 1
