@@ -130,6 +130,39 @@ def test_learn_as_json(run, survey) -> None:
     assert "bootstrap" in facts
 
 
+def test_a_file_without_arrows_is_known_as_such(run, survey, levels) -> None:
+    run("fit", "calm -- mood; mood -- sleep", "survey.csv", "-o", "net.json")
+    code, _, err = run("fit", "net.json", "survey.csv", "-o", "again.json")
+    assert code == 0, err
+    assert sf.read("again.json") == sf.read("net.json")
+    run("fit", "a -- b; b -- c", "levels.csv", "-o", "numbers.json")
+    code, _, err = run("fit", "numbers.json", "levels.csv", "-o", "again.json")
+    assert code == 0, err
+    assert sf.read("again.json") == sf.read("numbers.json")
+    for model in ("net.json", "numbers.json"):
+        code, _, err = run("compare", model, model)
+        assert code == 1
+        assert "holds a model without arrows" in err
+
+
+def test_the_seed_of_draws(run, survey) -> None:
+    asked = ("fit", "calm -- mood; mood -- sleep", "survey.csv", "-o", "net.json", "--objective", "pcd:1", "--seed")
+    drawn = []
+    for seed in (1, 1, 2):
+        code, _, err = run(*asked, seed)
+        assert code == 0, err
+        drawn.append(sf.read("net.json"))
+    assert drawn[0] == drawn[1]
+    assert drawn[0] != drawn[2]
+
+
+def test_numbers_are_not_written_as_uai(run, levels) -> None:
+    for asked in (("--method", "glasso"), ("--method", "decomposable")):
+        code, out, err = run("learn", "levels.csv", "-o", "net.uai", *asked)
+        assert (code, out) == (1, "")
+        assert ".uai holds networks of finite variables, and this is a Gaussian Markov network: write .json" in err
+
+
 def test_machine(run, survey) -> None:
     code, _, err = run("fit", "--rbm", "3", "survey.csv", "-o", "machine.json", "--epochs", "2", "--seed", "4")
     assert code == 0, err
@@ -159,6 +192,16 @@ def test_machine(run, survey) -> None:
         (("fit", "--rbm", "3", "calm -- mood", "survey.csv"), "--rbm takes no graph"),
         (("learn", "survey.csv", "--method", "glasso"), "Neighbourhoods"),
         (("learn", "survey.csv", "--method", "neighbourhoods", "--select", "luck"), "--select is ebic:0.5, stars:0.05 or cv:5"),
+        (("learn", "survey.csv", "--method", "decomposable", "--hidden", "x=2"), "--hidden is not for undirected models"),
+        (("learn", "survey.csv", "--method", "decomposable", "--starts", "2"), "--starts is not for undirected models"),
+        (
+            ("learn", "survey.csv", "--method", "neighbourhoods", "--score", "aic"),
+            "the method neighbourhoods has no option --score",
+        ),
+        (
+            ("learn", "survey.csv", "--method", "neighbourhoods", "--penalty", "1", "--select", "cv:5"),
+            "leave --penalty or --select",
+        ),
         (("learn", "survey.csv", "--method", "orders", "--penalty", "0.1"), "the method orders has no option --penalty"),
     ],
 )
@@ -180,3 +223,12 @@ def test_missing_cells_are_refused_with_their_number(run, survey) -> None:
     code, _, err = run("learn", "survey.csv", "--method", "decomposable", "-o", "net.json")
     assert code == 1
     assert "'mood' 7" in err
+
+
+def test_missing_numbers_are_refused_with_the_same_hint(run, levels) -> None:
+    levels.loc[:2, "b"] = None
+    levels.to_csv("levels.csv", index=False)
+    code, _, err = run("fit", "a -- b; b -- c", "levels.csv", "-o", "net.json")
+    assert code == 1
+    assert "'b' 3" in err
+    assert "EM of them is not here" in err

@@ -292,3 +292,15 @@ def test_options_that_make_no_sense(options: dict[str, Any], match: str) -> None
 def test_selections_that_make_no_sense(wrong: Any) -> None:
     with pytest.raises(sf.SufficeError):
         wrong()
+
+
+def test_the_score_has_a_name_and_the_end_of_the_path_is_told() -> None:
+    x = np.random.default_rng(3).normal(size=(200, 4))
+    x[:, 1:] += x[:, :1]
+    frame = dict(zip("abcd", x.T, strict=True))
+    with pytest.warns(sf.SufficeNote, match="is the smallest of the path"):
+        found = sf.search(frame, method=sf.GraphicalLasso())
+    assert "; −EBIC(gamma=0.5) -" in found.summary()
+    assert found.to_dict()["score_name"] == "−EBIC(gamma=0.5)"
+    assert sf.search(frame, method=sf.GraphicalLasso(select=sf.HeldOut(3))).score_name == "held-out log-likelihood"
+    assert sf.search(frame, method=sf.Decomposable()).score_name == "BIC()"

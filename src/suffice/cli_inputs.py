@@ -37,7 +37,7 @@ def graph_of(text: str) -> tuple[Any, Any]:
     if Path(text.lower().removesuffix(".gz")).suffix in SUFFIXES or text in NAMES:
         model = model_of(text)
         if kind_of(model) not in ("chain", "bayes_net"):
-            raise SufficeError(f"{text} holds a model without arrows, and a graph with arrows is wanted: 'a -> b; b -> c'")
+            raise SufficeError(f"{text} holds a model without arrows, and here a Bayesian network or its graph is needed")
         return (model.template if isinstance(model, Chain) else model.dag), model
     if not Path(text).is_file():
         raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")

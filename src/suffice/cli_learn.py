@@ -33,6 +33,7 @@ from suffice.cli_chains import SequenceWords, fit_template, is_template, learn_t
 from suffice.cli_labels import fit_labels
 from suffice.cli_undirected import (
     UndirectedWords,
+    check_graph_method,
     fit_machine,
     fit_undirected,
     is_undirected,
@@ -284,7 +285,10 @@ def learn(
     select: Annotated[
         str | None, typer.Option(help="of glasso and neighbourhoods: which penalty of the path: ebic:0.5, stars:0.05 or cv:5")
     ] = None,
-    score: Annotated[str, typer.Option(help="bic, aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge")] = "bic",
+    score: Annotated[
+        str | None,
+        typer.Option(help="bic (if not given), aic, loglik, k2, bdeu:1, bds:1, bge, or several priors: bdeu:1+bge"),
+    ] = None,
     max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
     require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
     forbid: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
@@ -326,7 +330,7 @@ def learn(
     from suffice import cli_words as words
     from suffice.families.priors import suitable
     from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains, holds_kind
+    from suffice.formats.registry import holds_chains
     from suffice.learning.fit import fit as fitted
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap as resampled
@@ -340,7 +344,7 @@ def learn(
         refuse_options(hidden=hidden, starts=starts)
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
-    chosen_score = words.score_of(score)
+    chosen_score = words.score_of(score or "bic")
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = inputs.hidden_of(hidden or [])
     declared = inputs.declarations(finite, real, bins, count)
@@ -355,8 +359,9 @@ def learn(
     chosen |= {"penalty": words.strength_of(penalty), "select": words.selection_of(select)}
     how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
-    if out is not None and words.is_graph_method(method):
-        holds_kind(out, "markov_net")
+    if words.is_graph_method(method):
+        refuse_directed_options(hidden=hidden, starts=starts)
+        check_graph_method(method, rows, out, score=score, penalty=penalty, select=select)
     asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
     limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     if in_sequences:

@@ -44,10 +44,19 @@ def is_undirected(graph: str, asked: UndirectedWords) -> bool:
     """
     if asked.undirected or asked.rbm is not None:
         return True
-    found = "--" in _text(graph) and not _has_arrows(_text(graph))
+    found = _has_lines(graph)
     if asked.given and not found:
         raise SufficeError(f"{asked.given[0]} is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'")
     return found
+
+
+def _has_lines(graph: str) -> bool:
+    """Whether a text, or the file that it names, is a graph or a model without arrows."""
+    from suffice import cli_inputs as inputs
+
+    if _is_model(graph) and not _has_arrows(graph):
+        return hasattr(inputs.model_of(graph), "graph")
+    return "--" in _text(graph) and not _has_arrows(_text(graph))
 
 
 def _has_arrows(text: str) -> bool:
@@ -79,6 +88,8 @@ def fit_undirected(
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.learning.fit import fit
+    from suffice.learning.undirected.contrastive import RobbinsMonro
+    from suffice.objectives import ContrastiveDivergence
 
     if asked.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
@@ -87,9 +98,12 @@ def fit_undirected(
     if known is not None:
         rows = inputs.as_known(rows, known, declared)
     objective = None if asked.objective is None else words.objective_of(asked.objective)
-    if objective is None and seed is not None:
+    method = None
+    if isinstance(objective, ContrastiveDivergence):
+        method = RobbinsMonro(seed=seed or 0)
+    elif seed is not None:
         say("note: --seed is for objectives that draw, cd and pcd")
-    return fit(model, rows, objective=objective, penalty=words.penalty_of(asked.penalty), prior=prior)
+    return fit(model, rows, objective=objective, penalty=words.penalty_of(asked.penalty), method=method, prior=prior)
 
 
 def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
@@ -154,6 +168,24 @@ def refuse_directed_options(**given: Any) -> None:
     for option, value in given.items():
         if value:
             raise SufficeError(f"--{option.replace('_', '-')} is not for undirected models: leave it out")
+
+
+def check_graph_method(
+    method: str, rows: Any, out: str | None, *, score: str | None, penalty: str | None, select: str | None
+) -> None:
+    """Refuse what a search for an undirected graph would not listen to, and a file that has no room for its model."""
+    from suffice import cli_words as words
+    from suffice.formats.registry import holds_kind
+    from suffice.variables import Real
+
+    if score is not None and words.takes(method, "select"):
+        raise SufficeError(f"the method {method} has no option --score: its penalty is chosen by --select")
+    if penalty is not None and select is not None:
+        raise SufficeError("--select chooses among penalties, and --penalty is one: leave --penalty or --select out")
+    if out is not None:
+        variables = rows.schema if hasattr(rows, "schema") else rows.variables
+        numbers = method == "glasso" or all(isinstance(v, Real) for v in variables.values())
+        holds_kind(out, "gaussian_markov_net" if numbers else "markov_net")
 
 
 def show_found(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> None:

@@ -194,7 +194,8 @@ def holds_kind(path: str | PathLike[str], kind: str) -> None:
     """
     suffix = _suffix(Path(path))[0]
     if suffix != ".json" and kind in _INSTEAD and (suffix, kind) != (".uai", "markov_net"):
-        raise FormatError(f"{suffix} holds Bayesian networks, and this is {_INSTEAD[kind]}", path=path)
+        own = "networks of finite variables" if suffix == ".uai" else "Bayesian networks"
+        raise FormatError(f"{suffix} holds {own}, and this is {_INSTEAD[kind]}", path=path)
 
 
 def _kind(model: Any) -> str:

@@ -15,6 +15,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.conditional_gaussian import LOG_2PI, Gaussian
 from suffice.families.family import Mean
+from suffice.families.gathering import complete_rows
 from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
 from suffice.inference.sparse_precision import SparsePrecision
@@ -99,6 +100,11 @@ class GaussianMarkovNet(Undirected, Provenance, Tabular):
 
     @property
     def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def model(self) -> Graph:
+        """What `fit` takes to estimate it again: its graph."""
         return self._graph
 
     @property
@@ -290,8 +296,7 @@ def moments_of(names: Sequence[str], data: Any) -> Statistics:
                 raise DataError(f"the statistics do not speak of {name!r}, which the graph names{nearest(name, held.variables)}")
         refuse_other_kinds([held.variables[name] for name in names], "a Gaussian graph", "log-linear models are for finite ones")
         return held
-    rows = real_rows(names, data)
-    rows.require_complete(names)
+    rows = complete_rows(data, names, {name: Real(name) for name in names})
     gathered: Statistics = rows.gather([Request((), tuple(names))])
     return gathered
 

@@ -78,6 +78,8 @@ class GraphOutcome:
     model: Any = None
     details: Any = None
     finished: bool = True
+    score_name: str | None = None
+    """What the score is, in a word or two; that of the search if not given."""
 
     def found(self, problem: Problem, method: Any, finished: bool) -> FoundGraph:
         return FoundGraph(
@@ -91,6 +93,7 @@ class GraphOutcome:
             method=method,
             seconds=problem.progress.seconds,
             details=self.details,
+            score_name=self.score_name or repr(getattr(method, "score", None) or problem.score),
             _strength=self.strength,
             _precision=self.precision,
             _covariance=self.covariance,
@@ -147,6 +150,8 @@ class FoundGraph:
     seconds: float
     details: Any = None
     """What the method tells besides."""
+    score_name: str = "score"
+    """What the score is, in a word or two."""
     _strength: str = "strength"
     _precision: Array | None = None
     _covariance: Array | None = None
@@ -226,6 +231,7 @@ class FoundGraph:
             "edges": [list(e) for e in self.graph.edges],
             "strengths": [[*e, value] for e, value in self.strengths.items()],
             "score": self.score,
+            "score_name": None if self.score is None else self.score_name,
             "path": [entry._asdict() for entry in self.path],
             "finished": self.finished,
             "seconds": self.seconds,
@@ -234,7 +240,7 @@ class FoundGraph:
     def summary(self) -> str:
         """The graph's size and score, and how it was found, in two lines."""
         n, m = len(self.names), len(self.graph.edges)
-        score = "" if self.score is None else f"; score {self.score:,.3f}"
+        score = "" if self.score is None else f"; {self.score_name} {self.score:,.3f}"
         stopped = "" if self.finished else "; stopped before its end: the best so far"
         return (
             f"{n:,} variable{'s' * (n != 1)}, {m:,} edge{'s' * (m != 1)}{score}\n"

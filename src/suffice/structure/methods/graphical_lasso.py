@@ -20,7 +20,7 @@ from suffice.structure.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.lasso_path import LassoFit, LassoPath
 from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of, only
-from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged
+from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged, tell_of_the_end
 from suffice.structure.plan import Work
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
@@ -93,6 +93,7 @@ class GraphicalLasso(GraphMethod):
         penalties = Penalties.of(self.penalty, self.n_penalties, seen.matrix, problem.rules, order, diagonal=self.diagonal)
         path = LassoPath(only(problem), seen, penalties, self.on, self.gap, problem.seed, problem.threads, problem.progress.check)
         judgement, finished = judged(self.select, path, path.solve())
+        tell_of_the_end(judgement, penalties.multiples, finished)
         return self._outcome(problem, path, judgement, finished)
 
     def work(self, problem: Problem, rules: Rules) -> Work:
@@ -121,6 +122,7 @@ class GraphicalLasso(GraphMethod):
             unscaled(graph, path.seen, solution, info, None if self.refit else penalty),
             details=LassoDetails.of(path, judgement),
             finished=finished,
+            score_name=judgement.score_name,
         )
 
 

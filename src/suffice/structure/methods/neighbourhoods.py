@@ -21,7 +21,7 @@ from suffice.structure.methods.coded_nodes import CodedNodes
 from suffice.structure.methods.graph_method import GraphMethod
 from suffice.structure.methods.node_regressions import GaussianNodes, NodeFit, NodeRegressions
 from suffice.structure.methods.penalties import Penalties, checked_penalty, columns_of, only
-from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged
+from suffice.structure.methods.selection import EBIC, Judgement, checked_selection, judged, tell_of_the_end
 from suffice.structure.problem import Problem
 from suffice.variables import Finite, Real
 
@@ -104,6 +104,7 @@ class Neighbourhoods(GraphMethod):
         penalties = Penalties.of(self.penalty, self.n_penalties, nodes.association, problem.rules, columns_of(problem))
         path = NeighbourhoodPath(problem, self.rule, nodes, penalties)
         judgement, finished = judged(self.select, path, path.solve())
+        tell_of_the_end(judgement, penalties.multiples, finished)
         return _outcome(problem, path, judgement, finished)
 
 
@@ -228,4 +229,5 @@ def _outcome(problem: Problem, path: NeighbourhoodPath, judgement: Judgement, fi
             directed, path.penalties.multiples[judgement.best], best.node.objective, best.node.coefficients
         ),
         finished=finished,
+        score_name=judgement.score_name,
     )

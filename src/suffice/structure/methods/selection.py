@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.parallel import in_order
-from suffice.errors import DataError, FitError, whole
+from suffice.errors import DataError, FitError, note, whole
 from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 
@@ -82,6 +82,8 @@ class Judgement(NamedTuple):
     score: float | None
     frequency: Array | None = None
     """Of StARS: how often each pair is joined at the best penalty."""
+    score_name: str = "score"
+    """What the score is, in a word or two."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class EBIC:
     def judge(self, path: Fits) -> Judgement:
         values = np.array([self.value(fit, path.weight, path.n_variables) for fit in path.fits])
         best = int(np.argmin(values))
-        return Judgement(values, best, -float(values[best]))
+        return Judgement(values, best, -float(values[best]), score_name=f"−{self!r}")
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,8 @@ class StARS:
         unstable = (2.0 * frequency * (1.0 - frequency)).sum((1, 2)) / max(n * (n - 1), 1)
         instability = np.maximum.accumulate(unstable)
         best = max(int(np.count_nonzero(instability <= self.threshold)) - 1, 0)
+        if instability[best] > self.threshold:
+            note(f"at no penalty of the path are the subsamples as stable as {self!r} asks for: the largest is taken")
         return Judgement(instability, best, None, frequency[best])
 
 
@@ -177,7 +181,7 @@ class HeldOut:
         for part in in_order((partial(path.held_out, *pair) for pair in pairs), path.threads):
             values += part
         best = int(np.argmax(values))
-        return Judgement(values, best, float(values[best]))
+        return Judgement(values, best, float(values[best]), score_name="held-out log-likelihood")
 
 
 def judged(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
@@ -191,6 +195,12 @@ def judged(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
         except (OutOfTime, KeyboardInterrupt):
             finished = False
     return EBIC(getattr(select, "gamma", 0.5)).judge(path), finished
+
+
+def tell_of_the_end(judgement: Judgement, penalties: Sequence[float], finished: bool) -> None:
+    """Tell the user that the best penalty is the smallest tried: without its number, so that resamples tell it once."""
+    if finished and len(penalties) > 1 and judgement.best == len(penalties) - 1:
+        note("the penalty that was chosen is the smallest of the path: a still smaller one, given as a penalty, may be better")
 
 
 def rows_of(data: Any, what: str) -> Data:
