@@ -232,3 +232,14 @@ def test_missing_numbers_are_refused_with_the_same_hint(run, levels) -> None:
     assert code == 1
     assert "'b' 3" in err
     assert "EM of them is not here" in err
+
+
+def test_a_graph_of_finite_and_real_columns_has_no_network(run, survey) -> None:
+    survey["age"] = np.random.default_rng(2).normal(40, 10, len(survey)).round(2)
+    survey.to_csv("survey.csv", index=False)
+    code, out, err = run("learn", "survey.csv", "--method", "neighbourhoods", "-o", "net.json")
+    assert (code, out) == (1, "")
+    assert "finite and real columns" in err
+    code, out, err = run("learn", "survey.csv", "--method", "neighbourhoods")
+    assert code == 0, err
+    assert "calm -- mood" in out

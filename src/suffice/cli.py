@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from suffice import __version__, cli_learn, cli_predict, cli_query, cli_score, cli_sequences
+from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli_score, cli_sequences
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
@@ -89,7 +89,7 @@ def _version(
         raise typer.Exit
 
 
-app.command()(cli_learn.fit)
+app.command()(cli_fit.fit)
 app.command()(cli_learn.learn)
 app.command()(cli_query.query)
 app.command("predict")(cli_predict.predict_command)

@@ -1,4 +1,4 @@
-"""What the command line opens: graphs, models, rows and sequences, as its options say."""
+"""What the command line opens, graphs, models, rows and sequences, as its options say; and models that it writes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.chain import Chain
 from suffice.statistics import Statistics
+from suffice.terminal import say
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
 NO_ANSWERS = {
@@ -287,3 +288,11 @@ def left_out(data: Any, words: Sequence[str]) -> Any:
         if name not in data.columns:
             raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
     return data.select([name for name in data.columns if name not in gone])
+
+
+def written(model: Any, out: str, spent: str) -> None:
+    """Write a model, and say so."""
+    from suffice.formats import write
+
+    write(model, out)
+    say(f"{model._headline()}; {spent}; written to {out}")

@@ -1,10 +1,9 @@
-"""The commands that learn: `suffice fit` and `suffice learn`."""
+"""The command that learns a graph, and then its parameters: `suffice learn`."""
 
 from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,249 +14,25 @@ from suffice.cli_arguments import (
     By,
     CountWords,
     DataFile,
-    FamilyWords,
     FiniteWords,
-    First,
     Gaps,
     HiddenWords,
     Integers,
     Missing,
     Order,
     RealWords,
-    SharedWords,
     Starts,
     Weights,
     Without,
 )
-from suffice.cli_chains import SequenceWords, fit_template, is_template, learn_template, only_of_em, refuse_options
-from suffice.cli_labels import fit_labels
+from suffice.cli_chains import learn_template, refuse_options
 from suffice.cli_undirected import (
-    UndirectedWords,
     check_graph_method,
-    fit_machine,
-    fit_undirected,
-    is_undirected,
     refuse_directed_options,
     show_found,
 )
-from suffice.errors import MissingCells, SufficeError
+from suffice.errors import SufficeError
 from suffice.terminal import say
-
-
-def fit(
-    graph: Annotated[
-        str,
-        typer.Argument(
-            metavar="GRAPH_OR_MODEL",
-            help="'a -> b; b -> c', a text file with that, or a network's file; of sequences a template: 'x[-1] -> x'; without "
-            "arrows 'a -- b; b -- c', or all: every column with every other. With --rbm it is left out",
-        ),
-    ],
-    data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")
-    ] = None,
-    *,
-    out: Annotated[
-        str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
-    ],
-    by: By = None,
-    order: Order = None,
-    gaps: Gaps = "refuse",
-    first: First = None,
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="mle, bdeu:10, bds:1, k2, dirichlet:1, hierarchical, logistic-normal:2, nig, bge, gamma, or several: "
-            "bdeu:1+nig; bdeu:auto, dirichlet:auto, logistic-normal:auto, nig:auto or gamma:auto take the number with the "
-            "largest evidence"
-        ),
-    ] = "mle",
-    estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
-    undirected: Annotated[
-        bool, typer.Option("--undirected", help="the graph has no arrows: fit a Markov network, written as .uai or .json")
-    ] = False,
-    interactions: Annotated[
-        int | None, typer.Option(metavar="K", help="of undirected models: no interactions of more than K variables", min=1)
-    ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            help="what is best: of undirected models likelihood (if not given), pseudo, cd:1 or pcd:1; of labels conditional (if "
-            "not given), perceptron or margin; of a network conditional:NAME"
-        ),
-    ] = None,
-    penalty: Annotated[
-        str | None,
-        typer.Option(help="on the weights w of undirected models and labels: l1:X for XΣ|w|, l2:X for XΣw², or l1:X+l2:X"),
-    ] = None,
-    rbm: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="fit a restricted Boltzmann machine with N hidden units, without a graph", min=1),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="of --rbm: passes over the rows; 10 if not given", min=1)] = None,
-    chain: Annotated[
-        str | None,
-        typer.Option("--chain", metavar="LABEL", help="fit a conditional random field of this column, without a graph"),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(help="of --chain: columns around a label and what is derived of them: 'word@-1,0,1; suffix3; shape'"),
-    ] = None,
-    min_count: Annotated[int, typer.Option(help="of --chain: weights of pairs that occur so often", min=1)] = 1,
-    family: FamilyWords = None,
-    shared: SharedWords = None,
-    hidden: HiddenWords = None,
-    starts: Starts = None,
-    seed: Annotated[
-        int | None, typer.Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(help="of EM: at most so many iterations a start; 500 if not given", min=1)
-    ] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="of EM: the gain of an iteration, in nats, that ends a climb; 1e-6 if not given")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="of EM: stop iterating, take the best so far")
-    ] = None,
-    weights: Weights = None,
-    missing: Missing = None,
-    integers: Integers = "real",
-    finite: FiniteWords = None,
-    real: RealWords = None,
-    bins: BinWords = None,
-    count: CountWords = None,
-    statistics: Annotated[
-        str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
-    ] = None,
-) -> None:
-    """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
-    far. A network's file brings its regressions and shared parameters, where none are given.
-
-    With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
-    With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
-    """
-    from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
-    from suffice.formats import holds, writable
-    from suffice.formats.registry import holds_chains, holds_kind
-    from suffice.learning.fit import fit as fit_model
-    from suffice.models.regressions import families_of
-    from suffice.models.sharing import shared_of
-
-    writable(out)
-    if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
-        raise SufficeError(
-            f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
-        )
-    start = time.perf_counter()
-    declared = inputs.declarations(finite, real, bins, count)
-    read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
-    about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
-    graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
-    if chain is not None:
-        refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
-        holds_kind(out, "crf")
-        limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
-        asked_of_labels: dict[str, Any] = {"by": by, "order": order, "min_count": min_count, "read": read, "limits": limits}
-        crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
-        return _written(crf, out, f"{time.perf_counter() - start:.2f} s")
-    told_apart = objective is not None and words.is_discriminative(objective)
-    if not told_apart and is_undirected(graph, about_edges):
-        refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
-        refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
-        asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
-        holds_kind(out, "markov_net" if rbm is None else "rbm")
-        if rbm is not None:
-            machine = fit_machine(data, about_edges, time_limit=time_limit, **asked_of)
-            return _written(machine, out, f"{time.perf_counter() - start:.2f} s")
-        refuse_directed_options(time_limit=time_limit)
-        net = fit_undirected(graph, data, about_edges, prior=words.prior_of(prior), **asked_of)
-        return _written(net, out, f"{time.perf_counter() - start:.2f} s")
-    dag, bn = inputs.graph_of(graph)
-    families = words.families_of(family or [])
-    given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
-    climbing = {option: value for option, value in given.items() if value is not None}
-    about = SequenceWords(by, order, gaps, first)
-    if is_template(dag, data, about):
-        holds_chains(out)
-        refuse_options(shared=shared)
-        more: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "climbing": climbing}
-        chain = fit_template(
-            dag, bn, data, about, hidden=hidden or [], declared=declared, read=read, statistics=statistics, **more
-        )
-        return _written(chain, out, f"{time.perf_counter() - start:.2f} s")
-    if not data.lower().endswith(".stats"):
-        declared = words.declared_by(families, [n for n in dag.nodes if bn is None or n not in bn]) | declared
-    chosen_prior, how = words.prior_of(prior), words.chosen(words.ESTIMATES, estimate, "--estimate")
-    rows = inputs.data_of(data, declared, **read)
-    known = rows if bn is None else inputs.as_known(rows, bn, declared)
-    unseen = inputs.hidden_of(hidden or [])
-    rows_known = hasattr(known, "columns")
-    columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
-    holds(out, [v for n, v in columns.items() if n in dag])
-    asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
-    if told_apart:
-        refuse_directed_options(family=family, hidden=hidden, statistics=statistics)
-        best = {"objective": words.objective_of(str(objective)), "penalty": words.penalty_of(penalty)}
-        return _written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - start:.2f} s")
-    model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
-    return _written(model, out, f"{time.perf_counter() - start:.2f} s")
-
-
-def _graph_and_data(graph: str, data: str | None, *, alone: str | None) -> tuple[str, str]:
-    """Both arguments; a machine and a chain of labels have no graph, and their data come first."""
-    if alone is not None:
-        if data is not None:
-            raise SufficeError(f"{alone} takes no graph: leave {graph!r} out")
-        return "", graph
-    if data is None:
-        raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
-    return graph, data
-
-
-def _fitted(dag: Any, rows: Any, hidden: Any, asked: dict[str, Any], climbing: dict[str, Any], statistics: str | None) -> Any:
-    """The network that complete rows, or statistics, give at once, and incomplete ones by EM."""
-    from suffice.families.gathering import gather
-    from suffice.learning.em import em, spread
-    from suffice.learning.fit import fit as fitted
-
-    if asked["families"] and statistics:
-        raise SufficeError("--statistics say nothing of regressions, which need the rows: leave it out, or --family")
-    if asked["families"] and not hidden:
-        return _with_regressions(dag, rows, asked, climbing)
-    if not hidden:
-        try:
-            gathered = gather(rows, dag)
-        except MissingCells:
-            pass
-        else:
-            only_of_em(climbing, "complete rows need none")
-            if statistics:
-                gathered.save(statistics)
-            return fitted(dag, gathered, **asked)
-    if statistics:
-        raise SufficeError(
-            "--statistics are of complete rows: with missing cells or hidden variables there are only expected ones"
-        )
-    run = em(dag, rows, hidden=hidden, **asked, **climbing)
-    if len(run.optima) > 1:
-        say(f"note: {spread(run.optima)}")
-    return run.model
-
-
-def _with_regressions(dag: Any, rows: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> Any:
-    """The same where some nodes are regressions, which are fitted by themselves unless their own columns have gaps."""
-    from suffice.families.priors import as_prior
-    from suffice.learning.fit import with_regressions
-
-    columns = getattr(rows, "columns", ())
-    if not any(rows.select([n for n in dag.nodes if n in columns]).missing.values() if columns else ()):
-        only_of_em(climbing, "complete rows need none, and regressions run to their end")
-    elif "time_limit" in climbing:
-        say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
-    prior, how, families, shared = (asked[key] for key in ("prior", "estimate", "families", "shared"))
-    return with_regressions(dag, rows, as_prior(prior), how, families, shared, **climbing)
 
 
 def learn(
@@ -369,7 +144,7 @@ def learn(
         fitting = None if out is None else (PRIOR if prior is None else chosen_prior,)
         begun = time.perf_counter()
         chain = learn_template(rows, 1 if lags is None else lags, how, asked, fitting, limits=limits, **wished)
-        return None if chain is None else _written(chain, str(out), f"searched for {time.perf_counter() - begun:.2f} s")
+        return None if chain is None else inputs.written(chain, str(out), f"searched for {time.perf_counter() - begun:.2f} s")
     if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
         options = {"--bootstrap": bootstrap, "--explain": explain, "--dry-run": dry_run, "--memory-limit": memory_limit}
         for option, value in options.items():
@@ -393,7 +168,7 @@ def learn(
         show_found(found, explain=explain, strengths=often, as_json=as_json)
         if out is not None:
             net = found.model if found.has_model and prior is None else fitted(found.graph, rows, prior=chosen_prior)
-            _written(net, out, f"searched for {found.seconds:.2f} s")
+            inputs.written(net, out, f"searched for {found.seconds:.2f} s")
         return None
     if not as_json:
         print(found)
@@ -415,12 +190,13 @@ def learn(
             model = fitted(
                 found.dag, rows, prior=suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior
             )
-        _written(model, out, f"searched for {found.seconds:.2f} s")
+        inputs.written(model, out, f"searched for {found.seconds:.2f} s")
     return None
 
 
 def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, as_json: bool) -> None:
     """Structural EM; what it found is printed, and written."""
+    from suffice import cli_inputs as inputs
     from suffice.families.priors import suitable
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.structural_em import structural_em
@@ -432,12 +208,4 @@ def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: 
         say("note: structural EM was stopped before its end; this is the best network so far")
     print(json.dumps(run.to_dict(), ensure_ascii=False) if as_json else run)
     if out is not None:
-        _written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")
-
-
-def _written(model: Any, out: str, spent: str) -> None:
-    """Write a network, and say so."""
-    from suffice.formats import write
-
-    write(model, out)
-    say(f"{model._headline()}; {spent}; written to {out}")
+        inputs.written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")

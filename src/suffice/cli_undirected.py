@@ -184,7 +184,13 @@ def check_graph_method(
         raise SufficeError("--select chooses among penalties, and --penalty is one: leave --penalty or --select out")
     if out is not None:
         variables = rows.schema if hasattr(rows, "schema") else rows.variables
-        numbers = method == "glasso" or all(isinstance(v, Real) for v in variables.values())
+        n_real = sum(isinstance(v, Real) for v in variables.values())
+        if method != "glasso" and 0 < n_real < len(variables):
+            raise SufficeError(
+                "there are finite and real columns, and no Markov network of both: leave -o out to see the graph, cut numbers by "
+                "--bins NAME=5, or leave columns out with --without"
+            )
+        numbers = method == "glasso" or n_real == len(variables)
         holds_kind(out, "gaussian_markov_net" if numbers else "markov_net")
 
 
