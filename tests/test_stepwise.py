@@ -57,7 +57,7 @@ def test_known_answers() -> None:
     assert berkeley.generators == (("Admit", "Dept"), ("Dept", "Gender"))
     assert berkeley.model.deviance == pytest.approx(21.735507, abs=1e-6)
     assert berkeley.score == pytest.approx(berkeley.model.bic(), abs=1e-8)
-    titanic = found(TITANIC, sf.Backward(), sf.AIC())  # what R's step() gives, from the saturated model
+    titanic = found(TITANIC, sf.Backward(), sf.AIC())  # from the saturated model
     assert titanic.generators == (("Age", "Class", "Sex"), ("Age", "Class", "Survived"), ("Class", "Sex", "Survived"))
     assert titanic.model.deviance == pytest.approx(1.685397, abs=1e-4)
     copy = pickle.loads(pickle.dumps(titanic))
