@@ -210,7 +210,7 @@ class _Descent:
         return float((self.L[there] * np.abs(theta[there])).sum())
 
     def _move(self, theta: Array, factor: Any, objective: float) -> None:
-        self.theta, self.objective = theta, objective
+        self.theta, self.objective = np.ascontiguousarray(theta), objective
         self.log_det = 2.0 * float(np.log(np.diag(factor)).sum())
         self.W = _inverse(factor)
 
@@ -219,8 +219,8 @@ class _Descent:
         gradient = self.S - self.W
         active = np.tril((self.theta != 0.0) | (np.abs(gradient) > self.L))
         np.fill_diagonal(active, True)
-        columns, rows = np.nonzero(active)
-        first = np.searchsorted(columns, np.arange(self.n + 1))
+        columns, rows = (np.ascontiguousarray(x, np.int64) for x in np.nonzero(active))
+        first = np.searchsorted(columns, np.arange(self.n + 1)).astype(np.int64)
         self.D[:], self.U[:] = 0.0, 0.0
         self._sweep(sweeps, first, rows)
         if thorough:

@@ -74,7 +74,8 @@ def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array
     from suffice.kernels.crf import score_groups
 
     scores = np.empty((len(block.attributes.starts) - 1, features.n_labels))
-    score_groups(*block.attributes, features.first, features.labels, w, scores)
+    weights = np.require(w, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])  # those of a model may not be written to
+    score_groups(*block.attributes, features.first, features.labels, weights, scores)
     return scores
 
 
