@@ -154,7 +154,9 @@ class _Descent:
     """Newton steps on one component, from a diagonal matrix or from a start."""
 
     def __init__(self, S: Array, L: Array, start: Array | None, begin: float, watch: Callable[[], None]) -> None:
-        S, L = (np.require(x, np.float64, ["C_CONTIGUOUS", "WRITEABLE"]) for x in (S, L))  # the kernel takes no other kind
+        S, L = (
+            np.require(x, np.float64, ["C_CONTIGUOUS", "WRITEABLE", "ALIGNED"]) for x in (S, L)
+        )  # the kernel takes no other kind
         self.S, self.L, self.begin, self.watch = S, L, begin, watch
         self.n = len(S)
         self.bounded = np.isfinite(L).all()
