@@ -218,3 +218,21 @@ def test_refusals(make: object, message: str) -> None:
 def test_a_dag_is_no_graph() -> None:
     with pytest.raises(GraphError, match=r"this is a Dag, not a Graph: take its .moral\(\)"):
         sf.Pairwise(sf.Dag("a -> b"))
+
+
+def test_small_probabilities_do_not_vanish() -> None:
+    """ln p of rows that show every cell comes from the factors: as probabilities these would be zero."""
+    x, y = sf.Finite("x", ["a", "b"]), sf.Finite("y", ["u", "v"])
+    net = sf.MarkovNet({"x": [0.0, -800.0], ("x", "y"): [[0.0, -900.0], [0.0, 0.0]]}, [x, y])
+    rows = {"x": ["a", "a", "b", "b"], "y": ["u", "v", "u", "v"]}
+    assert net.log_prob(rows) == pytest.approx([0.0, -900.0, -800.0, -800.0])
+    assert net.log_prob_of({"x": "b", "y": "v"}) == pytest.approx(-800.0)
+    assert net.log_likelihood(rows) == pytest.approx(-2500.0)
+    assert net.log_prob({"x": ["a"], "y": [None]}) == pytest.approx([0.0])
+
+
+def test_arrows_of_a_decomposable_network_join_nothing_new() -> None:
+    """To eliminate the middle first costs nothing where its neighbours have one state, but would join them."""
+    a, b, c = sf.Finite("a", ["only"]), sf.Finite("b", ["x", "y", "z"]), sf.Finite("c", ["only"])
+    net = sf.MarkovNet({("a", "b"): [[0.0, 1.0, 2.0]], ("b", "c"): [[0.5], [0.0], [0.0]]}, [a, b, c])
+    assert net.to_bayes_net().dag.skeleton() == net.graph

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.display import OneTable
+from suffice.engines.engine import Block
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listed, nearest
 from suffice.families.categorical import Table
-from suffice.families.family import as_numbers
+from suffice.families.family import as_numbers, flat_index
 from suffice.graphs import Dag
+from suffice.graphs.chordal import is_perfect, perfect_order
 from suffice.inference.logs import Elimination, LogFactor, log_sum
 from suffice.inference.network import NONE, Network
 from suffice.inference.tree import COMPILING, greedy_order, part_of, steps
@@ -135,9 +137,10 @@ def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple
             f"the junction tree of {len(every):,} variables has products of {order.cells:.3g} cells in all "
             f"({bytes_in_words(8.0 * order.cells)}), too many for exact answers; {NO_TREE}"
         )
-    scopes = steps(part.scopes(network), network.sizes[part.variables], order.order.tolist())
+    inside, number = part.scopes(network), {n: i for i, n in enumerate(every)}
+    first = _without_new_edges(inside, len(part.variables)) or order.order.tolist()
+    scopes = steps(inside, network.sizes[part.variables], first)
     scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
-    number = {n: i for i, n in enumerate(every)}
     logs = [LogFactor(tuple(number[n] for n in f.names), f.log[None]) for f in factors]
     gone = Elimination(logs, scopes, network.sizes)
     tables = {}
@@ -158,3 +161,34 @@ def twin_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple
     if log_z == -np.inf:
         raise ModelError("the factors rule out every joint state: there is no such distribution")
     return BayesNet.of(dag, dict(variables), {n: tables[n] for n in every}, fit_info=info), log_z
+
+
+def _without_new_edges(scopes: Sequence[Sequence[int]], n: int) -> list[int] | None:
+    """An order of elimination that joins nothing new, which a decomposable graph has; the cheapest order need not be one, for to
+    join variables of one state costs nothing.
+
+    >>> _without_new_edges([(0, 1), (1, 2)], 3), _without_new_edges([(0, 1), (1, 2), (2, 3), (0, 3)], 4)
+    ([2, 1, 0], None)
+    """
+    near: dict[str, set[str]] = {f"{v:09d}": set() for v in range(n)}  # as names, in their order
+    for scope in scopes:
+        names = {f"{v:09d}" for v in scope}
+        for name in names:
+            near[name] |= names - {name}
+    around = {name: sorted(others) for name, others in near.items()}
+    order = perfect_order(around)
+    return [int(name) for name in order] if is_perfect(order, around) else None
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteRows:
+    """ln p of rows that show every cell, Σ ln φ − log Z: no probability is made of them, and so none is too small."""
+
+    factors: tuple[Factor, ...]
+    log_normaliser: float
+
+    def __call__(self, block: Block) -> Array:
+        total = np.full(block.n_rows, -self.log_normaliser)
+        for factor in self.factors:
+            total += factor.log.reshape(-1)[flat_index(block.columns, factor.variables, block.n_rows)]
+        return total

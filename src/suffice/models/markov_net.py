@@ -18,7 +18,7 @@ from suffice.errors import DataError, MissingCells, ModelError, TooLarge, neares
 from suffice.families.family import Mean
 from suffice.graphs import Graph
 from suffice.models.answers import and_more, counted
-from suffice.models.factor import Factor, checked_factors, twin_of
+from suffice.models.factor import CompleteRows, Factor, checked_factors, twin_of
 from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from suffice.models.log_linear import Ising, LogLinear, Names
@@ -233,6 +233,27 @@ class MarkovNet(Undirected, Provenance, Tabular):
                 "score it by BIC()"
             )
         return self._log_evidence
+
+    def log_prob(self, rows: Any) -> Array:
+        """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
+
+        >>> x = Finite("x", ["a", "b"])
+        >>> MarkovNet({"x": [0.0, -800.0]}, [x]).log_prob({"x": ["b", "a"]})
+        array([-800.,    0.])
+        """
+        known = scan(rows)
+        if any(n not in known.columns for n in self._variables):
+            return super().log_prob(rows)
+        known = self.rows(known)
+        if any(known.missing.values()) or not known.n_rows:
+            return super().log_prob(rows)
+        return np.concatenate(list(known.map(CompleteRows(self._factors, self.log_normaliser))))
+
+    def log_prob_of(self, given: Any) -> float:
+        """ln p(given); −inf for what cannot be."""
+        if isinstance(given, Mapping) and set(given) == set(self._variables) and all(isinstance(s, str) for s in given.values()):
+            return float(self.log_prob({n: [s] for n, s in given.items()})[0])
+        return super().log_prob_of(given)
 
     def log_likelihood(self, data: Any = None) -> float:
         """Σ ln p(row) over the data, from the tables of the factors alone; without data, over what the network was fitted from.
