@@ -18,6 +18,7 @@ SCRIPTS = [
     "data_files.py",
     "learning_curve.py",
     "structure.py",
+    "mixed.py",
     "uncertainty.py",
     "inference.py",
     "intervals.py",

@@ -141,6 +141,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "discriminant": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.discriminant(d, "a"))),
     "TAN": (some(WHOLE, *FINITE), found(sf.TAN("a"))),
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
+    "search of both": (some(WHOLE, *FINITE, *REAL), found(sf.Orders())),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
     "closed form of a graph": (some(WHOLE, *FINITE), lambda d: logs(sf.fit("a -- b; b -- c; a -- l", d, prior=sf.BDeu(1)))),

@@ -215,7 +215,11 @@ def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[Local
         return FiniteScores
     if tables and (hasattr(data, "tables") or (finite and isinstance(data, Data))):
         return ExpectedScores
-    return GaussianScores if all(isinstance(v, Real) for v in variables) and _gaussian(score) else FamilyScores
+    if all(isinstance(v, Real) for v in variables) and _gaussian(score):
+        return GaussianScores
+    from suffice.structure.hybrid_scores import HybridScores
+
+    return HybridScores if HybridScores.serves(data, score) else FamilyScores
 
 
 def form_of(score: Any, weight: float) -> tuple[int, float, float] | None:

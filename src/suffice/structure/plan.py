@@ -14,6 +14,7 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Statistics
+from suffice.structure.hybrid_scores import PER_NUMBER, HybridScores, most_families
 from suffice.structure.local_scores import SLOW
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
@@ -29,6 +30,8 @@ PER_FAMILY = 3e-4
 """Seconds a family that has statistics of its own."""
 PER_GAUSSIAN = 1e-6
 """Seconds a family of real variables, once their moments are known."""
+PER_CONFIGURATION = 2e-7
+"""Seconds a family and configuration of its finite parents, once the moments there are known."""
 BIT_CELLS = 256
 """Cells, the last state of each variable left out, up to which a table is counted by bitmaps."""
 CELLS_A_SCAN = 2**26
@@ -185,18 +188,27 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     n = rules.n
     rounds = method.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
     seconds = PER_ORDER * rounds * method.chains * n**2
-    if exhaustive(rules, SLOW if _one_by_one(problem) else inf):
+    slow = SLOW if _one_by_one(problem) else most_families(problem.data.weight) if _hybrid(problem) else inf
+    if exhaustive(rules, slow):
         return replace(_enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
-    most = min(EVERYTHING, SLOW) if _one_by_one(problem) else EVERYTHING
+    most = min(EVERYTHING, slow)
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
     return Work(climb.families + most, tables, at_least=True, seconds=seconds)
 
 
 def _one_by_one(problem: Problem) -> bool:
     """Whether each family needs statistics of its own, because finite and real variables are mixed, or rows weigh differently."""
+    if _hybrid(problem):
+        return False
     mixed = len({isinstance(v, Finite) for v in problem.variables}) > 1
     return mixed or (isinstance(problem.data, Data) and problem.data.weighted and not problem.data.whole_weights)
+
+
+def _hybrid(problem: Problem) -> bool:
+    """Whether finite and real variables are mixed, and one table of moments serves all families with the same finite parents."""
+    mixed = len({isinstance(v, Finite) for v in problem.variables}) > 1
+    return mixed and HybridScores.serves(problem.data, problem.score)
 
 
 def _exact(problem: Problem, rules: Rules, method: Any) -> Work:
@@ -259,6 +271,8 @@ def _counting(
     scans = max(1.0, float(np.ceil(cells / CELLS_A_SCAN)))
     if n_real == len(sizes):
         return 1.0, rows * len(sizes) ** 2 * PER_ROW_TABLE / 4 + PER_GAUSSIAN * work.families
+    if _hybrid(problem):
+        return scans, _grouping(rows, sizes, n_real, work)
     if _one_by_one(problem):
         return scans, work.families * (rows * PER_ROW_TABLE + PER_FAMILY)
     seconds = START + rows * len(sizes) * PER_CELL
@@ -266,6 +280,21 @@ def _counting(
         core = _mean_product(np.maximum(sizes - 1, 1) if work.by_difference else sizes, k)
         seconds += n * (PER_TABLE + rows * (PER_BIT_CELL * core if core <= BIT_CELLS else PER_ROW_TABLE))
     return scans, seconds
+
+
+def _grouping(rows: float, sizes: np.typing.NDArray[np.float64], n_real: int, work: Work) -> float:
+    """Seconds for moments of all numbers within configurations of finite parents, and for the regressions there.
+
+    The largest sets of finite parents leave no room for real ones, so that variances are enough.
+    """
+    finite = sizes[sizes > 1]
+    most = max(work.tables, default=1) - 1
+    numbers = configurations = 0.0
+    for k in range(min(most, len(finite)) + 1):
+        sets = min(_choose(len(finite), k), work.families)
+        numbers += sets * (1.0 + 2.0 * n_real + (n_real * (n_real - 1) / 2 if k < most else 0.0))
+        configurations += sets * _mean_product(finite, k) * n_real * _choose(n_real - 1, min(most - k, n_real - 1))
+    return START + rows * numbers * PER_NUMBER + configurations * PER_CONFIGURATION + work.families * PER_GAUSSIAN
 
 
 def _mean_product(sizes: np.typing.NDArray[np.float64], k: int) -> float:
