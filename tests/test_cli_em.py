@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +97,22 @@ def test_learn_with_a_hidden_variable(run, visits) -> None:
 
 
 def test_what_learn_refuses_of_incomplete_rows(run, visits) -> None:
-    code, _, err = run("learn", visits, "--explain")
+    code, _, err = run("learn", visits, "--hidden", "cause=2", "--bootstrap", 3)
     assert code == 1
-    assert "--explain needs complete rows" in err
+    assert "--bootstrap needs complete rows without hidden variables" in err
     code, _, err = run("learn", visits, "--method", "pc")
     assert code == 1
     assert "PC" in err
+
+
+def test_learn_explains_and_resamples_incomplete_rows(run, visits) -> None:
+    code, out, err = run("learn", visits, "--explain", "--bootstrap", 3, "-o", "learned.json")
+    assert code == 0, err
+    assert "is in the graph" in out
+    assert "3 replicates of a search over 7 variables" in out
+    assert "each of 3 replicates is a structural EM" in err
+    code, out, err = run("learn", visits, "--explain", "--bootstrap", 2, "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    assert len(facts["explanations"]) == len(facts["edges"])
+    assert facts["bootstrap"]["n_done"] == 2

@@ -719,3 +719,26 @@ def test_rows_may_be_elsewhere(kind: str) -> None:
     assert near.dag == far.dag
     assert near.score == far.score
     assert engine.steps
+
+
+def test_a_run_explains_its_graph_on_what_is_expected() -> None:
+    """On rows that lack almost nothing the losses are those of a search; a run that was pickled has left its rows behind."""
+    rows = sf.load("asia").sample(1000, seed=3).to_pandas().astype(object)
+    plain = sf.search(rows)
+    rows.loc[0, "asia"] = None
+    run = structural_em(rows)
+    assert run.cpdag == plain.cpdag
+    assert sum(run.found.losses.values()) == pytest.approx(sum(plain.losses.values()), rel=0.01)
+    for edge, loss in run.found.losses.items():
+        assert run.explain(edge).loss == loss  # type: ignore[attr-defined]
+    with pytest.raises(sf.SufficeError, match="was unpickled"):
+        pickle.loads(pickle.dumps(run)).explain("asia")
+
+
+def test_edges_from_states_to_numbers_have_one_direction_only() -> None:
+    rng = np.random.default_rng(0)
+    c = rng.choice(["u", "v"], 300)
+    x = np.where(c == "u", 0.0, 5.0) + rng.normal(size=300)
+    x[::9] = np.nan
+    run = structural_em({"c": c, "x": x})
+    assert run.cpdag.directed == (("c", "x"),)

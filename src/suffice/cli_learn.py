@@ -146,14 +146,15 @@ def learn(
         chain = learn_template(rows, 1 if lags is None else lags, how, asked, fitting, limits=limits, **wished)
         return None if chain is None else inputs.written(chain, str(out), f"searched for {time.perf_counter() - begun:.2f} s")
     if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
-        options = {"--bootstrap": bootstrap, "--explain": explain, "--dry-run": dry_run, "--memory-limit": memory_limit}
+        options = {"--dry-run": dry_run, "--memory-limit": memory_limit, "--bootstrap": bootstrap if unseen else None}
         for option, value in options.items():
             if value:
                 raise SufficeError(f"{option} needs complete rows without hidden variables")
         if out is not None:
             holds(out, rows.schema.values())
         asked |= {"hidden": unseen, "starts": starts, "time_limit": time_limit, "threads": threads}
-        return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, as_json)
+        wish = {"explain": explain, "bootstrap": bootstrap, "as_json": as_json}
+        return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, **wish)
     if bootstrap is not None and not hasattr(rows, "resample"):
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
     if dry_run:
@@ -194,11 +195,14 @@ def learn(
     return None
 
 
-def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, as_json: bool) -> None:
-    """Structural EM; what it found is printed, and written."""
+def _learned_from_incomplete(
+    rows: Any, how: Any, asked: dict[str, Any], prior: Any, out: str | None, *, explain: Any, bootstrap: Any, as_json: Any
+) -> None:
+    """Structural EM; what it found is written, and printed."""
     from suffice import cli_inputs as inputs
     from suffice.families.priors import suitable
     from suffice.recipes.learn import PRIOR
+    from suffice.recipes.resampling import bootstrap as resampled
     from suffice.recipes.structural_em import structural_em
 
     start = time.perf_counter()
@@ -206,6 +210,13 @@ def _learned_from_incomplete(rows: Any, how: Any, asked: dict[str, Any], prior: 
     run = structural_em(rows, method=how, prior=suitable(prior, variables, PRIOR), **asked)
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
-    print(json.dumps(run.to_dict(), ensure_ascii=False) if as_json else run)
     if out is not None:
         inputs.written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")
+    told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if explain else []
+    again = {name: value for name, value in asked.items() if name not in ("hidden", "starts")}
+    strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **again)
+    if as_json:
+        facts = run.to_dict() | ({"explanations": [t.to_dict() for t in told]} if explain else {})
+        print(json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False))
+        return
+    print(run, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"]), sep="\n")

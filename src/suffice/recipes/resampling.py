@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +17,7 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
-from suffice.errors import DataError, FitError, GraphError, nearest, note, whole
+from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
 from suffice.families.family import frame
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reached
@@ -26,6 +28,7 @@ from suffice.structure.constraints import Constraints
 from suffice.structure.found import Found
 from suffice.structure.found_graph import FoundGraph
 from suffice.structure.methods.graph_method import is_directed
+from suffice.structure.problem import Problem
 from suffice.structure.search import problem_of, search, window_of
 from suffice.structure.windows import Window
 
@@ -66,6 +69,9 @@ def bootstrap(
     `sure.graph()` has those that are found often enough. Weights that are whole numbers count equal rows, which are
     drawn one by one; rows with other weights are drawn with them. The sample is held in memory, one byte a cell.
 
+    Where cells are missing, each replicate is a run of `structural_em`, by `HillClimb()` unless a method is given; a note says
+    how long the first one took.
+
     Of `sequences(...)`, whole sequences are drawn, and edges from the past, up to `lags` steps back as in `search`, have lagged
     names: `sure.strength("x[-1]", "y")`. There must be more than one sequence.
 
@@ -82,18 +88,27 @@ def bootstrap(
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
     options: dict[str, Any] = {"seed": seed, "memory_limit": memory_limit, "threads": threads, "progress": False}
     given = window_of(data, lags)
-    problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, **options)
-    rows: Data | Sequences = _several(given) if isinstance(given, Window) else scan(data).take(problem.names)
     watch: Progress[Any] = Progress("bootstrap", time_limit, progress)
-    counts, n_done = np.zeros((problem.n, problem.n)), 0
-    for found in _replicates(rows, problem.lags, (score, method, constraints), n, options, watch):
-        counts += _arrows(found)
+    asked = (score, method, constraints)
+    if not isinstance(given, Window) and is_directed(method) and any((gappy := scan(data)).missing.values()):
+        if memory_limit is not None:
+            raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
+        names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
+        samples = _incomplete_replicates(gappy.take(names), asked, n, seed, threads, watch)
+    else:
+        problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, **options)
+        names, steps = problem.names, problem.lags
+        rows: Data | Sequences = _several(given) if isinstance(given, Window) else scan(data).take(names)
+        samples = _replicates(rows, steps, asked, n, options, watch)
+    counts, n_done = np.zeros((len(names), len(names))), 0
+    for members in _until_stopped(samples, watch):
+        counts += _arrows(members, names)
         n_done += 1
     if not n_done:
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
         note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
-    return Bootstrap(problem.names, counts, n, n_done, watch.seconds, problem.lags, is_directed(method))
+    return Bootstrap(names, counts, n, n_done, watch.seconds, steps, is_directed(method))
 
 
 def _several(window: Window) -> Sequences:
@@ -106,33 +121,65 @@ def _several(window: Window) -> Sequences:
 
 def _replicates(
     rows: Data | Sequences, lags: Any, asked: tuple[Any, ...], n: int, options: dict[str, Any], watch: Progress[Any]
-) -> Iterator[Found | FoundGraph]:
-    """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
+) -> Iterator[Cpdag | None]:
+    """The class of graphs that is found in each sample; None of a search that was cut short."""
     limited = watch.time_limit is not None
-    try:
-        for k in range(n):
-            watch.check(f"replicate {k + 1:,} of {n:,}")
-            sample = rows.resample([options["seed"], k])
-            near = Window.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
+    for k in range(n):
+        watch.check(f"replicate {k + 1:,} of {n:,}")
+        sample = rows.resample([options["seed"], k])
+        near = Window.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
+        with _named(k, watch):
             found = search(near, *asked, time_limit=max(watch.left, 1e-3) if limited else None, **options)
-            if not found.finished:
+            yield _members(found) if found.finished else None
+
+
+def _incomplete_replicates(
+    rows: Data, asked: tuple[Any, ...], n: int, seed: int, threads: int | None, watch: Progress[Any]
+) -> Iterator[Cpdag | None]:
+    """The class of graphs that structural EM finds in each sample."""
+    from suffice.recipes.structural_em import structural_em
+
+    score, method, constraints = asked
+    for k in range(n):
+        watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
+        limit = max(watch.left, 1e-3) if watch.time_limit is not None else None
+        limits: dict[str, Any] = {"time_limit": limit, "threads": threads, "progress": False}
+        with _named(k, watch), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SufficeNote)
+            sample = rows.resample([seed, k]).hold()
+            run = structural_em(sample, (), score, method, constraints=constraints, seed=seed, **limits)
+        if not k and n > 1:
+            note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
+        yield _with_fixed(run.dag, run.problem) if run.finished else None
+
+
+@contextmanager
+def _named(k: int, watch: Progress[Any]) -> Iterator[None]:
+    """Say in which replicate something went wrong, unless it is only that there was no time left to find anything."""
+    try:
+        yield
+    except FitError as error:
+        if watch.left <= 0:
+            raise OutOfTime from None
+        raise FitError(f"replicate {k + 1} of the bootstrap: {error} (a resample may lack what is rare in the data)") from None
+
+
+def _until_stopped(samples: Iterator[Cpdag | None], watch: Progress[Any]) -> Iterator[Cpdag]:
+    """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
+    try:
+        for members in samples:
+            if members is None:
                 return
-            yield found
+            yield members
     except (OutOfTime, KeyboardInterrupt):
         return
-    except FitError as error:
-        if watch.left > 0:  # else the search had no time left to find anything
-            raise FitError(
-                f"replicate {k + 1} of the bootstrap: {error} (a resample may lack what is rare in the data)"
-            ) from None
     finally:
         watch.close()
 
 
-def _arrows(found: Found | FoundGraph) -> Floats:
+def _arrows(members: Cpdag, names: tuple[str, ...]) -> Floats:
     """[a, b] is 1 for a → b, and one half both ways for an edge without a direction."""
-    number = {name: i for i, name in enumerate(found.names)}
-    members = Cpdag([], found.graph.edges, nodes=found.names) if isinstance(found, FoundGraph) else _members(found, number)
+    number = {name: i for i, name in enumerate(names)}
     counts = np.zeros((len(number), len(number)))
     for a, b in members.directed:
         counts[number[a], number[b]] = 1.0
@@ -141,15 +188,18 @@ def _arrows(found: Found | FoundGraph) -> Floats:
     return counts
 
 
-def _members(found: Found, number: dict[str, int]) -> Cpdag:
-    """The class that was found, with the directions that the constraints leave no choice."""
-    if found.score is None:
-        return found.cpdag
-    rules = found.problem.rules
-    fixed = [
-        (b, a) for a, b in found.dag.edges if rules.required[number[b], number[a]] or not rules.allowed[number[a], number[b]]
-    ]
-    return found.dag.cpdag(forbidden=fixed)
+def _members(found: Found | FoundGraph) -> Cpdag:
+    """The class that was found."""
+    if isinstance(found, FoundGraph):
+        return Cpdag([], found.graph.edges, nodes=found.names)
+    return found.cpdag if found.score is None else _with_fixed(found.dag, found.problem)
+
+
+def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:
+    """The class of a graph, with the directions that the constraints leave no choice."""
+    rules, number = problem.rules, problem.number
+    fixed = [(b, a) for a, b in dag.edges if rules.required[number[b], number[a]] or not rules.allowed[number[a], number[b]]]
+    return dag.cpdag(forbidden=fixed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ import html
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,9 +37,11 @@ from suffice.recipes.structural_search import Options, Round, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints
+from suffice.structure.explanations import Explanation
+from suffice.structure.found import Found
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
-from suffice.structure.problem import Method
+from suffice.structure.problem import Method, Problem
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite
 
@@ -76,6 +78,7 @@ class StructuralRun(Run[BayesNet]):
     finished: bool = True
     """False when a limit or Ctrl-C stopped the run: then this is the best so far."""
     method: Any = None
+    _search: StructuralSearch | None = None
 
     @property
     def dag(self) -> Dag:
@@ -84,8 +87,46 @@ class StructuralRun(Run[BayesNet]):
 
     @cached_property
     def cpdag(self) -> Cpdag:
-        """The equivalence class of the graph."""
-        return self.dag.cpdag()
+        """The equivalence class of the graph; edges from states to numbers have no other direction in this kind of model."""
+        number = {n: isinstance(v, Finite) for n, v in self.model.variables.items()}
+        return self.dag.cpdag([(b, a) for a, b in self.dag.edges if number[a] and not number[b]])
+
+    @cached_property
+    def found(self) -> Found:
+        """The graph as `search` finds one, with its losses and ties: on the statistics that the rows are expected to have under
+        the network, which know the missing cells only as far as the network does.
+
+        >>> run = structural_em({"x": ["a", "b", None, "b"] * 9, "y": ["u", "v", "u", "v"] * 9})
+        >>> list(run.found.losses)
+        [('x', 'y')]
+        """
+        return self._at_hand.explained(self.dag, self.finished)
+
+    @property
+    def problem(self) -> Problem:
+        """The score and the rules of the search."""
+        return self._at_hand.problem
+
+    @property
+    def _at_hand(self) -> StructuralSearch:
+        if self._search is None:
+            raise FitError("this result was unpickled, and its data is not with it; run structural_em again to ask for more")
+        return self._search
+
+    def explain(self, what: str | Sequence[str]) -> Explanation:
+        """Why a node has its parents, or why an edge is in the graph or is not, as `found.explain` of a search.
+
+        The scores are those of expected statistics, see `found`.
+
+        >>> run = structural_em({"x": ["a", "b", None, "b"] * 9, "y": ["u", "v", "u", "v"] * 9})
+        >>> run.explain("x -> y").loss > 5
+        True
+        """
+        return self.found.explain(what)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the rows, which stay where they are."""
+        return {**self.__dict__, "_search": None}
 
     def to_dict(self) -> dict[str, Any]:
         """The facts, for JSON."""
@@ -228,6 +269,7 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
         tuple(max(r.score for r in g) for g in search.graphs if g),
         finished,
         search.options.method,
+        search,
     )
 
 

@@ -132,6 +132,15 @@ class StructuralSearch:
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return finished
 
+    def explained(self, dag: Dag, finished: bool) -> Found:
+        """The best graph among others, by the statistics that the rows are expected to have under its network."""
+        state = self.best
+        assert state is not None
+        if state.expected is None:
+            state.expected = self.rows.under({n: state.model[n] for n in state.model})
+        problem = self._search_on(state.expected, state.known)
+        return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbered(dag)), finished=finished)
+
     def _left_out(self) -> str:
         """The families that were barred, but for those that have more parents than others."""
         least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]

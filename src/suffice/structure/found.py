@@ -84,9 +84,7 @@ class Found:
         if cpdag is None:
             roots = {getattr(method, option, None) for option in ("root", "target")}
             parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots)
-            edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
-            one_way = [(problem.names[c], problem.names[p]) for p, c in edges if not problem.has_family(p, (c,))]
-            cpdag = problem.dag(list(parents)).cpdag(one_way)
+            cpdag = class_of(problem, parents)
         return Found(
             names=problem.names,
             cpdag=cpdag,
@@ -101,6 +99,14 @@ class Found:
             _parents=parents,
             _problem=problem,
         )
+
+    @staticmethod
+    def at(problem: Problem, method: Any, dag: Dag, score: float, *, finished: bool) -> Found:
+        """A graph that was found otherwise, here to be asked why it is as it is; it stands for itself, not for its class."""
+        parents = tuple(problem.parents(dag))
+        seconds = problem.progress.seconds
+        return Found(problem.names, class_of(problem, parents), score, (), None, finished, method, seconds, None, problem.lags,
+                     _parents=parents, _problem=problem)  # fmt: skip
 
     @cached_property
     def dag(self) -> Dag:
@@ -329,6 +335,13 @@ class Found:
                 _ = self.n_parameters
         own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties"}
         return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
+
+
+def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
+    """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
+    edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
+    one_way = [(problem.names[c], problem.names[p]) for p, c in edges if not problem.has_family(p, (c,))]
+    return problem.dag(list(parents)).cpdag(one_way)
 
 
 def canonical(
