@@ -731,6 +731,7 @@ def test_a_run_explains_its_graph_on_what_is_expected() -> None:
     assert sum(run.found.losses.values()) == pytest.approx(sum(plain.losses.values()), rel=0.01)
     for edge, loss in run.found.losses.items():
         assert run.explain(edge).loss == loss  # type: ignore[attr-defined]
+    assert "losses" not in repr(run.found)
     with pytest.raises(sf.SufficeError, match="was unpickled"):
         pickle.loads(pickle.dumps(run)).explain("asia")
 

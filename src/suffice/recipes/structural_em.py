@@ -15,7 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -126,7 +126,7 @@ class StructuralRun(Run[BayesNet]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the rows, which stay where they are."""
-        return {**self.__dict__, "_search": None}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"_search": None}
 
     def to_dict(self) -> dict[str, Any]:
         """The facts, for JSON."""

@@ -94,7 +94,7 @@ class Plan(OneTable):
         """The cost of a method on a problem, without looking at any rows but to count them."""
         work = _work(problem, problem.rules_of(method), method)
         data = problem.data
-        rows = float(data.weight if isinstance(data, Statistics) else data.n_rows)
+        rows = float(data.n_rows if isinstance(data, Data) else data.weight)
         sizes = np.array([v.n_states if isinstance(v, Finite) else 1 for v in problem.variables], float)
         n_real = sum(not isinstance(v, Finite) for v in problem.variables)
         cells = sum(n * _mean_product(sizes, k) for k, n in work.tables.items())
