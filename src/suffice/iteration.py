@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from suffice.errors import FitError
+from suffice.status import LINE
 
 T = TypeVar("T")
 M = TypeVar("M", covariant=True)
@@ -104,7 +105,8 @@ class Progress(Generic[T]):
     score: float = -float("inf")
     trace: list[Step] = field(default_factory=list)
     _shown: float = 0.0
-    _bar: Any = None
+    _line: int | None = None
+    _text: str = ""
 
     @property
     def seconds(self) -> float:
@@ -137,17 +139,13 @@ class Progress(Generic[T]):
             self.show = sys.stderr.isatty()
         if not self.show:
             return
-        if self._bar is None:
-            from rich.console import Console
-            from rich.status import Status
-
-            self._bar = Status("", console=Console(stderr=True))
-            self._bar.start()
         best = f"; best so far {self.score:,.3f}" if self.trace else ""
-        self._bar.update(f"{self.what}{': ' + what if what else ''}{best}; {self.seconds:.0f} s")
+        self._text = f"{self.what}{': ' + what if what else ''}{best}"
+        if self._line is None:
+            self._line = LINE.begin(lambda: self._text, self.start)
 
     def close(self) -> None:
         """Take the line on the terminal away."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._line is not None:
+            LINE.end(self._line)
+            self._line = None

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from suffice.status import LINE
+
 
 def console() -> Any:
     from rich.console import Console
@@ -21,12 +23,11 @@ def working(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console(), transient=True) as bar:
-        bar.add_task(what, total=None)
+    line = LINE.begin(lambda: what)
+    try:
         yield
+    finally:
+        LINE.end(line)
 
 
 def print_facts(facts: dict[str, Any], as_json: bool) -> None:

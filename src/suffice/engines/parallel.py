@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar, cast
 
+from suffice.status import LINE
+
 T = TypeVar("T")
 
 
@@ -73,7 +75,7 @@ PATIENCE = 1.0
 
 
 def watched(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
-    """The same items, with a bar that counts their sizes up to `total`.
+    """The same items, with a line on the terminal that counts their sizes up to `total`.
 
     >>> list(watched([1, 2, 3], "counting"))
     [1, 2, 3]
@@ -92,15 +94,21 @@ def watched(items: Iterable[T], what: str, total: int | None = None, size: Calla
 
 
 def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    start, before = time.perf_counter() - PATIENCE, done
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total, completed=done)
+    def text() -> str:
+        if not total:
+            return f"{what}, {done:,}"
+        left = (time.perf_counter() - start) * (total - done) / max(done, before, 1)
+        return f"{what}, {min(1.0, done / total):.0%}, {left:.0f} s left"
+
+    line = LINE.begin(text, start)
+    try:
         for item in items:
             yield item
-            bar.advance(task, size(item))
+            done += size(item)
+    finally:
+        LINE.end(line)
 
 
 def available_memory() -> float:
