@@ -170,6 +170,15 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         some(WHOLE, *FINITE),
         lambda d: sf.order_mcmc(d, samples=100, burn_in=100, seed=1).adjacent("a", "b"),
     ),
+    "conditional likelihood": (
+        some(WHOLE, *FINITE),
+        lambda d: numbers(sf.fit("a -> b -> c; a -> c; a -> l", d, objective=sf.Conditional("a"), penalty=sf.L2(1))),
+    ),
+    "margin": (some(WHOLE, *FINITE), lambda d: numbers(sf.fit("a -> b; a -> c; a -> l", d, objective=sf.Margin("a")))),
+    "conditional likelihood, undirected": (
+        some(WHOLE, *FINITE),
+        lambda d: logs(sf.fit("a -- b -- c -- a; a -- l", d, objective=sf.Conditional("a"), penalty=sf.L2(1))),
+    ),
     "logistic": (some(WHOLE, "l", "x"), lambda d: numbers(sf.fit("x -> l", d, families={"l": sf.Logistic()}))),
     "Poisson": (some(WHOLE, "k", "x"), lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.PoissonLog()}))),
     "negative binomial": (
