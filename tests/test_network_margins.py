@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array, vstack
 
 import suffice as sf
 from suffice.learning.discriminative import Tables, blanket_rows
@@ -105,9 +106,10 @@ def problems(draw: Any) -> tuple[TargetRows, int]:
     """Rows of a naive Bayes network of random sizes."""
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     R, K, F, S = draw(st.integers(1, 12)), draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 3))
-    cells = [np.tile(np.arange(K), (R, 1))]
-    cells += [K + f * K * S + np.arange(K)[None] * S + rng.integers(0, S, R)[:, None] for f in range(F)]
-    return TargetRows(tuple(cells), rng.integers(0, K, R), rng.integers(1, 20, R).astype(float)), K + F * K * S
+    y, others = sf.Finite("y", range(K)), [sf.Finite(f"x{f}", range(S)) for f in range(F)]
+    columns = {"y": rng.integers(0, K, R)} | {v.name: rng.integers(0, S, R) for v in others}
+    scopes, starts = [[y], *([y, v] for v in others)], [0, *(K + f * K * S for f in range(F))]
+    return TargetRows.of("y", scopes, starts, (columns, rng.integers(1, 20, R).astype(float))), K + F * K * S
 
 
 @given(problems(), st.sampled_from([1e-3, 0.5, 30.0]), st.sampled_from([0.5, 1.0]))
@@ -124,7 +126,8 @@ def test_the_least_hinge_is_the_least(problem: tuple[TargetRows, int], c2: float
     for scale in (1e-4, 1e-2, 1.0):
         for _ in range(20):
             assert loss(found.w + scale * rng.normal(size=size)) >= found.value - found.gap - 1e-9 * own.weight
-    twice = TargetRows(tuple(np.concatenate([c, c]) for c in own.cells), np.tile(own.true, 2), np.tile(own.weights, 2) / 2)
+    again = csr_array(vstack([own.design, own.design]))
+    twice = TargetRows(again, own.places, np.tile(own.true, 2), np.tile(own.weights, 2) / 2)
     assert least_hinge(twice, size, cost, c2).value == pytest.approx(found.value, rel=1e-6, abs=1e-8 * own.weight)
 
 
@@ -194,6 +197,23 @@ def test_what_is_not_there_is_refused() -> None:
         sf.fit("a -> y", table, objective=sf.Conditional("y"), families={"y": sf.Logistic(ridge=1)})
     with pytest.raises(sf.SufficeError, match=r"penalty L2\(c2\)"):
         sf.fit(NAIVE, table, objective=sf.Margin("y"), penalty=sf.L1(1))
+
+
+def test_sparse_and_dense_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tables(NAIVE, rows(200))
+    found = []
+    for dense in (0.1, 10, 1e9):
+        monkeypatch.setattr("suffice.learning.hinge.DENSE", dense)
+        monkeypatch.setattr("suffice.learning.hinge.ROOM", 100)
+        found.append(least_hinge(own.rows, len(own.start), 1.0, 0.2).w)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+    np.testing.assert_allclose(found[0], found[2], atol=1e-6)
+
+
+def test_too_many_cells_are_refused_before_memory_is_taken() -> None:
+    many = {"y": ["u", "v"] * 5000, "a": [f"a{i}" for i in range(10_000)]}
+    with pytest.raises(sf.SufficeError, match=r"20,002 cells that occur"):
+        sf.fit("y -> a", many, objective=sf.Margin("y"))
 
 
 def test_one_state_and_one_row() -> None:

@@ -10,13 +10,15 @@ of Machine Learning Research 2, p. 265).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, TooLarge, bytes_in_words
+from suffice.errors import FitError, TooLarge
 from suffice.learning.target_rows import TargetRows
 
 Array = npt.NDArray[np.float64]
@@ -28,8 +30,9 @@ ROUNDING = 1e-16
 MAX_STEPS = 200
 MAX_WEIGHTS = 2**13
 """A step solves equations in so many weights at most."""
-MAX_ENTRIES = 2**27
-"""Entries of the matrix of differences between the states of a row."""
+DENSE, ROOM = 10, 2**22
+"""Products of matrices are of dense ones where a row has more than one in so many of the configurations; so many cells at a
+time."""
 ALMOST = 0.995
 """How much of the way to the nearest bound a step goes."""
 
@@ -46,23 +49,36 @@ class Hinge(NamedTuple):
 def least_hinge(rows: TargetRows, n_weights: int, cost: float, c2: float) -> Hinge:
     """The weights, one for each cell, with the smallest hinge loss + c2 Σ w².
 
-    >>> rows = TargetRows((np.array([[0, 1], [0, 1]]),), np.array([0, 1]), np.array([3.0, 1.0]))
+    >>> from suffice.variables import Finite
+    >>> rows = TargetRows.of("y", [[Finite("y", ["a", "b"])]], [0], ({"y": np.array([0, 1])}, np.array([3.0, 1.0])))
     >>> least_hinge(rows, 2, 1.0, 0.5).w.round(6)  # 3 · 0 + 1 · 2 + ½ Σ w²
     array([ 0.5, -0.5])
     """
-    _check_size(rows, n_weights)
-    total = rows.weight
-    differences, n, prices, c = _differences(rows, n_weights), rows.weights / total, rows.prices(cost), c2 / total
-    K = prices.shape[1]
-    lam, w, t = np.repeat(n[:, None] / K, K, axis=1), np.zeros(n_weights), cost + 1.0 - prices
+    M, K = rows.places.shape
+    if M * K > MAX_WEIGHTS:
+        raise TooLarge(
+            f"the tables have {M * K:,} cells that occur, and margins are found for {MAX_WEIGHTS:,} at most: take fewer columns, "
+            "or Conditional"
+        )
+    found = _least(replace(rows, places=np.arange(M * K).reshape(M, K)), cost, c2)
+    w = np.zeros(n_weights)  # cells that do not occur have none
+    w[rows.places] = found.w.reshape(M, K)
+    return found._replace(w=w)
+
+
+def _least(rows: TargetRows, cost: float, c2: float) -> Hinge:
+    """The same where every weight is that of a configuration that occurs, and a state."""
+    total, size, K = rows.weight, rows.places.size, rows.places.shape[1]
+    n, prices, c = rows.weights / total, rows.prices(cost), c2 / total
+    lam, w, t = np.repeat(n[:, None] / K, K, axis=1), np.zeros(size), cost + 1.0 - prices
     for step in count():
-        v = _weights(rows, lam, n, n_weights, c)
+        v = _weights(rows, lam, n, size, c)
         value = rows.hinge(w, cost) / total + c * float(w @ w)
         gap = value - float((lam * prices).sum()) + c * float(v @ v)
         mean = float((lam * t).mean())
         if gap <= TOL * max(value, 1e-3) or mean < ROUNDING or step == MAX_STEPS:
             return Hinge(w, value * total, max(gap, 0.0) * total, step)
-        ahead = _Step(rows, differences, lam, t, c, 2.0 * c * (v - w))
+        ahead = _Step(rows, lam, t, c, 2.0 * c * (v - w))
         guess = ahead.towards(-lam * t)
         share = ahead.longest(guess, 1.0)
         after = float(((lam + share * guess.lam) * (t + share * guess.t)).sum()) / lam.size
@@ -81,13 +97,10 @@ class _Move(NamedTuple):
 class _Step:
     """The equations of one step, factored: λ Δt + t Δλ is as asked, and all other conditions stay as they are."""
 
-    def __init__(self, rows: TargetRows, differences: Any, lam: Array, t: Array, c: float, off: Array) -> None:
+    def __init__(self, rows: TargetRows, lam: Array, t: Array, c: float, off: Array) -> None:
         self.rows, self.lam, self.t, self.d, self.off = rows, lam, t, lam / t, off
-        self.sum = self.d.sum(axis=1, keepdims=True)
-        matrix, i, j = differences
-        between = (self.d[:, i] / self.sum * self.d[:, j]).reshape(-1)
-        self.size = matrix.shape[1]
-        hessian = (matrix.T @ (matrix * between[:, None])).toarray()
+        self.sum, self.size = self.d.sum(axis=1, keepdims=True), rows.places.size
+        hessian = _curvature(rows, self.d, self.d / self.sum)
         hessian[np.diag_indices(self.size)] += 2.0 * c
         self.factor = _factored(hessian)
 
@@ -135,29 +148,28 @@ def _weights(rows: TargetRows, lam: Array, n: Array, size: int, c: float) -> Arr
     return rows.by_cell(pull, size) / (2.0 * c)
 
 
-def _differences(rows: TargetRows, n_weights: int) -> Any:
-    """φ_i − φ_j of each row and pair of states, sparse, and the pairs. Sums of squares of differences, unlike differences of
-    squares, lose no digits where one state outweighs the others by far."""
-    from scipy.sparse import csr_array
+def _curvature(rows: TargetRows, d: Array, shares: Array) -> Array:
+    """Σ over rows and pairs of states of (d_i d_j / Σ d) (φ_i − φ_j)(φ_i − φ_j)ᵀ. Such a sum, unlike Σ d φφᵀ less the square of
+    a sum, loses no digits where one state outweighs the others by far."""
+    M, K = rows.places.shape
+    result = np.zeros((M, K, M, K))
+    pairs = [(i, j) for i in range(K) for j in range(i)]
+    for (i, j), part in zip(pairs, _grams(rows.design, [d[:, i] * shares[:, j] for i, j in pairs]), strict=True):
+        result[:, i, :, j] = result[:, j, :, i] = -part
+        result[:, i, :, i] += part
+        result[:, j, :, j] += part
+    return result.reshape(M * K, M * K)
 
-    R, K = rows.cells[0].shape
-    i, j = np.triu_indices(K, 1)
-    columns = np.stack([at[:, own] for at in rows.cells for own in (i, j)], axis=-1)
-    values = np.broadcast_to(np.tile([1.0, -1.0], len(rows.cells)), columns.shape)
-    starts = np.arange(0, columns.size + 1, columns.shape[-1])
-    matrix = csr_array((values.reshape(-1), columns.reshape(-1), starts), shape=(R * len(i), n_weights))
-    return matrix, i, j
 
-
-def _check_size(rows: TargetRows, n_weights: int) -> None:
-    R, K = rows.cells[0].shape
-    entries = R * (K * (K - 1) // 2) * 2 * len(rows.cells)
-    if n_weights > MAX_WEIGHTS:
-        raise TooLarge(
-            f"the tables have {n_weights:,} cells, and margins are found for {MAX_WEIGHTS:,} at most: take fewer columns, or "
-            "Conditional"
-        )
-    if entries > MAX_ENTRIES:
-        raise TooLarge(
-            f"{R:,} distinct rows with {K} states need {bytes_in_words(12.0 * entries)}: take fewer columns, or Conditional"
-        )
+def _grams(design: Any, weights: Sequence[Array]) -> list[Array]:
+    """Xᵀ diag(w) X for each of some weights of the rows of X."""
+    R, M = design.shape
+    if design.nnz * DENSE < M * R:
+        transposed = design.T.tocsr()
+        return [(transposed @ design.multiply(w[:, None]).tocsr()).toarray() for w in weights]
+    result, size = [np.zeros((M, M)) for _ in weights], max(1, ROOM // M)
+    for start in range(0, R, size):
+        X = design[start : start + size].toarray()
+        for total, w in zip(result, weights, strict=True):
+            total += X.T @ (X * w[start : start + size, None])
+    return result

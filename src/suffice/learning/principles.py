@@ -54,9 +54,9 @@ class ModelKind:
 
     def check(self, objective: Any, target: str | None = None) -> None:
         """Refuse what is no objective, and one that these models do not take. `target` is the column that others are about."""
-        if isinstance(objective, type) or not (hasattr(objective, "fit") or isinstance(objective, Bayes)):
+        if type(objective) not in OBJECTIVES:
             raise FitError(f"an objective is a value: {self._hint(objective, target)}, not {objective!r}")
-        if type(objective) in OBJECTIVES and type(objective) not in self.takes:
+        if type(objective) not in self.takes:
             raise self.refusal(objective, target)
 
     def refusal(self, objective: Any, target: str | None = None) -> FitError:
@@ -70,7 +70,7 @@ class ModelKind:
         )
 
     def _hint(self, objective: Any, target: str | None) -> str:
-        known = objective if objective in self.takes else next(iter(self.takes))
+        known = objective if isinstance(objective, type) and objective in self.takes else next(iter(self.takes))
         return f"objective={written(known, target)}"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,39 +61,53 @@ def _cells(own: Mapping[str, Finite], statistics: Statistics) -> tuple[dict[str,
 
 @dataclass(frozen=True, eq=False)
 class TargetRows:
-    """`cells[f][r, k]` is the cell of part f of the vector that row r is in if the target has state k; `true` is the state that
-    it has."""
+    """`design` (rows × configurations, sparse) says which configurations of the other columns a row has, one in each part of
+    the vector, and `places` (configurations × states of the target) which cell is theirs; `true` is the state that a row
+    has."""
 
-    cells: tuple[Ints, ...]
+    design: Any
+    places: Ints
     true: Ints
     weights: Array
 
     @classmethod
     def of(cls, target: str, scopes: Sequence[Sequence[Finite]], starts: Sequence[int], rows: tuple[Any, Array]) -> TargetRows:
         """Tables over these variables, the last of which changes fastest, which begin at these places of the vector."""
+        from scipy.sparse import csr_array
+
         columns, weights = rows
-        return cls(
-            tuple(start + _places(target, scope, columns) for scope, start in zip(scopes, starts, strict=True)),
-            columns[target],
-            weights,
-        )
+        places, which, n = [], [], 0
+        for scope, start in zip(scopes, starts, strict=True):
+            first, of_row, by_state = _configurations(target, scope, columns)
+            places.append(start + first[:, None] + by_state)
+            which.append(n + of_row)
+            n += len(first)
+        numbers = np.stack(which, axis=1)
+        starts_of_rows = np.arange(0, numbers.size + 1, len(which))
+        design = csr_array((np.ones(numbers.size), numbers.reshape(-1), starts_of_rows), shape=(len(weights), n))
+        return cls(design, np.concatenate(places), columns[target], weights)
 
     @property
     def weight(self) -> float:
         return float(self.weights.sum())
 
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.design.T.tocsr()
+
     def scores(self, logs: Array) -> Array:
         """s_k of each row."""
-        return np.asarray(np.sum([logs[at] for at in self.cells], axis=0))
+        return np.asarray(self.design @ logs[self.places])
 
     def by_cell(self, by_score: Array, size: int) -> Array:
         """The gradient by the cells of something whose gradient by the scores this is."""
-        flat = by_score.reshape(-1)
-        return np.asarray(np.sum([np.bincount(at.reshape(-1), flat, size) for at in self.cells], axis=0))
+        result = np.zeros(size)
+        result[self.places] = self._transposed @ by_score
+        return result
 
     def prices(self, cost: float) -> Array:
         """What each state of each row costs: nothing where it is the right one."""
-        return np.asarray(cost * (np.arange(self.cells[0].shape[1]) != self.true[:, None]))
+        return np.asarray(cost * (np.arange(self.places.shape[1]) != self.true[:, None]))
 
     def loss(self, logs: Array, cost: float = 0.0, temperature: float = 1.0) -> tuple[float, Array]:
         """The loss above, and its gradient by the cells: expected − seen."""
@@ -111,10 +126,14 @@ class TargetRows:
         return float(self.weights @ ((s + self.prices(cost)).max(axis=1) - s[np.arange(len(s)), self.true]))
 
 
-def _places(target: str, scope: Sequence[Finite], columns: Mapping[str, Ints]) -> Ints:
-    n_states = next(v.n_states for v in scope if v.name == target)
-    result = np.zeros((len(columns[target]), n_states), np.int64)
+def _configurations(target: str, scope: Sequence[Finite], columns: Mapping[str, Ints]) -> tuple[Ints, Ints, Ints]:
+    """The configurations of a table without its target that rows have, as cells where that has its first state; which of them
+    each row has; and how far on the cell of each state is."""
+    first, step = np.zeros(len(columns[target]), np.int64), 0
     for v in scope:
-        own = np.arange(n_states)[None] if v.name == target else columns[v.name][:, None]
-        result = result * v.n_states + own
-    return result
+        own = 0 if v.name == target else columns[v.name]
+        first = first * v.n_states + own
+        step = 1 if v.name == target else step * v.n_states
+    n_states = next(v.n_states for v in scope if v.name == target)
+    found, of_row = np.unique(first, return_inverse=True)
+    return found, of_row, step * np.arange(n_states)
