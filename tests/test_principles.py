@@ -96,6 +96,13 @@ def test_an_objective_is_a_value(kind: Any, wrong: Any) -> None:
         FITS[kind.name](wrong)
 
 
+@pytest.mark.parametrize("goal", [sf.Conditional, sf.Margin, sf.Perceptron])
+def test_a_target_is_a_name(goal: Any) -> None:
+    for wrong in (3, "", ["y"], None):
+        with pytest.raises(sf.SufficeError, match="is about one column, by its name"):
+            goal(wrong)
+
+
 def test_bayes_is_the_prior_to_the_bit() -> None:
     prior = sf.BDeu(3)
     for fit in (

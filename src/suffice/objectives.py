@@ -44,7 +44,7 @@ class Bayes:
 
     >>> from suffice.families.priors import BDeu
     >>> Bayes(BDeu(10))
-    Bayes(BDeu(ess=10.0))
+    Bayes(BDeu(ess=10))
     """
 
     prior: Any
@@ -244,6 +244,11 @@ def as_penalties(penalty: Any) -> PenaltySum:
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
 
+def _check_target(target: Any, name: str) -> None:
+    if not isinstance(target, str) or not target:
+        raise FitError(f"{name} is about one column, by its name: {name}('y'), not {target!r}")
+
+
 def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
     number = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
     if not number or not np.isfinite(value) or value < 0 or (value == 0 and not or_zero):
@@ -285,6 +290,9 @@ class Conditional:
 
     target: str
 
+    def __post_init__(self) -> None:
+        _check_target(self.target, "Conditional")
+
     def fit(self, problem: Any) -> Any:
         return problem.by_conditional(self)
 
@@ -306,6 +314,7 @@ class Perceptron:
     epochs: int = 10
 
     def __post_init__(self) -> None:
+        _check_target(self.target, "Perceptron")
         whole(self.epochs, "the number of epochs of Perceptron", 1)
 
     def fit(self, problem: Any) -> Any:
@@ -354,6 +363,7 @@ class Margin:
     cost: Hamming = Hamming()
 
     def __post_init__(self) -> None:
+        _check_target(self.target, "Margin")
         if not isinstance(self.cost, Hamming):
             raise FitError(f"the cost of Margin is Hamming(), not {self.cost!r}")
 

@@ -103,8 +103,8 @@ class TargetProblem:
         return float(sum(p.strength for p in self.penalties.parts))
 
     def _network(self, tables: Tables, w: Array, by: str) -> BayesNet:
-        bn, only = self.network, tables.optimum(bool(self.penalties))
-        info = f"fitted from {tables.rows.weight:,.10g} rows by {by}{only}"
+        bn = self.network
+        info = f"fitted from {tables.rows.weight:,.10g} rows by {by}{tables.optimum}"
         return BayesNet.of(bn.dag, bn.variables, {**{n: bn[n] for n in bn}, **tables.cpds(w)}, fit_info=info)
 
 
@@ -172,14 +172,13 @@ class Tables:
             slope = np.concatenate([(N - np.exp(own) * N.sum(axis=-1, keepdims=True)).reshape(-1) for N, own in pairs])
         return value + c2 * float(w @ w), slope + 2.0 * c2 * w
 
-    def optimum(self, penalised: bool) -> str:
+    @property
+    def optimum(self) -> str:
         """What is said of graphs in which there might be several optima."""
-        if all(len(t.parent_variables) < 2 for t in self.nodes.values()):
+        if all(n == self.target or len(t.parent_variables) < 2 for n, t in self.nodes.items()):
             return ""
-        return (
-            "; a local optimum, and of this graph the only one"
-            if self.free
-            else "; a local optimum, from the maximum likelihood estimates"
+        return "; a local optimum, " + (
+            "and of this graph the only one" if self.free else "from the maximum likelihood estimates"
         )
 
     def cpds(self, w: Array) -> dict[str, Table]:

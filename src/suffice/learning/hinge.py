@@ -76,7 +76,7 @@ def _least(rows: TargetRows, cost: float, c2: float) -> Hinge:
         value = rows.hinge(w, cost) / total + c * float(w @ w)
         gap = value - float((lam * prices).sum()) + c * float(v @ v)
         mean = float((lam * t).mean())
-        if gap <= TOL * max(value, 1e-3) or mean < ROUNDING or step == MAX_STEPS:
+        if gap <= TOL * max(value, 1e-3 * cost) or mean < ROUNDING or step == MAX_STEPS:
             return Hinge(w, value * total, max(gap, 0.0) * total, step)
         ahead = _Step(rows, lam, t, c, 2.0 * c * (v - w))
         guess = ahead.towards(-lam * t)

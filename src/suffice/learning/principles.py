@@ -66,12 +66,16 @@ class ModelKind:
         why = self.why.get(type(objective), "")
         return FitError(
             f"{objective!r} is not for {self.name}{why}; the nearest is {written(near, getattr(objective, 'target', target))}; "
-            f"{type(objective).__name__} is for {' and '.join(others)}"
+            f"{type(objective).__name__} is for {_in_words(others)}"
         )
 
     def _hint(self, objective: Any, target: str | None) -> str:
         known = objective if isinstance(objective, type) and objective in self.takes else next(iter(self.takes))
         return f"objective={written(known, target)}"
+
+
+def _in_words(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def written(objective: type, target: str | None = None) -> str:
