@@ -78,8 +78,7 @@ def test_the_gradient_is_that_of_differences_and_weights_are_rows() -> None:
     ("how", "message"),
     [
         ({"objective": sf.Conditional("z")}, "no node of the graph"),
-        ({"objective": sf.Margin("y")}, "the nearest for a Bayesian network is Conditional"),
-        ({"objective": sf.Perceptron("y")}, "is for a LinearChain"),
+        ({"objective": sf.Perceptron("y")}, r"the nearest is Margin\('y'\); Perceptron is for a LinearChain"),
         ({"objective": sf.Conditional("y"), "penalty": sf.L1(1)}, r"penalty L2\(c2\)"),
         ({"objective": sf.Conditional("y"), "method": sf.LBFGS()}, "method="),
     ],

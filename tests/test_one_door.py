@@ -171,6 +171,15 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
         some(WHOLE, *FINITE),
         lambda d: sf.order_mcmc(d, samples=100, burn_in=100, seed=1).adjacent("a", "b"),
     ),
+    "conditional likelihood": (
+        some(WHOLE, *FINITE),
+        lambda d: numbers(sf.fit("a -> b -> c; a -> c; a -> l", d, objective=sf.Conditional("a"), penalty=sf.L2(1))),
+    ),
+    "margin": (some(WHOLE, *FINITE), lambda d: numbers(sf.fit("a -> b; a -> c; a -> l", d, objective=sf.Margin("a")))),
+    "conditional likelihood, undirected": (
+        some(WHOLE, *FINITE),
+        lambda d: logs(sf.fit("a -- b -- c -- a; a -- l", d, objective=sf.Conditional("a"), penalty=sf.L2(1))),
+    ),
     "logistic": (some(WHOLE, "l", "x"), lambda d: numbers(sf.fit("x -> l", d, families={"l": sf.Logistic()}))),
     "Poisson": (some(WHOLE, "k", "x"), lambda d: numbers(sf.fit("x -> k", d, families={"k": sf.PoissonLog()}))),
     "negative binomial": (
@@ -260,6 +269,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "bins": (some(WHOLE, *REAL), lambda d: sf.scan(d, {"x": sf.Bins(4), "y": sf.Bins(3, method="width")}).schema["x"].cuts),
     "bootstrap": (some(WHOLE, *FINITE), lambda d: sf.bootstrap(d, sf.HillClimb(), n=5).strength("a", "b") > 0.5),
     "cross-validation": (some(WHOLE, *FINITE), lambda d: sf.cross_validate(d, "a -> b -> c; l", folds=3).folds[0].n_edges),
+    "principles compared": (
+        some(WHOLE, *FINITE),
+        lambda d: sf.cross_validate(d, "a -> b; a -> c", 2, objective=[sf.Likelihood(), sf.Margin("a")])["Likelihood()"].weight,
+    ),
     "log_prob": (some(HOLED, "a", "b"), lambda d: sf.fit("a -> b", some(WHOLE, "a", "b")).log_prob(d)),
     "log-likelihood": (some(HOLED, "a", "b"), lambda d: sf.fit("a -> b", some(WHOLE, "a", "b")).log_likelihood(d)),
     "predict": (

@@ -296,7 +296,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "momentum": ({"momentum": 1.0}, FitError, "momentum is a number from 0"),
     "batch": ({"batch": 0}, FitError, "size of a batch"),
     "epochs": ({"epochs": 1.5}, FitError, "number of epochs"),
-    "objective": ({"objective": sf.BIC()}, FitError, "objective of rbm is ContrastiveDivergence"),
+    "objective": ({"objective": sf.BIC()}, FitError, "objective=ContrastiveDivergence"),
     "seed": ({"seed": -1}, FitError, "seed"),
     "size": ({"hidden": 10**9}, TooLarge, "need .* for their weights"),
     "diverging": ({"rate": 1e30, "momentum": 0.9}, FitError, "smaller rate"),

@@ -70,7 +70,8 @@ _NAMES = {
     "models.rbm": "RBM",
     "models.regression_mixture": "RegressionMixture",
     "models.samples": "Samples",
-    "objectives": "Conditional ContrastiveDivergence Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron PseudoLikelihood",
+    "objectives": "Bayes Conditional ContrastiveDivergence Hamming L1 L2 Likelihood Margin MaxEntropy Perceptron"
+    " PseudoLikelihood",
     "recipes.choices": "ICL",
     "recipes.classifiers": "discriminant naive_bayes",
     "recipes.cross_validation": "cross_validate",
@@ -197,6 +198,9 @@ if TYPE_CHECKING:
     from suffice.models.rbm import RBM as RBM
     from suffice.models.regression_mixture import RegressionMixture as RegressionMixture
     from suffice.models.samples import Samples as Samples
+    from suffice.objectives import (
+        Bayes as Bayes,
+    )
     from suffice.objectives import (
         Conditional as Conditional,
         ContrastiveDivergence as ContrastiveDivergence,

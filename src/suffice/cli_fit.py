@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from suffice.cli_arguments import (
 )
 from suffice.cli_chains import SequenceWords, fit_template, is_template, only_of_em, refuse_options
 from suffice.cli_labels import fit_labels
+from suffice.cli_objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
 from suffice.cli_undirected import (
     UndirectedWords,
     fit_machine,
@@ -76,13 +78,17 @@ def fit(
     objective: Annotated[
         str | None,
         typer.Option(
-            help="what is best: of undirected models likelihood (if not given), pseudo, cd:1 or pcd:1; of labels conditional (if "
-            "not given), perceptron or margin; of a network conditional:NAME"
+            help="the principle: likelihood (if not given) or bayes:PRIOR; of a network conditional:NAME or margin:NAME; of "
+            "undirected models conditional:NAME, max-entropy, pseudo, cd:1 or pcd:1; of labels conditional (if not given), "
+            "perceptron or margin"
         ),
     ] = None,
     penalty: Annotated[
         str | None,
-        typer.Option(help="on the weights w of undirected models and labels: l1:X for XΣ|w|, l2:X for XΣw², or l1:X+l2:X"),
+        typer.Option(
+            help="on the weights w of undirected models, labels, conditional:NAME and margin:NAME: l1:X for XΣ|w|, l2:X for "
+            "XΣw², or l1:X+l2:X"
+        ),
     ] = None,
     rbm: Annotated[
         int | None,
@@ -138,6 +144,7 @@ def fit(
     from suffice.learning.fit import fit as fit_model
     from suffice.models.regressions import families_of
     from suffice.models.sharing import shared_of
+    from suffice.objectives import Likelihood
 
     writable(out)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
@@ -156,8 +163,7 @@ def fit(
         asked_of_labels: dict[str, Any] = {"by": by, "order": order, "min_count": min_count, "read": read, "limits": limits}
         crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
         return inputs.written(crf, out, f"{time.perf_counter() - start:.2f} s")
-    told_apart = objective is not None and words.is_discriminative(objective)
-    if not told_apart and is_undirected(graph, about_edges):
+    if is_undirected(graph, about_edges):
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
@@ -166,14 +172,19 @@ def fit(
             machine = fit_machine(data, about_edges, time_limit=time_limit, **asked_of)
             return inputs.written(machine, out, f"{time.perf_counter() - start:.2f} s")
         refuse_directed_options(time_limit=time_limit)
+        told, prior = prior_words(objective, prior)
+        about_edges = replace(about_edges, objective=told)
         net = fit_undirected(graph, data, about_edges, prior=words.prior_of(prior), **asked_of)
         return inputs.written(net, out, f"{time.perf_counter() - start:.2f} s")
+    told, prior = prior_words(objective, prior)
+    best = {"objective": objective_of(told), "penalty": penalty_of(penalty)}
     dag, bn = inputs.graph_of(graph)
     families = words.families_of(family or [])
     given = {"starts": starts, "seed": seed, "max_iter": max_iter, "tol": tol, "time_limit": time_limit}
     climbing = {option: value for option, value in given.items() if value is not None}
     about = SequenceWords(by, order, gaps, first)
     if is_template(dag, data, about):
+        check_template(**best)
         holds_chains(out)
         refuse_options(shared=shared)
         more: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "climbing": climbing}
@@ -191,10 +202,11 @@ def fit(
     columns = known.select([n for n in dag.nodes if n in known.columns]).schema if rows_known else known.variables
     holds(out, [v for n, v in columns.items() if n in dag])
     asked: dict[str, Any] = {"prior": chosen_prior, "estimate": how, "shared": shared_of(bn, words.ties_of(shared))}
-    if told_apart:
-        refuse_directed_options(family=family, hidden=hidden, statistics=statistics)
-        best = {"objective": words.objective_of(str(objective)), "penalty": words.penalty_of(penalty)}
+    if not isinstance(best["objective"], (Likelihood, type(None))):
+        refuse_beside(str(told), family=family, hidden=hidden, statistics=statistics, **climbing)
         return inputs.written(fit_model(dag, known, **asked, **best), out, f"{time.perf_counter() - start:.2f} s")
+    if penalty is not None:
+        raise SufficeError("--penalty is for undirected models, for labels, and for --objective conditional:NAME or margin:NAME")
     model = _fitted(dag, known, unseen, asked | {"families": families_of(bn, families)}, climbing, statistics)
     return inputs.written(model, out, f"{time.perf_counter() - start:.2f} s")
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+OBJECTIVES = {"Likelihood": "likelihood", "Bayes": "bayes", "PseudoLikelihood": "pseudo", "ContrastiveDivergence": "cd:1"}
+"""Objectives of Python as the command line has them; the others are about a name."""
+
+
+def _objective(found: re.Match[str]) -> str:
+    word = OBJECTIVES.get(found[1], found[1].lower() + (f":{found[2]}" if found[2] else ""))
+    return f"the nearest is --objective {word}"
+
+
 HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"hidden=\[Finite\('[^']*', \[\.\.\.\]\)\] or \[Real\('([^']*)'\)\], or (--hidden [^ ]+=3)", r"\2, or --hidden \1=real"),
     (r"say order=,", "say --order,"),
     (r"\bgiven= ", "--given "),
     (r"(?:em\(dag, data, )?hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\]\)?(?:, or --hidden [^ ]+=a,b)?", r"--hidden \1=a,b"),
+    (r"the nearest is Bayes\(BDeu\(1\)\)", "the nearest is --objective bayes:bdeu:1"),
+    (r"the nearest is ([A-Z]\w+)\((?:'([^']*)')?\)", _objective),
+    (r"penalty=L([12])\(([0-9.]+)\)", r"--penalty l\1:\2"),
     (r"leave it out of hidden=", "leave it out of --hidden"),
     (
         r"hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\] or \[Real\('[^']*'\)\], or --hidden [^ ]+=3",

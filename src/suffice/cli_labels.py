@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from suffice.cli_words import Words, objective_of, penalty_of
+from suffice.cli_objectives import objective_of, penalty_of
+from suffice.cli_words import Words
 from suffice.errors import SufficeError
 from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
@@ -69,8 +70,7 @@ def fit_labels(
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")
     chain = LinearChain(label, windows_of(features), min_count=min_count)
     steps = inputs.sequences_of(inputs.data_of(data, **read), by, order)
-    chosen = None if objective is None else objective_of(objective, label)
-    return fit(chain, steps, objective=chosen, penalty=penalty_of(penalty), **limits)
+    return fit(chain, steps, objective=objective_of(objective, label), penalty=penalty_of(penalty), **limits)
 
 
 def predict_labels(

@@ -32,8 +32,8 @@ class UndirectedWords:
 
     @property
     def given(self) -> list[str]:
-        """The options that were given."""
-        return [f"--{f.name}" for f in fields(self) if getattr(self, f.name)]
+        """The options that were given and are of undirected models only."""
+        return [f"--{f.name}" for f in fields(self) if f.name not in ("objective", "penalty") and getattr(self, f.name)]
 
 
 def is_undirected(graph: str, asked: UndirectedWords) -> bool:
@@ -86,7 +86,7 @@ def fit_undirected(
 ) -> Any:
     """The Markov network of a graph, or of its interactions up to some order, that rows or statistics give."""
     from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli_objectives import objective_of, penalty_of
     from suffice.learning.fit import fit
     from suffice.learning.undirected.contrastive import RobbinsMonro
     from suffice.objectives import ContrastiveDivergence
@@ -97,13 +97,13 @@ def fit_undirected(
     model, known = _model(graph, asked.interactions, rows)
     if known is not None:
         rows = inputs.as_known(rows, known, declared)
-    objective = None if asked.objective is None else words.objective_of(asked.objective)
+    objective = objective_of(asked.objective)
     method = None
     if isinstance(objective, ContrastiveDivergence):
         method = RobbinsMonro(seed=seed or 0)
     elif seed is not None:
         say("note: --seed is for objectives that draw, cd and pcd")
-    return fit(model, rows, objective=objective, penalty=words.penalty_of(asked.penalty), method=method, prior=prior)
+    return fit(model, rows, objective=objective, penalty=penalty_of(asked.penalty), method=method, prior=prior)
 
 
 def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
@@ -149,13 +149,13 @@ def fit_machine(
 ) -> Any:
     """The restricted Boltzmann machine of all columns."""
     from suffice import cli_inputs as inputs
-    from suffice import cli_words as words
+    from suffice.cli_objectives import objective_of, penalty_of
     from suffice.learning.undirected.rbm import rbm
 
     if asked.interactions is not None:
         raise SufficeError("--interactions is for Markov networks, not for --rbm: leave it out")
-    objective = None if asked.objective is None else words.objective_of(asked.objective)
-    penalty, rows = words.penalty_of(asked.penalty), inputs.data_of(data, declared, **read)
+    objective = objective_of(asked.objective)
+    penalty, rows = penalty_of(asked.penalty), inputs.data_of(data, declared, **read)
     more: dict[str, Any] = {} if asked.epochs is None else {"epochs": asked.epochs}
     run = rbm(rows, asked.rbm or 0, objective=objective, penalty=penalty, seed=seed or 0, time_limit=time_limit, **more)
     if not run.converged:

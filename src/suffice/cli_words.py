@@ -72,16 +72,6 @@ SELECTIONS: dict[str, tuple[str, type[int] | type[float]]] = {
     "cv": ("HeldOut", int),
 }
 """What a penalty is chosen by, and what the number after a colon is."""
-PENALTIES = {"l1": "L1", "l2": "L2"}
-OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
-    "likelihood": ("Likelihood", {}),
-    "pseudo": ("PseudoLikelihood", {}),
-    "cd": ("ContrastiveDivergence", {"persistent": False}),
-    "pcd": ("ContrastiveDivergence", {"persistent": True}),
-}
-"""What an undirected model is the best of, and what is said of it."""
-DISCRIMINATIVE = {"conditional": "Conditional", "perceptron": "Perceptron", "margin": "Margin"}
-"""What is best to tell one variable from the others."""
 SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
 Words = Sequence[str] | None
@@ -208,58 +198,6 @@ def selection_of(words: str | None) -> Any:
         if isinstance(error, SufficeError):
             raise
         raise SufficeError(f"--select {words}: after the colon stands a number, not {number!r}") from None
-
-
-def penalty_of(words: str | None) -> Any:
-    """A penalty on weights: `l1:0.1`, `l2:1`, or their sum, `l1:0.1+l2:1`; None where there is none.
-
-    >>> penalty_of("l1:0.1+l2:1"), penalty_of(None)
-    (L1(0.1) + L2(1.0), None)
-    """
-    if words is None:
-        return None
-    parts = [_penalty(word) for word in words.split("+")]
-    return sum(parts[1:], start=parts[0])
-
-
-def _penalty(words: str) -> Any:
-    word, _, number = words.strip().lower().partition(":")
-    try:
-        strength = float(number)
-    except ValueError:
-        word = ""
-    if word not in PENALTIES:
-        raise SufficeError(f"--penalty is l1:0.1, l2:1, or their sum, l1:0.1+l2:1; not {words!r}")
-    return getattr(import_module("suffice.objectives"), PENALTIES[word])(strength)
-
-
-def objective_of(words: str, target: str | None = None) -> Any:
-    """What a model is the best of: `likelihood`, `pseudo`, `cd:1` or `pcd:1`; of labels `conditional`, `perceptron`, `margin`.
-
-    >>> objective_of("likelihood"), objective_of("conditional:y"), objective_of("margin", "tag")
-    (Likelihood(), Conditional('y'), Margin('tag', cost=Hamming(cost=1.0)))
-    """
-    word, colon, rest = words.strip().partition(":")
-    word = word.lower()
-    if word in DISCRIMINATIVE:
-        if not (rest or target):
-            raise SufficeError(f"--objective {word} is about one variable: {word}:NAME")
-        return getattr(import_module("suffice.objectives"), DISCRIMINATIVE[word])(rest or target)
-    draws = word in ("cd", "pcd")
-    if word not in OBJECTIVES or (colon and not (draws and rest.isdecimal())):
-        known = "likelihood, pseudo, cd:1 or pcd:1 (with the number of steps), conditional:NAME, perceptron:NAME or margin:NAME"
-        raise SufficeError(f"--objective is {known}; not {words!r}")
-    name, more = OBJECTIVES[word]
-    return getattr(import_module("suffice.objectives"), name)(**more | ({"steps": int(rest)} if colon else {}))
-
-
-def is_discriminative(words: str) -> bool:
-    """Whether an objective is about one variable given the others.
-
-    >>> is_discriminative("conditional:y"), is_discriminative("pseudo")
-    (True, False)
-    """
-    return words.strip().lower().partition(":")[0] in DISCRIMINATIVE
 
 
 def strength_of(words: str | None) -> float | None:

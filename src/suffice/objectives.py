@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, listed, nearest, whole
+from suffice.families.priors import as_prior
 
 Array = npt.NDArray[np.float64]
 
@@ -35,6 +36,25 @@ class Likelihood:
 
     def fit(self, problem: Any) -> Any:
         return problem.by_likelihood()
+
+
+@dataclass(frozen=True)
+class Bayes:
+    """The posterior of a prior that imagines rows: `objective=Bayes(prior)` is `prior=prior`, the same result to the bit.
+
+    >>> from suffice.families.priors import BDeu
+    >>> Bayes(BDeu(10))
+    Bayes(BDeu(ess=10))
+    """
+
+    prior: Any
+
+    def __post_init__(self) -> None:
+        if self.prior is None or as_prior(self.prior) is None:
+            raise FitError("Bayes is of a prior: objective=Bayes(BDeu(1)); without one, Likelihood()")
+
+    def __repr__(self) -> str:
+        return f"Bayes({self.prior!r})"
 
 
 @dataclass(frozen=True)
@@ -224,6 +244,11 @@ def as_penalties(penalty: Any) -> PenaltySum:
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
 
+def _check_target(target: Any, name: str) -> None:
+    if not isinstance(target, str) or not target:
+        raise FitError(f"{name} is about one column, by its name: {name}('y'), not {target!r}")
+
+
 def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
     number = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
     if not number or not np.isfinite(value) or value < 0 or (value == 0 and not or_zero):
@@ -256,11 +281,17 @@ def _checked(strength: Any, kind: str) -> Any:
 class Conditional:
     """The likelihood of one column given all others, Σ log p(y | rest): what is needed to predict it, and no more.
 
+    Of a Bayesian network or a Markov network of finite columns it changes what y is in, and leaves the rest as the likelihood
+    has it; of naive Bayes, or a star, it is logistic regression. Of a linear chain the target is its label.
+
     >>> Conditional("tag")
     Conditional('tag')
     """
 
     target: str
+
+    def __post_init__(self) -> None:
+        _check_target(self.target, "Conditional")
 
     def fit(self, problem: Any) -> Any:
         return problem.by_conditional(self)
@@ -283,6 +314,7 @@ class Perceptron:
     epochs: int = 10
 
     def __post_init__(self) -> None:
+        _check_target(self.target, "Perceptron")
         whole(self.epochs, "the number of epochs of Perceptron", 1)
 
     def fit(self, problem: Any) -> Any:
@@ -311,6 +343,18 @@ class Margin:
     """The structured hinge loss, max over y' of cost(y, y') + score(y') − score(y): the right labels are to win by what others
     cost (Taskar, Guestrin & Koller 2004; Tsochantaridis et al. 2005, JMLR 6, p. 1453).
 
+    Of a linear chain y are all labels of a sequence. Of a Bayesian network of finite columns y is one node, and what is
+    minimised is
+
+        Σ n max_k (cost [k ≠ y] + s_k − s_y) + c2 Σ w²
+
+    over distinct rows, n of each, where s_k is the sum of the weights w of the cells that the row is in if y is k, of the
+    tables of y and of its children; c2 is that of `penalty=L2(c2)`, ½ if there is none. Any such weights are those of tables if
+    all parents of each child are joined: then the least is found, to a duality gap that `fit_info` tells, and of naive Bayes it
+    is a support vector machine (Crammer & Singer) with C = 1 / (2 c2) on indicators. In other graphs s_k is ln p(y = k, rest),
+    w are the logits of the tables, and the optimum is a local one. The network's probabilities have the same largest state as
+    the scores; they are not calibrated.
+
     >>> Margin("tag")
     Margin('tag', cost=Hamming(cost=1.0))
     """
@@ -319,6 +363,7 @@ class Margin:
     cost: Hamming = Hamming()
 
     def __post_init__(self) -> None:
+        _check_target(self.target, "Margin")
         if not isinstance(self.cost, Hamming):
             raise FitError(f"the cost of Margin is Hamming(), not {self.cost!r}")
 

@@ -1,9 +1,10 @@
-"""Linear chains of labels for scikit-learn: sequences are lists of steps, steps are dicts or lists of attributes."""
+"""Linear chains of labels for scikit-learn: of a frame with a row for each step, or of lists of steps, each a dict or a
+list."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import DataError, note
 from suffice.learning.fit import fit
+from suffice.libraries import nw
 from suffice.models.linear_chain.windows import LinearChain, Window
 from suffice.objectives import L1, L2, PenaltySum
 
@@ -24,12 +26,20 @@ SEQUENCE, TEXTS, LABEL = "(sequence)", "(attributes)", "(label)"
 class CrfTagger(BaseEstimator):  # type: ignore[misc]
     """A conditional random field. The model is kept as `crf_`; arguments are those of sklearn-crfsuite.
 
-    X is a list of sequences. Each is a list of steps: dicts, {"word": "cat", "is_upper": True, "length": 3.0}, in which texts and
-    flags are attributes and numbers multiply their weight; or lists of texts, each an attribute. y has a list of labels for each.
+    X is a list of sequences. Each is a list of steps: dicts, {"word": "cat", "is_upper": True, "length": 3.0}, in which texts
+    and flags are attributes and numbers multiply their weight; or lists of texts, each an attribute. y has a list of labels for
+    each.
+
+    Or X is a frame (pandas, polars, Arrow, a dict of columns), a row for each step: `by` is the column that says which sequence
+    it belongs to, `order` the one by which steps are ordered, and `features` are windows on the others, by default all of them
+    at the step itself. y has a label for each row, or is the name of their column. Answers then have a row for each row.
 
     >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
     >>> CrfTagger(c2=0.1).fit(X, [["D", "N"], ["D", "N"]]).predict([[{"word": "a"}, {"word": "cat"}]])
     [['D', 'N']]
+    >>> rows = {"s": [1, 1, 2, 2], "word": ["the", "cat", "a", "dog"]}
+    >>> CrfTagger(c2=0.1, by="s").fit(rows, ["D", "N", "D", "N"]).predict({"s": [1, 1], "word": ["a", "cat"]})
+    array(['D', 'N'], dtype=object)
     """
 
     c1: float = 0.0
@@ -40,40 +50,66 @@ class CrfTagger(BaseEstimator):  # type: ignore[misc]
     all_possible_states: bool = False
     all_possible_transitions: bool = False
     objective: Any = None
+    by: str | None = None
+    order: str | None = None
+    features: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn weights from sequences X and their labels y."""
+        self.numbers_: list[str] = []
+        if is_frame(X):
+            label = y if isinstance(y, str) else LABEL
+            rows = self._steps(X if isinstance(y, str) else with_column(X, LABEL, y))
+            chain = self._chain(label, self._windows(rows, label), bias=True)
+        else:
+            rows, label = self._sequences_and_labels(X, y), LABEL
+            chain = self._chain(label, [Window([TEXTS, *self.numbers_])], bias=False)
+        parts = [kind(c) for kind, c in ((L1, self.c1), (L2, self.c2)) if c]
+        penalty = PenaltySum(tuple(parts)) if parts else None
+        goal = replace(self.objective, target=label) if hasattr(self.objective, "target") else self.objective
+        self.crf_ = fit(chain, rows, objective=goal, penalty=penalty, progress=False, max_iter=self.max_iterations)
+        self.classes_ = list(self.crf_.labels)
+        return self
+
+    def _chain(self, label: str, windows: Any, *, bias: bool) -> LinearChain:
+        more = {"bias": bias, "all_transitions": self.all_possible_transitions}
+        return LinearChain(label, windows, self.min_freq, self.all_possible_states, **more)
+
+    def _windows(self, rows: Sequences, label: str) -> Any:
+        if self.features is not None:
+            return self.features
+        names = [n for n in rows.columns if n not in (label, self.by, self.order)]
+        if not names:
+            raise DataError("the frame has no column but those of the label, the sequences and their order")
+        return [Window(names)]
+
+    def _steps(self, X: Any) -> Sequences:
+        return sequences(X, by=self.by, order=self.order)
+
+    def _sequences_and_labels(self, X: Any, y: Any) -> Sequences:
+        if self.by is not None or self.order is not None or self.features is not None:
+            raise DataError("by, order and features are about the columns of a frame, and X is a list of sequences")
         if len(X) != len(y):
             raise DataError(f"there are {len(X):,} sequences and {len(y):,} lists of labels")
         for i, (steps, labels) in enumerate(zip(X, y, strict=True)):
             if len(steps) != len(labels):
                 raise DataError(f"sequence {i + 1} has {len(steps):,} steps and {len(labels):,} labels")
         self.numbers_ = numbers_in(X)
-        labels = [str(label) for own in y for label in own]
-        rows = as_rows(X, self.numbers_, {LABEL: labels})
-        chain = LinearChain(
-            LABEL,
-            [Window([TEXTS, *self.numbers_])],
-            self.min_freq,
-            self.all_possible_states,
-            bias=False,
-            all_transitions=self.all_possible_transitions,
-        )
-        parts = [kind(c) for kind, c in ((L1, self.c1), (L2, self.c2)) if c]
-        penalty = PenaltySum(tuple(parts)) if parts else None
-        self.crf_ = fit(chain, rows, objective=self.objective, penalty=penalty, progress=False, max_iter=self.max_iterations)
-        self.classes_ = list(self.crf_.labels)
-        return self
+        return as_rows(X, self.numbers_, {LABEL: [str(label) for own in y for label in own]})
 
-    def predict(self, X: Any) -> list[list[str]]:
-        """The best labels of each sequence."""
+    def predict(self, X: Any) -> Any:
+        """The best labels of each sequence; of a frame a column of them."""
         check_is_fitted(self)
+        if is_frame(X):
+            return self.crf_.predict(self._steps(X))
         found = self.crf_.predict(as_rows(X, self.numbers_)) if any(map(len, X)) else []
         return split(list(found), X)
 
-    def predict_marginals(self, X: Any) -> list[list[dict[str, float]]]:
-        """p(label | all else) of each step of each sequence."""
+    def predict_marginals(self, X: Any) -> Any:
+        """p(label | all else) of each step of each sequence, as dicts; of a frame a frame, with a column for each label."""
         check_is_fitted(self)
+        if is_frame(X):
+            return self.crf_.predict_proba(self._steps(X))
         if not any(map(len, X)):
             return [[] for _ in X]
         probs = self.crf_.predict_proba(as_rows(X, self.numbers_))
@@ -82,8 +118,40 @@ class CrfTagger(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any) -> float:
         """The share of labels that are found."""
-        pairs = [(a, str(b)) for own, true in zip(self.predict(X), y, strict=True) for a, b in zip(own, true, strict=True)]
-        return sum(a == b for a, b in pairs) / len(pairs)
+        if not is_frame(X):
+            pairs = [(a, str(b)) for own, true in zip(self.predict(X), y, strict=True) for a, b in zip(own, true, strict=True)]
+        else:
+            true = y if not isinstance(y, str) else X[y] if isinstance(X, Mapping) else nw.from_native(X, eager_only=True)[y]
+            pairs = [(a, str(b)) for a, b in zip(list(self.predict(X)), list(true), strict=True)]
+        return sum(str(a) == b for a, b in pairs) / len(pairs)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X has columns, rather than sequences.
+
+    >>> is_frame({"word": ["a"]}), is_frame([[{"word": "a"}]])
+    (True, False)
+    """
+    return isinstance(X, Mapping) or hasattr(X, "columns")
+
+
+def with_column(X: Any, name: str, cells: Any) -> Any:
+    """A frame with one more column of texts.
+
+    >>> with_column({"word": ["a", "b"]}, "tag", ["D", "N"])["tag"]
+    ['D', 'N']
+    """
+    texts = [None if c is None or c != c else str(c) for c in cells]
+    frame = X if isinstance(X, Mapping) else nw.from_native(X, eager_only=True)
+    n = len(next(iter(frame.values()), ())) if isinstance(frame, Mapping) else len(frame)
+    if n != len(texts):
+        raise DataError(f"there are {n:,} rows and {len(texts):,} labels")
+    if isinstance(frame, Mapping):
+        return {**frame, name: texts}
+    column = nw.new_series(name, texts, nw.String, backend=frame.implementation)
+    if frame.implementation.is_pandas():
+        column = nw.from_native(column.to_native().set_axis(X.index), series_only=True)
+    return frame.with_columns(column).to_native()
 
 
 def numbers_in(X: Any) -> list[str]:

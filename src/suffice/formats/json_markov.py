@@ -35,7 +35,7 @@ from suffice.statistics.configurations import checked_cells, sizes
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import Finite, by_name
 
-OBJECTIVES = ("Likelihood", "MaxEntropy", "PseudoLikelihood", "ContrastiveDivergence")
+OBJECTIVES = ("Likelihood", "Conditional", "MaxEntropy", "PseudoLikelihood", "ContrastiveDivergence")
 PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
 GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
 

@@ -19,10 +19,11 @@ from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.crf.fit import fit_linear_chain
-from suffice.learning.discriminative import fit_conditional
+from suffice.learning.discriminative import fit_to_target
 from suffice.learning.incomplete import Task, checked_families, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
+from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
 from suffice.models.bayes_net import BayesNet
 from suffice.models.estimated import estimated, free_nodes, replaced
@@ -30,13 +31,10 @@ from suffice.models.features import is_undirected
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.regressions import families_of
 from suffice.models.sharing import Tie, agreeing, check_families, pooled, shared_in, shared_of, tied_prior
-from suffice.objectives import Conditional, Margin, Perceptron, as_penalties
+from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.scores import BIC, Evidence
 from suffice.statistics import Statistics
 from suffice.variables import Finite
-
-CONDITIONAL = (Conditional, Perceptron, Margin)
-"""Objectives that are about one node given the others."""
 
 
 @one_blas_thread
@@ -87,7 +85,9 @@ def fit(
     with its `penalty`; `start` is a `Crf` to go on from; `tol`, `max_iter`, `time_limit`, `progress`, `threads` are as in `em`.
     After Ctrl-C the best weights so far are returned. `crf.run` has the trace.
 
-    `objective=Conditional("y")` of a finite network maximises Σ log p(y | rest) over the tables that y is in.
+    `objective` is the principle: `Likelihood()`, or `Bayes(prior)`, which is the same as `prior=prior`; of a finite network
+    also `Conditional("y")`, which maximises Σ log p(y | rest) over the tables that y is in, and `Margin("y")`, with
+    `penalty=L2(x)`. Which model takes which is in docs/principles.md.
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
@@ -101,6 +101,7 @@ def fit(
     climbing = {name: value for name, value in given.items() if value is not None}
     if isinstance(dag, LinearChain):
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
+        _check_objective(CHAIN, objective, dag.label)
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
     if climbing:
         raise FitError(f"{next(iter(climbing))}= is for a LinearChain, whose fit iterates; em and gradient have it, too")
@@ -108,14 +109,21 @@ def fit(
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
         return fit_undirected(dag, data, **how_undirected)
-    if isinstance(objective, CONDITIONAL):
-        refuse_undirected(method=method, base=base)
-        network = fit(dag, data, prior=prior, estimate=estimate, families=families, shared=shared, first=first)
-        return fit_conditional(network, data, objective, as_penalties(penalty))
-    refuse_undirected(objective=objective, penalty=penalty, method=method, base=base)
-    if of_sequences(dag, data):
+    slices = of_sequences(dag, data)
+    _check_objective(TEMPLATE if slices else NETWORK, objective)
+    refuse_undirected(method=method, base=base)
+    prior = prior_of(objective, prior)
+    asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
+    if not isinstance(objective, (Likelihood, Bayes, type(None))):
+        refuse_first(first)
+        return fit_to_target(fit(dag, data, shared=shared, **asked), data, objective, as_penalties(penalty))
+    if penalty is not None:
+        raise FitError(
+            "penalty= is for weights: of undirected models, of a LinearChain, or under objective=Conditional(y) or Margin(y)"
+        )
+    if slices:
         refuse_shared(shared)
-        return fit_chain(dag, data, prior=prior, estimate=estimate, families=families, first=first)
+        return fit_chain(dag, data, first=first, **asked)
     refuse_first(first)
     how = checked_estimate(estimate)
     rows = data if isinstance(data, Statistics) else scan(data)
@@ -129,6 +137,11 @@ def fit(
         return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+
+
+def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
+    if objective is not None:
+        kind.check(objective, target)
 
 
 def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
@@ -172,8 +185,8 @@ def with_regressions(
 
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
-    """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and the
-    other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
+    """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
+    the other nodes by EM as if it had no parents. One with gaps takes part in EM, if it can."""
     families = task.families
     whole = {n: f for n, f in families.items() if getattr(f, "iterative", False) and _complete(task, n)}
     for name, family in families.items():
@@ -279,9 +292,9 @@ def score(
 def _beside_regressions(
     dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], shared: Any
 ) -> dict[str, float]:
-    """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price of
-    its parameters; no evidence, for the flat prior of its intercept has no normalising constant. The other nodes are scored as
-    if regressions had no parents."""
+    """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price
+    of its parameters; no evidence, for the flat prior of its intercept has no normalising constant. The other nodes are scored
+    as if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
     rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data)

@@ -19,6 +19,7 @@ from suffice.families.priors import suitable
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.iteration import Progress
 from suffice.learning.fit import fit
+from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
@@ -52,12 +53,15 @@ def cross_validate(
     estimate: Estimate | None = None,
     constraints: Constraints | None = None,
     lags: Any = None,
+    objective: Any = None,
+    penalty: Any = None,
+    target: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
-) -> CrossValidation:
+) -> Any:
     """The log-likelihood of held-out rows: each of some folds in turn is foretold by what the others teach.
 
     `method` is a method of search, by default `Orders()`, or a graph, and then only its parameters are learned. The rows are put
@@ -67,16 +71,35 @@ def cross_validate(
 
     Of `sequences(...)`, whole sequences are held out, `method` may be a template, `lags` are as in `search`, and rows are steps.
 
+    Principles are compared by what they foretell of one column, `target`, in the same folds: `objective` is one objective,
+    several, or several by name, for one graph, with a `penalty` for those that are about the target; or `method` has functions
+    by name, each from rows to a model: `{"plain": lambda rows: fit(graph, rows), "tagger": lambda rows: fit(chain, rows)}`.
+    The result, `ComparedFits`, has the log-likelihood of rows, that of the target given the others, accuracy, Brier's score,
+    the error of calibration, and seconds, of each. Of `sequences(...)`, templates and linear chains can be compared.
+
     `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
     >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, "rain; wet; moon", folds=4)
     >>> learned.mean > empty.mean, [f.n_edges for f in learned.folds]
     (True, [1, 1, 1, 1])
+    >>> from suffice.objectives import Conditional, Likelihood
+    >>> both = cross_validate(rows, "wet -> rain; wet -> moon", 4, objective=[Likelihood(), Conditional("wet")])
+    >>> both["Conditional('wet')"].accuracy
+    0.975
     """
     if isinstance(data, Statistics):
         raise DataError("cross-validation parts rows, and statistics have none; give the data itself")
     folds = whole(folds, "the number of folds", 2)
+    fits = as_fits(method, objective, penalty, None if prior is PRIOR else prior)
+    if fits is not None:
+        of_search = {"score": score, "estimate": estimate, "constraints": constraints, "lags": lags, "time_limit": time_limit}
+        for option, value in (of_search | {"memory_limit": memory_limit, "threads": threads}).items():
+            if value is not None:
+                raise FitError(f"{option}= is not for fits that are compared: give it to the functions, lambda rows: fit(...)")
+        return compare_fits(data, fits, folds, target, seed, progress)
+    if penalty is not None or target is not None:
+        raise FitError("penalty= and target= are for principles that are compared: objective=[Likelihood(), Conditional('y')]")
     if not is_directed(method):
         raise FitError(
             f"cross_validate compares Bayesian networks, and {type(method).__name__} finds undirected graphs: their penalty is "
@@ -171,9 +194,7 @@ def _rows(
         raise DataError("lags= need sequences: cross_validate(sequences(data, by, order), lags=...)")
     dag = None if _is_method(method) else method.to_dag() if isinstance(method, Cpdag) else Dag(method)
     rows = scan(data).take(_names(data, dag, score, constraints, seed, limit))
-    most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
-    if folds > most:
-        raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
+    check_folds(rows, folds)
     return rows, dag
 
 

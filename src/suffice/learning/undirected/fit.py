@@ -12,12 +12,13 @@ from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.gathering import complete_rows
 from suffice.families.priors import as_prior
 from suffice.graphs import Graph
+from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.features import Features, UndirectedModel, is_undirected, undirected_model
 from suffice.models.gaussian_markov_net import fit_gaussian
 from suffice.models.log_linear import LogLinear
 from suffice.models.markov_net import MarkovNet
-from suffice.objectives import Likelihood, MaxEntropy, as_penalties
+from suffice.objectives import Bayes, Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Real, Variable
@@ -42,17 +43,16 @@ def fit_undirected(
     >>> fit_undirected("a -- b", {"a": [0.5, 1.5, 2.5, 3.0], "b": [0.5, 1.0, 3.5, 2.0]}).mean
     array([1.875, 1.75 ])
     """
-    chosen = Likelihood() if objective is None else objective
-    if isinstance(chosen, type) or not hasattr(chosen, "fit"):
-        hint = f"objective={chosen.__name__}()" if isinstance(chosen, type) else "Likelihood(), MaxEntropy() or another"
-        raise FitError(f"an objective is a value: {hint}, not {objective!r}")
+    prior = prior_of(objective, prior)
+    chosen = Likelihood() if objective is None or isinstance(objective, Bayes) else objective
     data = Statistics([data], data.total) if isinstance(data, Moments) else data
     if not isinstance(data, Statistics) and not is_moments(model, data):
         data = scan(data)
     if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)) and _of_reals(Graph(model), data):
-        own = None if isinstance(chosen, Likelihood) else chosen
-        _refuse_for_reals(objective=own, penalty=penalty, method=method, prior=prior, base=base)
+        NUMBERS.check(objective or chosen)
+        _refuse_for_reals(penalty=penalty, method=method, prior=prior, base=base)
         return fit_gaussian(Graph(model), data)
+    (FEATURES if isinstance(model, Features) else TABLES).check(objective or chosen)
     if base is not None and not isinstance(base, MarkovNet):
         raise FitError(f"a base measure is a MarkovNet, MarkovNet({{'x': logs}}, variables), not {type(base).__name__}")
     wanted = undirected_model(model)

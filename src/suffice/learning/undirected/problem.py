@@ -16,7 +16,7 @@ from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
-from suffice.objectives import ContrastiveDivergence, Objective, PenaltySum
+from suffice.objectives import Conditional, ContrastiveDivergence, Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite
@@ -111,6 +111,12 @@ class UndirectedProblem:
         from suffice.learning.undirected.pseudo_likelihood import maximum_pseudo_likelihood
 
         return maximum_pseudo_likelihood(self)
+
+    def by_conditional(self, goal: Conditional) -> MarkovNet:
+        """The maximum of the likelihood of one node given the others."""
+        from suffice.learning.undirected.conditional import maximum_conditional_likelihood
+
+        return maximum_conditional_likelihood(self, goal.target)
 
     def by_contrastive_divergence(self, goal: ContrastiveDivergence) -> MarkovNet:
         """Where what chains draw agrees with what is seen."""

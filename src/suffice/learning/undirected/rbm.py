@@ -13,6 +13,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note, whole
 from suffice.inference.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
+from suffice.learning.principles import MACHINE
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.rbm import RBM
 from suffice.models.visible import VisibleColumns, refuse_missing_cells
@@ -78,8 +79,7 @@ def rbm(
     (20, True)
     """
     goal = ContrastiveDivergence() if objective is None else objective
-    if not isinstance(goal, ContrastiveDivergence):
-        raise FitError(f"the objective of rbm is ContrastiveDivergence(steps, persistent, chains), not {goal!r}")
+    MACHINE.check(goal)
     n_hidden, passes = whole(hidden, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
     batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
     rows = _rows(data, n_hidden)

@@ -1,0 +1,110 @@
+"""The words of `--objective` and `--penalty` as values."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from suffice.cli_words import prior_of
+from suffice.errors import SufficeError
+
+PENALTIES = {"l1": "L1", "l2": "L2"}
+OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "likelihood": ("Likelihood", {}),
+    "max-entropy": ("MaxEntropy", {}),
+    "pseudo": ("PseudoLikelihood", {}),
+    "cd": ("ContrastiveDivergence", {"persistent": False}),
+    "pcd": ("ContrastiveDivergence", {"persistent": True}),
+}
+"""What a model is the best of, and what is said of it."""
+DISCRIMINATIVE = {"conditional": "Conditional", "perceptron": "Perceptron", "margin": "Margin"}
+"""What is best to tell one variable from the others."""
+KNOWN = (
+    "likelihood, pseudo, cd:1 or pcd:1 (with the number of steps), max-entropy, bayes:PRIOR, conditional:NAME, margin:NAME or "
+    "perceptron:NAME"
+)
+
+
+def penalty_of(words: str | None) -> Any:
+    """A penalty on weights: `l1:0.1`, `l2:1`, or their sum, `l1:0.1+l2:1`; None where there is none.
+
+    >>> penalty_of("l1:0.1+l2:1"), penalty_of(None)
+    (L1(0.1) + L2(1.0), None)
+    """
+    if words is None:
+        return None
+    parts = [_penalty(word) for word in words.split("+")]
+    return sum(parts[1:], start=parts[0])
+
+
+def _penalty(words: str) -> Any:
+    word, _, number = words.strip().lower().partition(":")
+    try:
+        strength = float(number)
+    except ValueError:
+        word = ""
+    if word not in PENALTIES:
+        raise SufficeError(f"--penalty is l1:0.1, l2:1, or their sum, l1:0.1+l2:1; not {words!r}")
+    return getattr(import_module("suffice.objectives"), PENALTIES[word])(strength)
+
+
+def objective_of(words: str | None, target: str | None = None) -> Any:
+    """What a model is the best of: `likelihood`, `bayes:bdeu:10`, `pseudo`, `cd:1` or `pcd:1`; about one variable, by its name,
+    `conditional:y`, `margin:y` or `perceptron:y`, of labels without it; None where nothing is said.
+
+    >>> objective_of("likelihood"), objective_of("conditional:y"), objective_of("margin", "tag"), objective_of("bayes:bdeu:10")
+    (Likelihood(), Conditional('y'), Margin('tag', cost=Hamming(cost=1.0)), Bayes(BDeu(ess=10.0)))
+    """
+    if words is None:
+        return None
+    word, colon, rest = words.strip().partition(":")
+    word = word.lower()
+    objectives = import_module("suffice.objectives")
+    if word == "bayes":
+        return objectives.Bayes(prior_of(_prior_word(rest)))
+    if word in DISCRIMINATIVE:
+        if not (rest or target):
+            raise SufficeError(f"--objective {word} is about one variable: {word}:NAME")
+        return getattr(objectives, DISCRIMINATIVE[word])(rest or target)
+    draws = word in ("cd", "pcd")
+    if word not in OBJECTIVES or (colon and not (draws and rest.isdecimal())):
+        raise SufficeError(f"--objective is {KNOWN}; not {words!r}")
+    name, more = OBJECTIVES[word]
+    return getattr(objectives, name)(**more | ({"steps": int(rest)} if colon else {}))
+
+
+def _prior_word(words: str) -> str:
+    if words in ("", "mle"):
+        raise SufficeError("--objective bayes is of a prior: bayes:bdeu:10; without one, likelihood")
+    return words
+
+
+def prior_words(objective: str | None, prior: str) -> tuple[str | None, str]:
+    """An objective and a prior in words, of which `bayes:bdeu:10` is both; `bayes` alone is that of `--prior`.
+
+    >>> prior_words("bayes:bdeu:10", "mle"), prior_words("bayes", "k2"), prior_words("conditional:y", "mle")
+    ((None, 'bdeu:10'), (None, 'k2'), ('conditional:y', 'mle'))
+    """
+    word, _, rest = (objective or "").strip().partition(":")
+    if word.lower() != "bayes":
+        return objective, prior
+    if rest and prior != "mle":
+        raise SufficeError(f"--objective {objective} is --prior {rest}, and --prior {prior} was given, too: leave one out")
+    return None, _prior_word(rest or prior)
+
+
+def refuse_beside(objective: str, **given: Any) -> None:
+    """Options that have no part in an objective about one variable."""
+    for option, value in given.items():
+        if value:
+            raise SufficeError(f"--{option.replace('_', '-')} has no part in --objective {objective}: leave it out")
+
+
+def check_template(*, objective: Any, penalty: Any) -> None:
+    """Refuse what no chain of slices takes."""
+    from suffice.learning.principles import TEMPLATE
+
+    if objective is not None:
+        TEMPLATE.check(objective)
+    if penalty is not None:
+        raise SufficeError("--penalty is for weights, and a chain of slices has none: leave it out")

@@ -1,0 +1,272 @@
+"""Several ways to fit compared by what they foretell of one column in rows, or whole sequences, that they have not seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.display import OneTable
+from suffice.engines.data import Data
+from suffice.engines.engine import Block
+from suffice.engines.scan import scan
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, FitError, listed, nearest, note
+from suffice.families.family import frame
+from suffice.iteration import Progress
+from suffice.learning.fit import fit
+from suffice.objectives import Perceptron
+from suffice.variables import Finite
+
+Array = npt.NDArray[np.float64]
+Fits = Mapping[str, Callable[[Any], Any]]
+
+N_BINS = 10
+"""Bins of the largest probability, by which the error of calibration is found."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Sums over held-out rows, which add: their weight, ln p of whole rows, ln p of the target given the others, the weight of
+    those whose most probable state is the right one, the squares of Brier's score, and by bins of the largest probability its
+    sum, the weight and the weight that is right. `seconds` is what the fits took.
+
+    >>> HeldOutScores.of(np.array([[0.75, 0.25], [0.5, 0.5]]), np.array([0, 1]), np.ones(2)).accuracy
+    0.5
+    """
+
+    weight: float
+    log_likelihood: float
+    conditional: float
+    right: float
+    squares: float
+    bins: Array = field(repr=False)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, probs: Array, true: npt.NDArray[np.int64], weights: Array, **more: float) -> HeldOutScores:
+        """Of p(state | the others) of rows, a column per state. Rows that are impossible have none, which is as bad as p =
+        0."""
+        probs = np.nan_to_num(probs, nan=0.0)
+        each, found = np.arange(len(true)), probs.argmax(axis=1)
+        with np.errstate(divide="ignore"):
+            logs = np.log(probs[each, true])
+        hit = (found == true) & (probs[each, found] > 0.0)
+        squares = (probs**2).sum(axis=1) - 2.0 * probs[each, true] + 1.0
+        top = probs[each, found]
+        place = np.minimum((top * N_BINS).astype(np.int64), N_BINS - 1)
+        bins = np.stack([np.bincount(place, w, N_BINS) for w in (weights * top, weights, weights * hit)]).astype(np.float64)
+        sums = {"conditional": float(weights[weights > 0] @ logs[weights > 0]), "log_likelihood": float("nan")} | more
+        return cls(float(weights.sum()), right=float(weights @ hit), squares=float(weights @ squares), bins=bins, **sums)
+
+    def __add__(self, other: HeldOutScores) -> HeldOutScores:
+        return HeldOutScores(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows whose most probable state is the right one."""
+        return self.right / self.weight
+
+    @property
+    def brier(self) -> float:
+        """The mean of Σ (p − [state is right])²: from 0 to 2."""
+        return self.squares / self.weight
+
+    @property
+    def calibration_error(self) -> float:
+        """How far the largest probability is from the share that is right, bin by bin, on average over rows."""
+        said, _, right = self.bins
+        return float(np.abs(said - right).sum() / self.weight)
+
+
+def as_fits(method: Any, objective: Any, penalty: Any, prior: Any) -> Fits | None:
+    """What `cross_validate` is asked to compare: functions by name, or one graph under several objectives; None if neither."""
+    if objective is not None:
+        if prior is not None:
+            raise FitError("with objective= a prior is an objective, too: Bayes(prior)")
+        named = objective if isinstance(objective, Mapping) else _named(objective)
+        return {str(n): partial(fit, method, objective=o, **_priced(o, penalty)) for n, o in named.items()}
+    if not isinstance(method, Mapping) or not any(callable(f) for f in method.values()):
+        return None
+    if wrong := [n for n, f in method.items() if not callable(f)]:
+        raise FitError(f"what is compared are functions of rows, {{'name': lambda rows: fit(graph, rows)}}; {wrong[0]!r} is none")
+    return {str(n): f for n, f in method.items()}
+
+
+def _named(objective: Any) -> dict[str, Any]:
+    return {repr(o): o for o in (objective if isinstance(objective, (list, tuple)) else [objective])}
+
+
+def _priced(objective: Any, penalty: Any) -> dict[str, Any]:
+    """A penalty is for objectives about one column; mistakes have none."""
+    takes = hasattr(objective, "target") and not isinstance(objective, Perceptron)
+    return {"penalty": penalty} if takes and penalty is not None else {}
+
+
+def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: int, progress: bool | None) -> ComparedFits:
+    """Each fit to the rows outside each fold, scored by the rows inside."""
+    rows = data if isinstance(data, Sequences) else scan(data)
+    target = _checked_target(rows, fits, target)
+    if isinstance(rows, Data):
+        check_folds(rows, folds)
+    watch: Progress[Any] = Progress("cross-validation", None, progress)
+    done: dict[str, list[HeldOutScores]] = {name: [] for name in fits}
+    n = 0
+    try:
+        for train, test in rows.split(folds, seed):
+            scores = {}
+            for name, how in fits.items():
+                watch.check(f"fold {n + 1} of {folds}, {name}")
+                scores[name] = _scored(name, how, n + 1, folds, train, test, target)
+            for name, own in scores.items():
+                done[name].append(own)
+            n += 1
+    except KeyboardInterrupt:
+        if n < 2:
+            raise
+        note(f"the cross-validation was stopped after {n} of {folds} folds")
+    finally:
+        watch.close()
+    return ComparedFits(target, {name: tuple(own) for name, own in done.items()}, folds, watch.seconds)
+
+
+def check_folds(rows: Data, folds: int) -> None:
+    """Refuse more folds than there are rows."""
+    most = int(min(rows.weight, 2**62)) if rows.whole_weights else rows.n_rows
+    if folds > most:
+        raise FitError(f"{folds:,} folds need at least as many rows, and there are {most:,}")
+
+
+def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
+    goals: list[Any] = [getattr(f, "keywords", {}).get("objective") for f in fits.values()]
+    own = {goal.target for goal in goals if hasattr(goal, "target")}
+    if target is None and len(own) != 1:
+        raise FitError("say which column is foretold: cross_validate(..., target='y')")
+    name = next(iter(own)) if target is None else target
+    if name not in rows.columns:
+        raise DataError(f"the data has no column {name!r}, which is to be foretold{nearest(name, rows.columns)}")
+    if not isinstance(rows.schema[name], Finite):
+        raise FitError(f"{name!r} holds numbers, and what is foretold is a finite column: cut it into Bins")
+    if not isinstance(rows, Sequences):
+        rows.require_complete([name])
+    elif rows.missing[name]:
+        raise DataError(f"the column {name!r} has missing cells, and fits are compared by all of it")
+    return name
+
+
+def _scored(name: str, how: Callable[[Any], Any], n: int, folds: int, train: Any, test: Any, target: str) -> HeldOutScores:
+    start = time.perf_counter()
+    try:
+        model = how(train)
+    except FitError as error:
+        raise FitError(f"{name}, fold {n} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
+    seconds = time.perf_counter() - start
+    if isinstance(test, Sequences):
+        return _of_sequences(name, model, test, target, seconds)
+    return _of_rows(name, model, test, target, seconds)
+
+
+def _of_rows(name: str, model: Any, test: Data, target: str, seconds: float) -> HeldOutScores:
+    if not hasattr(model, "predict_proba") or target not in getattr(model, "variables", ()):
+        raise FitError(f"{name!r} gives a {type(model).__name__}, which does not foretell {target!r}")
+    some = test.take([n for n in test.columns if n in model.variables])
+    rows = some.distinct()
+    probs = model.predict_proba(some.of_rows(rows), target)
+    own: Any = test.schema[target]
+    known = model.variables[target].states
+    columns = np.stack([_column(probs, s, known, len(rows.weights)) for s in own.states], axis=1)
+    more = {"log_likelihood": float(model.log_likelihood(some)), "seconds": seconds}
+    return HeldOutScores.of(columns, rows.columns[target].astype(np.int64), np.asarray(rows.weights, np.float64), **more)
+
+
+def _column(probs: Any, state: str, known: Any, n: int) -> Array:
+    """The probabilities of a state; 0 of one that a model does not know."""
+    return np.asarray(probs[state], np.float64) if state in known else np.zeros(n)
+
+
+@dataclass(frozen=True)
+class TargetCells:
+    """The states of a column in a block, and the weights of its rows."""
+
+    target: str
+
+    def __call__(self, block: Block) -> tuple[npt.NDArray[np.int64], Array]:
+        return block.columns[self.target].astype(np.int64), np.asarray(block.weights, np.float64)
+
+
+def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: float) -> HeldOutScores:
+    """Of a `Chain`, what the other columns of the sequence say of the target; of a `Crf`, what it says of its label."""
+    if not hasattr(model, "smooth") and getattr(model, "label", None) != target:
+        raise FitError(f"{name!r} gives a {type(model).__name__}, which does not foretell {target!r} of sequences")
+    parts = list(test.select([target]).data.map(TargetCells(target)))
+    true, weights = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    each = weights[np.cumsum(test.lengths) - test.lengths]  # a sequence weighs what its first step does
+    own: Any = test.schema[target]
+    more = {"seconds": seconds}
+    if hasattr(model, "smooth"):
+        hidden = test.select([n for n in test.columns if n != target])
+        probs, known = model.smooth(hidden), [f"{target}={s}" for s in model.variables[target].states]
+        names = [f"{target}={s}" for s in own.states]
+        logs, rest = model.log_prob(test), model.log_prob(hidden)
+        more |= {"log_likelihood": float(each @ logs), "conditional": float(each @ (logs - rest))}
+    else:
+        probs, known, names = model.predict_proba(test), list(model.labels), list(own.states)
+        more["conditional"] = float(each @ model.log_prob(test))
+    columns = np.stack([_column(probs, s, known, len(true)) for s in names], axis=1)
+    return HeldOutScores.of(columns, test.in_order(true), test.in_order(weights), **more)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparedFits(OneTable):
+    """What `cross_validate` gives where it compares fits: `folds[name]` are the scores of each fold, `result[name]` their sum.
+    It prints as a table; log-likelihoods are per row, NaN of a model that says nothing of the other columns."""
+
+    target: str
+    folds: Mapping[str, tuple[HeldOutScores, ...]]
+    n_folds: int
+    seconds: float
+
+    def __getitem__(self, name: str) -> HeldOutScores:
+        if name not in self.folds:
+            raise DataError(f"nothing was compared under the name {name!r}: there are {listed(self.folds)}")
+        first, *others = self.folds[name]
+        return sum(others, start=first)
+
+    def error(self, name: str) -> float:
+        """The standard error of the conditional log-likelihood per row, by the spread of the folds; NaN where a fold is
+        −inf."""
+        each = np.array([f.conditional / f.weight for f in self.folds[name]])
+        return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
+
+    def to_frame(self) -> Any:
+        """One row for each fit."""
+        header, rows = self._table()
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(header)})
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = []
+        for name in self.folds:
+            s = self[name]
+            given = [s.conditional / s.weight, self.error(name)]
+            rows.append([name, s.log_likelihood / s.weight, *given, s.accuracy, s.brier, s.calibration_error, s.seconds])
+        header = [
+            "fit",
+            "log-likelihood",
+            f"ln p({self.target} | rest)",
+            "± error",
+            "accuracy",
+            "Brier",
+            "calibration error",
+            "seconds",
+        ]
+        return header, rows
+
+    def _headline(self) -> str:
+        done = len(next(iter(self.folds.values())))
+        stopped = f" of {self.n_folds}, then stopped" if done < self.n_folds else ""
+        return f"{self.target!r} foretold in held-out rows; {done} folds{stopped}; {self.seconds:.3g} s"
