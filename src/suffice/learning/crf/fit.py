@@ -167,13 +167,8 @@ def _say_unlabelled(problem: LabelProblem) -> None:
 
 def carried(start: Crf, problem: LabelProblem) -> Array:
     """The weights of a model for the pairs of a problem, by name; 0 for pairs that it does not have."""
-    known = dict(zip(_named(start.vocabulary, start.features), start.weight_vector.tolist(), strict=True))
-    return np.array([known.get(pair, 0.0) for pair in _named(problem.vocabulary, problem.features)])
-
-
-def _named(vocabulary: Any, features: Any) -> list[tuple[str, str]]:
-    names, labels = vocabulary.names, vocabulary.labels
-    own = np.repeat(np.arange(len(names)), np.diff(features.first)).tolist()
-    pairs = [(names[a], labels[j]) for a, j in zip(own, features.labels.tolist(), strict=True)]
-    between = zip(features.before.tolist(), features.after.tolist(), strict=True)
-    return pairs + [(f"{vocabulary.chain.label}[-1]={labels[i]}", labels[j]) for i, j in between]
+    known = dict(
+        zip(start.features.named(start.vocabulary, np.arange(start.n_weights)), start.weight_vector.tolist(), strict=True)
+    )
+    own = problem.features.named(problem.vocabulary, np.arange(problem.features.n))
+    return np.array([known.get(pair, 0.0) for pair in own])
