@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from suffice.cli_words import Words, objective_of, penalty_of
 from suffice.errors import SufficeError
 from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
+from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
 from suffice.models.linear_chain.windows import LinearChain, Window
+from suffice.objectives import Conditional
 from suffice.terminal import working
 
 DERIVED: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower}
 """What is derived of a column; the first two with a number of letters, as in suffix3."""
 
+RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES}
+
+_PAIRS = re.compile(r"\s*pairs\s*\((?P<what>.*)\)\s*$")
 _FEATURE = re.compile(r"\s*(?:(?P<how>suffix|prefix)(?P<n>[1-9][0-9]*)|(?P<plain>shape|lower))(?:\s*:\s*(?P<of>[^@]+?))?\s*$")
 
 
 def windows_of(text: str) -> list[Window]:
     """Columns around a label: `word@-1,0,1; suffix3; shape:word@0`. What is derived is of the first column that is named, unless
-    another stands after a colon; without @ it is of the step itself.
+    another stands after a colon; without @ it is of the step itself. `pairs(word@0)` has weights of two labels in a row.
 
     >>> windows_of("word@-1,0,1; suffix3; shape")
     [Window(['word'], at=(-1, 0, 1)), Window([Suffix(column='word', length=3)], at=(0,)), Window([Shape(column='word')], at=(0,))]
+    >>> windows_of("pairs(word@0,1)")
+    [Window(['word'], at=(0, 1), pairs=True)]
     """
-    parts = [part.rpartition("@")[::2] if "@" in part else (part, "0") for part in text.split(";") if part.strip()]
-    first = next((name.strip() for name, _ in parts if not _FEATURE.match(name)), None)
-    return [Window([_column(name.strip(), first)], at=_places(places, text)) for name, places in parts]
+    inner = [(m["what"], True) if (m := _PAIRS.match(part)) else (part, False) for part in text.split(";") if part.strip()]
+    parts = [(*(part.rpartition("@")[::2] if "@" in part else (part, "0")), pairs) for part, pairs in inner]
+    first = next((name.strip() for name, _, _ in parts if not _FEATURE.match(name)), None)
+    return [Window([_column(name.strip(), first)], at=_places(places, text), pairs=pairs) for name, places, pairs in parts]
 
 
 def _column(name: str, first: str | None) -> Any:
@@ -48,6 +57,69 @@ def _places(words: str, text: str) -> tuple[int, ...]:
         raise SufficeError(f"--features: after @ stand steps, as in word@-1,0,1; not {words!r} in {text!r}") from None
 
 
+def transitions_of(words: str | None) -> Any:
+    """Which labels may follow which: `bio`, `bioes`, or pairs, `forbid: O -> I-x; <s> -> I-x` or `only: D -> N; N -> V`.
+
+    >>> transitions_of("bio"), transitions_of("forbid: O -> I-x; <s> -> I-x")
+    (BIO(), Transitions(forbidden=[('O', 'I-x'), ('<s>', 'I-x')]))
+    """
+    if words is None:
+        return None
+    word, colon, rest = words.partition(":")
+    if not colon and word.strip().lower() in RULES:
+        return RULES[word.strip().lower()]()
+    pairs = [tuple(x.strip() for x in part.split(" -> ")) for part in rest.split(";") if part.strip()]
+    named = {"forbid": "forbidden", "only": "only"}.get(word.strip().lower())
+    if named is None or not pairs or any(len(pair) != 2 for pair in pairs):
+        raise SufficeError(
+            f"--transitions is bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: D -> N; N -> V'; not {words!r}"
+        )
+    return Transitions(**{named: pairs})
+
+
+def label_weights_of(words: str | None) -> dict[str, float]:
+    """Weights of labels: `B-PER=5, I-PER=2`.
+
+    >>> label_weights_of("B-PER=5, I-PER=2")
+    {'B-PER': 5.0, 'I-PER': 2.0}
+    """
+    weights = {}
+    for part in (words or "").split(",") if words else ():
+        label, _, number = part.rpartition("=")
+        try:
+            weights[label.strip()] = float(number)
+        except ValueError:
+            label = ""
+        if not label.strip():
+            raise SufficeError(f"--label-weights is a weight for each of some labels, as in B-PER=5,I-PER=2; not {words!r}")
+    return weights
+
+
+@dataclass(frozen=True)
+class LabelWords:
+    """What the command line says of a chain of labels beside its features."""
+
+    min_count: int
+    transitions: str | None
+    back: int
+    weights: str | None
+
+    def refuse(self) -> None:
+        """Refuse them where there is no chain of labels."""
+        given = {"--transitions": self.transitions, "--labels-back": self.back > 1, "--label-weights": self.weights}
+        if used := [option for option, value in given.items() if value]:
+            raise SufficeError(f"{used[0]} is for a chain of labels: give --chain LABEL with it")
+
+    def objective(self, words: str | None, label: str) -> Any:
+        """The objective, with the weights of labels."""
+        chosen = None if words is None else objective_of(words, label)
+        if not (weights := label_weights_of(self.weights)):
+            return chosen
+        if chosen is not None and not isinstance(chosen, Conditional):
+            raise SufficeError("--label-weights goes with --objective conditional, which is the default")
+        return Conditional(label, label_weights=weights)
+
+
 def fit_labels(
     label: str,
     features: str | None,
@@ -55,7 +127,7 @@ def fit_labels(
     *,
     by: str | None,
     order: str | None,
-    min_count: int,
+    about: LabelWords,
     objective: str | None,
     penalty: str | None,
     read: dict[str, Any],
@@ -67,9 +139,10 @@ def fit_labels(
 
     if features is None:
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")
-    chain = LinearChain(label, windows_of(features), min_count=min_count)
+    rules = transitions_of(about.transitions)
+    chain = LinearChain(label, windows_of(features), min_count=about.min_count, order=about.back, transitions=rules)
+    chosen = about.objective(objective, label)
     steps = inputs.sequences_of(inputs.data_of(data, **read), by, order)
-    chosen = None if objective is None else objective_of(objective, label)
     return fit(chain, steps, objective=chosen, penalty=penalty_of(penalty), **limits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -200,3 +201,53 @@ def test_weights_are_repeated_sequences_and_threads_change_nothing() -> None:
     one = sf.fit(chain, sf.sequences(rows, by="s", weights=heavy), penalty=sf.L2(1), tol=1e-12)
     other = sf.fit(chain, sf.sequences(more, by="s"), penalty=sf.L2(1), tol=1e-12, threads=2)
     np.testing.assert_allclose(one.weight_vector, other.weight_vector, atol=1e-4)
+
+
+@pytest.mark.parametrize(("order", "gaps"), [(1, False), (1, True), (2, True)])
+def test_weights_of_labels_are_costs_of_missing_them(order: int, gaps: bool) -> None:
+    """−Σ log exp(s(y)) / Σ_y' w(y, y') exp(s(y')), w the product of the weights of the labels that y' misses; by enumeration."""
+    weights = {"B-p": 5.0, "O": 0.5}
+    chain, _, rows = case("none", [4, 1, 3], order, False, 9, False)
+    if gaps:
+        rows = {**rows, "y": [None if i in (1, 6) else y for i, y in enumerate(rows["y"])]}
+    s = sf.sequences(rows, by="s")
+    problem = LabelProblem.of(chain, opened(chain, s))
+    costs = np.log([weights.get(y, 1.0) for y in problem.vocabulary.labels])
+    problem = replace(problem, costs=costs)
+    w = np.random.default_rng(0).normal(size=problem.features.n)
+    value, slope = problem.loss(w)
+    crf = sf.Crf(problem.vocabulary, problem.features, w)
+    total, at = 0.0, 0
+    for paths, scores in by_name(crf, {"x": rows["x"], "z": rows["z"]}, [4, 1, 3]):
+        truth = [crf.labels.index(y) if y else -1 for y in rows["y"][at : at + len(paths[0])]]
+        at += len(truth)
+        missed = [sum(costs[a] for a, b in zip(truth, path, strict=True) if a not in (-1, b)) for path in paths]
+        right = np.array([all(a in (-1, b) for a, b in zip(truth, path, strict=True)) for path in paths])
+        total += np.log(np.exp(scores + missed).sum()) - np.log(np.exp(scores[right]).sum())
+    assert value == pytest.approx(total, rel=1e-10)
+    for k in range(len(w)):
+        e = np.zeros(len(w))
+        e[k] = 1e-5
+        assert (problem.loss(w + e)[0] - problem.loss(w - e)[0]) / 2e-5 == pytest.approx(slope[k], abs=1e-6)
+
+
+@given(st.integers(0, 99))
+@settings(deadline=None, max_examples=15)
+def test_weights_of_labels_keep_the_objective_concave(seed: int) -> None:
+    chain, s, _ = case("none", [4, 1, 3], 1, False, seed, False)
+    problem = replace(LabelProblem.of(chain, opened(chain, s)), costs=np.log([5.0, 0.2, 3.0, 1.0]))
+    rng = np.random.default_rng(seed)
+    one, other = rng.normal(size=(2, problem.features.n))
+    middle = problem.loss((one + other) / 2)[0]
+    assert middle <= (problem.loss(one)[0] + problem.loss(other)[0]) / 2 + 1e-9
+
+
+def test_labels_of_weight_1_change_nothing_and_heavy_ones_are_found_more() -> None:
+    chain, s, _ = case("none", [4, 1, 3], 1, False, 10, False)
+    plain = sf.fit(chain, s, penalty=sf.L2(1), tol=1e-13)
+    same = sf.fit(chain, s, penalty=sf.L2(1), tol=1e-13, objective=sf.Conditional("y", label_weights={"O": 1.0}))
+    np.testing.assert_allclose(plain.weight_vector, same.weight_vector, atol=1e-6)
+    heavy = sf.fit(chain, s, penalty=sf.L2(1), objective=sf.Conditional("y", label_weights={"B-q": 20.0}))
+    assert heavy.predict_proba(s)["B-q"].sum() > plain.predict_proba(s)["B-q"].sum() + 1
+    assert heavy.evaluate(s).recall("B-q") >= plain.evaluate(s).recall("B-q")
+    assert "label weights {'B-q': 20.0}" in heavy.fit_info

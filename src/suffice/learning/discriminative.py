@@ -83,6 +83,8 @@ def fit_conditional(network: BayesNet, data: Any, objective: Any, penalties: Pen
     >>> fit("y -> x", rows, objective=Conditional("y")).fit_info
     'fitted from 5 rows by conditional likelihood (L-BFGS): Σ log p(y | rest) -3.2958, 0 iterations'
     """
+    if getattr(objective, "label_weights", ()):
+        raise FitError("label_weights are for a LinearChain; of a network, give rows weights: scan(data, weights=...)")
     if isinstance(data, Statistics):
         raise FitError("conditional likelihood is of rows: statistics of families do not tell how columns go together")
     bn: BayesNet = objective.fit(ConditionalProblem(network, data, penalties))

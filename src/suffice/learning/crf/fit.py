@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,24 @@ class LabelTask:
     penalties: PenaltySum
 
     def by_conditional(self, objective: Conditional) -> Crf:
-        weights, run = climb(self.problem, self.how)
-        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}) with {self.penalties!r}: {run.headline()}"
+        weights, run = climb(replace(self.problem, costs=self._costs(objective)), self.how)
+        heavy = f", label weights {dict(objective.label_weights)!r}" if objective.label_weights else ""
+        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}{heavy}) with {self.penalties!r}: {run.headline()}"
         return self._crf(weights, by, run)
+
+    def _costs(self, objective: Conditional) -> Array | None:
+        """The logarithms of the weights of labels."""
+        if not objective.label_weights:
+            return None
+        weights, labels = dict(objective.label_weights), self.problem.vocabulary.labels
+        if strange := [x for x in weights if x not in labels]:
+            note(f"label_weights name labels that are not there: {listed(strange)}{nearest(strange[0], labels)}")
+        return np.log([weights.get(label, 1.0) for label in labels])
 
     def by_perceptron(self, objective: Perceptron) -> Crf:
         if self.penalties:
             raise FitError(f"Perceptron has no penalty, and {self.penalties!r} was given; averaging keeps its weights small")
+        self._refuse_wider("Perceptron")
         self._say_partial("Perceptron")
         weights, run = walk(self.problem, self.how, objective)
         wrong = f"{run.objective:,.0f} labels wrong in the last epoch" if run.trace else "stopped at once"
@@ -50,9 +61,15 @@ class LabelTask:
     def by_margin(self, objective: Margin) -> Crf:
         if self.how.c1 or not self.how.c2:
             raise FitError(f"Margin is fitted with a penalty L2(c2) alone, c2 above 0, not with {self.penalties!r}")
+        self._refuse_wider("Margin")
         self._say_partial("Margin")
         weights, run = descend(self.problem, self.how, objective.cost.cost)
         return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.headline()}", run)
+
+    def _refuse_wider(self, what: str) -> None:
+        if not self.problem.chain.is_plain:
+            wider = "order=2, pairs=True in a Window, or transitions="
+            raise FitError(f"{what} is for chains without {wider}: use Conditional({self.problem.chain.label!r})")
 
     def _say_partial(self, what: str) -> None:
         if n := self.problem.findings.n_partial:
