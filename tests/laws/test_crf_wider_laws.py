@@ -129,7 +129,7 @@ def test_the_gradient_is_that_of_differences(rule: str, order: int, pairs: bool,
     problem = LabelProblem.of(chain, opened(chain, everything))
     w = rng.normal(size=problem.features.n)
     value, slope = problem.loss(w)
-    assert value >= -1e-9
+    assert value == pytest.approx(-sf.Crf(problem.vocabulary, problem.features, w).log_likelihood(everything), rel=1e-9)
     for k in rng.integers(0, len(w), 8).tolist():
         e = np.zeros(len(w))
         e[k] = 1e-5
@@ -190,6 +190,25 @@ def test_long_sequences_and_large_weights_stay_finite() -> None:
         value, slope = problem.loss(size * rng.uniform(-1, 1, problem.features.n))
         assert np.isfinite(value)
         assert np.isfinite(slope).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 500.0])
+@pytest.mark.parametrize("n", [3, 3000])
+def test_few_long_sequences_with_forbidden_ends(n: int, size: float) -> None:
+    """The ways of many sequences side by side, of few long ones and of logarithms = one sequence after the other."""
+    rng = np.random.default_rng(n)
+    labels = ["B-p", "I-p", "O"] * n
+    rows = {"x": [f"a{i}" for i in rng.integers(0, 3, 3 * n)], "y": labels}
+    for rule in (sf.BIO(), sf.Transitions(forbidden=[("<s>", "O"), ("B-p", "</s>")])):
+        chain = sf.LinearChain("y", [sf.Window(["x"])], unseen=True, transitions=rule)
+        problem = LabelProblem.of(chain, opened(chain, sf.sequences(rows)))
+        features: Any = problem.features
+        w = size * rng.uniform(-1, 1, features.n)
+        [(block, _)] = problem.findings.blocks.values()
+        one, other = features.expected(w, block), features.expect(w, block)
+        assert one.log_z == pytest.approx(float(other.log_z.sum()), rel=1e-11)
+        both = other.counts[0][features.before, features.after]
+        np.testing.assert_allclose(one.expected[len(features.labels) :], both, atol=1e-7 * n)
 
 
 def test_weights_are_repeated_sequences_and_threads_change_nothing() -> None:

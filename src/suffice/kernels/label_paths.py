@@ -116,7 +116,8 @@ def best_sequences(
                         origin = (i if H == 1 else h) * R + r
                         for k in range(L):
                             gain = value + log_m[h, i, k] + E[i, k] + s[own[t], k]
-                            place_in(gain, origin, x[t, row, k], origins[t, row, k])
+                            if gain > x[t, row, k, R - 1]:  # mostly it is not, and a call costs more
+                                place_in(gain, origin, x[t, row, k], origins[t, row, k])
         for r in range(R):
             last[r] = -np.inf
         for j in range(L):

@@ -85,6 +85,9 @@ class PairFeatures:
             parts[f"{name}[+1]={labels[after]}"] = float(T[own, after])
         return parts
 
+    def bar(self, x: Array, part: SideBySide, value: float) -> None:
+        """Give places of a part a value for the labels that they may not have: here there are none."""
+
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
         """Refuse sequences that no labels are possible for, or that take too much memory."""
 
@@ -168,20 +171,21 @@ def expectations(
         clamp = block.labels if clamped else NO_CLAMP
         weights = None if block.weights is None else block.weights[part.places]
         if part.few and not clamped:
-            few = expect_few(_scores_of(block, scores, more, part, clamp), T, part, weights)
+            few = expect_few(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
             if few is not None:
                 yield PartExpectations(part, few)
                 continue
         weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
+        features.bar(room.b[: part.n], part, 0.0)
         found = expect_labels(room, T, part, weights)
         if found is None:
-            yield PartExpectations(part, expect_in_logs(_scores_of(block, scores, more, part, clamp), T, part, weights))
+            yield PartExpectations(part, expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights))
         else:
             found.logs[:] += top[: part.n]
             yield PartExpectations(part, found)
 
 
-def _scores_of(block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
+def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
     """The score of each label at each step of a part, −inf for those that a step may not have."""
     total = more[part.places].copy() if len(more) else np.zeros((part.n, scores.shape[1]))
     for own in block.groups:
@@ -189,6 +193,7 @@ def _scores_of(block: EncodedBlock, scores: Array, more: Array, part: SideBySide
     if len(clamp):
         label = clamp[part.places, None]
         total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
+    features.bar(total, part, -np.inf)
     return total
 
 

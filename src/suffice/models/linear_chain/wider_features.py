@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.inference.chains.conditional import SideBySide
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
@@ -164,7 +165,14 @@ class WiderFeatures(PairFeatures):
         expect_sequences(*own, scores, shares, *matrices, self.of_attributes(w, block), self.room(own.longest), tuple(found))
         return found
 
+    def bar(self, x: Array, part: SideBySide, value: float) -> None:
+        for places, flags in ((np.arange(part.offsets[1]), self.allowed.begin), (part.lasts, self.allowed.end)):
+            if not flags.all():
+                x[np.ix_(places, ~flags)] = value
+
     def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
+        if self.order == 1 and not len(self.pair_before):  # all steps have one matrix: many sequences go side by side
+            return super().expected(w, block, clamped=clamped, costs=costs)
         found, weights = self.expect(w, block, clamped=clamped, costs=costs), block.weights
         if weights is not None:
             found.steps[:] *= weights[:, None]
