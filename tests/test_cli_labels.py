@@ -138,3 +138,48 @@ def test_refused_of_labels(run, arguments, said) -> None:
     code, _, err = run("fit", "a -> b", "t.conll", "--transitions", "bio", "-o", "m.json")
     assert code == 1
     assert "--transitions is for a chain of labels" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.conll", "the D\ncat N\n   \na D\ndog N\nran V\n"),
+        ("t.conll", "the D\r\ncat N\r\n\r\na D\r\ndog N\r\nran V\r\n"),
+        ("t.tsv", "the\tD\ncat\tN\n\na\tD\ndog\tN\nran\tV\n\n"),
+    ],
+)
+def test_blank_lines_end_sentences(run, name, text) -> None:
+    """Without --by: they did so only with it, and one sentence was all of the file."""
+    Path(name).write_bytes(text.encode())
+    code, _, err = run("fit", name, "--chain", "column2", "--features", "column1@0,1", "--penalty", "l2:0.1", "-o", "m.json")
+    assert code == 0, err
+    crf = sf.read("m.json")
+    assert "2 sequences (5 steps)" in crf.fit_info
+    assert "column1[+1]=</s>" in crf.attributes
+    code, _, err = run("predict", "m.json", name, "-o", "found.csv", "--keep", "column1")
+    assert code == 0, err
+    assert "never saw" not in err
+    found = pd.read_csv("found.csv")
+    assert list(found["sentence"]) == [1, 1, 2, 2, 2]
+    assert list(found["column2"]) == list("DNDNV")
+
+
+def test_a_tsv_with_names_of_columns_is_a_table(run) -> None:
+    Path("t.tsv").write_text("word\ttag\n\nthe\tD\ncat\tN\n")
+    code, _, err = run("fit", "t.tsv", "--chain", "tag", "--features", "word", "--penalty", "l2:0.1", "-o", "m.json")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the\tD\ncat  N\n\na \tD\n", "t.conll, line 2: found 1 field where line 1 has 2; the file has tabs"),
+        ("the D\ncat N\n\na D\ndog\n", "t.conll, line 5: found 1 field where line 1 has 2"),
+        ("\n \n", "t.conll: the file is empty"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_named(run, text, said) -> None:
+    Path("t.conll").write_text(text)
+    code, out, err = run("fit", "t.conll", "--chain", "column2", "--features", "column1", "-o", "m.json")
+    assert (code, out) == (1, "")
+    assert said in err

@@ -382,3 +382,11 @@ def test_the_tagger_of_scikit_learn_takes_what_crfsuite_takes() -> None:
     assert CrfTagger(c1=0.01, c2=0.1).fit(lists, y).predict(lists) == y
     with pytest.raises(sf.SufficeError, match="sequence 1 has 6 steps and 5 labels"):
         CrfTagger().fit(X, [y[0][1:], *y[1:]])
+
+
+def test_the_first_word_of_a_sentence_is_no_unknown_next_word() -> None:
+    """Training data read again has nothing that training did not see: warnings are errors here."""
+    crf = fitted(sf.LinearChain("tag", [sf.Window(["word"], at=(-1, 0, 1))]))
+    assert list(crf.predict(rows())) == ROWS["tag"]
+    with pytest.warns(sf.SufficeNote, match=r"ignored: word\[-1\] 1, word 1, of 16 steps"):
+        crf.predict(rows({**ROWS, "word": ["zzz", *ROWS["word"][1:]]}))

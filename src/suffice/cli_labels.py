@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.cli_words import Words, objective_of, penalty_of
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, listed, note
 from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
@@ -120,6 +120,26 @@ class LabelWords:
         return Conditional(label, label_weights=weights)
 
 
+def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any, str | None]:
+    """Rows, and the column that says which belong together: in a .conll file, and in a .tsv file whose sentences are parted by
+    blank lines and which does not begin with names of columns, it is `sentence` if no other is asked for."""
+    from suffice.engines.conll import SENTENCE, SUFFIXES, parts_sentences, read_conll
+    from suffice.engines.scan import expanded, suffix
+
+    if by is not None or data.lower().endswith(".stats"):
+        return data, by
+    files = expanded(data)
+    if {suffix(file) for file in files} <= set(SUFFIXES):
+        return data, SENTENCE
+    if len(files) > 1 or suffix(files[0]) != ".tsv" or not parts_sentences(files[0]):
+        return data, by
+    words = read_conll(files[0])
+    if any(words[column][0].as_py() in names for column in words.column_names):
+        return data, by
+    note(f"{data}: blank lines end sentences, and columns are called {listed(words.column_names[1:], style='str')}")
+    return words, SENTENCE
+
+
 def fit_labels(
     label: str,
     features: str | None,
@@ -142,7 +162,8 @@ def fit_labels(
     rules = transitions_of(about.transitions)
     chain = LinearChain(label, windows_of(features), min_count=about.min_count, order=about.back, transitions=rules)
     chosen = about.objective(objective, label)
-    steps = inputs.sequences_of(inputs.data_of(data, **read), by, order)
+    table, by = with_sentences(data, by, (label, *chain.columns))
+    steps = inputs.sequences_of(inputs.data_of(table, **read), by, order)
     return fit(chain, steps, objective=chosen, penalty=penalty_of(penalty), **limits)
 
 
@@ -153,11 +174,12 @@ def predict_labels(
     from suffice import cli_inputs as inputs
     from suffice.cli_sequences import beside
 
-    steps = inputs.sequences_of(inputs.data_of(data, missing=missing), by, order)
+    table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
+    steps = inputs.sequences_of(inputs.data_of(table, missing=missing), by, order)
     with working("labelling"):
         labels, shares = crf.predict(steps), crf.predict_proba(steps)
     columns = {crf.label: pa.array(labels), **{f"P({crf.label}={name})": shares[name] for name in crf.labels}}
-    return {**beside(data, (by, order), list(keep or ()), list(columns)), **columns}, f"{crf.label} of {steps.n_steps:,} steps"
+    return {**beside(table, (by, order), list(keep or ()), list(columns)), **columns}, f"{crf.label} of {steps.n_steps:,} steps"
 
 
 def show_weights(crf: Any, top: int) -> str:

@@ -206,7 +206,8 @@ class Crf:
 
     def _headline(self) -> str:
         active = int(np.count_nonzero(self.weight_vector))
-        about = f"{len(self.labels)} labels, {len(self.attributes):,} attributes, {self.n_weights:,} weights"
+        several = f"{len(self.labels)} label{'s' if len(self.labels) > 1 else ''}"
+        about = f"{several}, {len(self.attributes):,} attributes, {self.n_weights:,} weights"
         return f"Crf of {self.label!r}: {about}, {active:,} of them not zero"
 
     def __repr__(self) -> str:

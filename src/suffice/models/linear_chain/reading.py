@@ -132,7 +132,17 @@ class CountUnknown:
 
     def _count(self, block: Block, place: int) -> int:
         codes, unknown = block.columns[self.tables.sources[place]], self.tables.unknown[place]
-        return int(unknown[np.minimum(codes, len(unknown) - 1)].sum()) if codes.dtype.kind != "f" else 0
+        if codes.dtype.kind == "f":
+            return 0
+        strange = unknown[np.minimum(codes, len(unknown) - 1)]
+        return int((strange & self._is_read(block, self.tables.offsets[place])).sum())
+
+    def _is_read(self, block: Block, offset: int) -> npt.NDArray[np.bool_]:
+        """Which cells are so many steps from another of their sequence: the first word is the next one of none."""
+        assert block.lengths is not None
+        lengths = np.repeat(block.lengths, block.lengths)
+        at = np.arange(len(lengths)) - np.repeat(np.cumsum(block.lengths) - block.lengths, block.lengths) - offset
+        return np.asarray((at >= 0) & (at < lengths))
 
 
 @dataclass(frozen=True, eq=False)
