@@ -108,8 +108,8 @@ def test_what_is_forbidden_is_never_said() -> None:
 
 def test_forbidden_labels_of_training_are_named_with_their_step() -> None:
     for tags, message in (
-        ({3: "I-PER"}, r"sequence 's0', step 4 \(row 3, from 0\): 'I-PER' after 'O' is forbidden by BIO\(\)"),
-        ({6: "I-LOC"}, r"sequence 's1', step 1 \(row 6, from 0\): 'I-LOC' at the start is forbidden"),
+        ({3: "I-PER"}, r"sequence 's0', step 4 \(row 4\): 'I-PER' after 'O' is forbidden by BIO\(\)"),
+        ({6: "I-LOC"}, r"sequence 's1', step 1 \(row 7\): 'I-LOC' at the start is forbidden"),
         ({2: None, 3: "I-PER"}, None),
         ({3: None, 4: None, 2: None, 5: "I-LOC"}, None),
     ):
@@ -121,7 +121,7 @@ def test_forbidden_labels_of_training_are_named_with_their_step() -> None:
             with pytest.raises(sf.SufficeError, match=message):
                 sf.fit(KINDS["constrained"], table, penalty=sf.L2(1))
     end = sf.LinearChain("tag", WORDS, transitions=sf.Transitions(forbidden=[("I-LOC", "</s>")]))
-    with pytest.raises(sf.SufficeError, match=r"sequence 's0', step 6 \(row 5, from 0\): 'I-LOC' at the end is forbidden"):
+    with pytest.raises(sf.SufficeError, match=r"sequence 's0', step 6 \(row 6\): 'I-LOC' at the end is forbidden"):
         sf.fit(end, rows(), penalty=sf.L2(1))
     gap = rows(tag=[None if i in (1, 2) else "I-LOC" if i == 3 else y for i, y in enumerate(ROWS["tag"])])
     only = sf.Transitions(only=[(a, b) for a in set(ROWS["tag"]) for b in set(ROWS["tag"]) if "I-LOC" not in (a, b)])
@@ -197,3 +197,13 @@ def test_labels_that_are_not_there_are_noted() -> None:
         sf.fit(chain, rows(), penalty=sf.L2(1))
     with pytest.warns(sf.SufficeNote, match="labels that are not there: 'I-PERS'; did you mean 'I-PER'"):
         sf.fit(KINDS["constrained"], rows(), penalty=sf.L2(1), objective=sf.Conditional("tag", label_weights={"I-PERS": 2}))
+
+
+def test_cells_of_pairs_are_not_read_at_the_first_step() -> None:
+    """Training data read again has nothing that training did not see: warnings are errors here."""
+    alone = sf.LinearChain("tag", [sf.Window(["word"], pairs=True)])
+    sf.fit(alone, rows(), penalty=sf.L2(1)).predict(rows())
+    both = sf.fit(sf.LinearChain("tag", [sf.Window(["word"]), sf.Window(["word"], pairs=True)]), rows(), penalty=sf.L2(1))
+    both.predict(rows())
+    with pytest.warns(sf.SufficeNote, match=r"are ignored: word 1, of 13 steps"):
+        both.predict(rows(word=["zzz", *ROWS["word"][1:]]))

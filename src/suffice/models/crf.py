@@ -184,13 +184,20 @@ class Crf:
         if not reading.sequences.missing[self.label] < reading.sequences.n_rows:
             raise DataError(f"every cell of the label {self.label!r} is missing: there is nothing to compare with")
         self._tell_strange(reading)
-        true = np.concatenate(list(reading.map(TrueLabels(self._model, reading.tables), "reading labels")))
+        labels = (*self.labels, *self._strange(reading))
+        tables = reading.tables.with_labels(labels, reading.sequences.schema)
+        true = np.concatenate(list(reading.map(TrueLabels(self._model, tables), "reading labels")))
         found = self._best(reading)
-        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), reading.sequences.lengths, self.labels)
+        lengths = reading.sequences.lengths
+        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), lengths, labels, len(self.labels))
+
+    def _strange(self, reading: LabelReading) -> list[str]:
+        """Labels of the data that the chain does not know."""
+        states = getattr(reading.sequences.schema[self.label], "states", ())
+        return [s for s in states if s not in self.labels]
 
     def _tell_strange(self, reading: LabelReading) -> None:
-        states = getattr(reading.sequences.schema[self.label], "states", ())
-        if strange := [s for s in states if s not in self.labels]:
+        if strange := self._strange(reading):
             note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listed(strange)}: it never predicts it")
 
     @one_blas_thread

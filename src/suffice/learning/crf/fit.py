@@ -176,6 +176,8 @@ def opened(chain: LinearChain, data: Any) -> Sequences:
 
 def _say_unlabelled(problem: LabelProblem) -> None:
     found, label = problem.findings, problem.chain.label
+    if len(problem.vocabulary.labels) == 1:
+        note(f"every {label!r} is {problem.vocabulary.labels[0]!r}: there is nothing to tell apart")
     if found.n_partial:
         note(f"{found.n_gaps:,} steps of {found.n_partial:,} sequences have no {label!r}: what it may be there is summed over")
     if found.n_blank:

@@ -193,7 +193,7 @@ def refuse_forbidden(chain: LinearChain, tables: Tables, allowed: Allowed, seque
             rules = " and ".join(map(repr, chain.transitions))
             at = t if after != -2 else t - 1
             row = int(sequences.position[int(sequences.lengths[: first + q].sum()) + at])
-            where = f"sequence {sequences.labels[first + q]!r}, step {at + 1:,} (row {row:,}, from 0)"
+            where = f"sequence {sequences.labels[first + q]!r}, step {at + 1:,} (row {row + 1:,})"
             raise DataError(f"{where}: {_what(before, after, states)} is forbidden by {rules}")
         first += n
 
