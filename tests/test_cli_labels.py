@@ -94,3 +94,92 @@ def test_refused(run, sentences, arguments, said) -> None:
     assert (code, out) == (1, ""), (out, err)
     assert said in err
     assert not Path("net.json").exists()
+
+
+TAGGED = "John B-PER\nSmith I-PER\nlives O\nin O\nNew B-LOC\nYork I-LOC\n\nMary B-PER\nlikes O\nParis B-LOC\n"
+
+
+def test_constraints_second_order_and_weights_of_labels(run) -> None:
+    Path("t.conll").write_text(TAGGED)
+    asked = ("--chain", "column2", "--penalty", "l2:0.1", "--features", "column1; suffix2; pairs(shape)")
+    more = ("--transitions", "bio", "--labels-back", "2", "--label-weights", "B-PER=5,O=0.5")
+    code, _, err = run("fit", "t.conll", *asked, *more, "-o", "m.json")
+    assert code == 0, err
+    crf = sf.read("m.json")
+    windows = [sf.Window(["column1"]), sf.Window([sf.Suffix("column1", 2)]), sf.Window([sf.Shape("column1")], pairs=True)]
+    assert crf.linear_chain == sf.LinearChain("column2", windows, order=2, transitions=sf.BIO())
+    assert "label weights {'B-PER': 5.0, 'O': 0.5}" in crf.fit_info
+    code, _, err = run("predict", "m.json", "t.conll", "-o", "found.csv")
+    assert code == 0, err
+    assert list(pd.read_csv("found.csv")["column2"])[:2] == ["B-PER", "I-PER"]
+    rules = "forbid: O -> I-PER; <s> -> I-LOC"
+    code, _, err = run("fit", "t.conll", *asked, "--transitions", rules, "-o", "m.json")
+    assert code == 0, err
+    assert sf.read("m.json").linear_chain.transitions == (sf.Transitions(forbidden=[("O", "I-PER"), ("<s>", "I-LOC")]),)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--transitions", "bilou"), "--transitions is bio, bioes"),
+        (("--transitions", "forbid: O"), "--transitions is bio, bioes"),
+        (("--transitions", "forbid: O -> B-LOC; B-PER -> I-PER"), "'I-PER' after 'B-PER' is forbidden"),
+        (("--label-weights", "B-PER"), "--label-weights is a weight"),
+        (("--label-weights", "B-PER=-1"), "above 0"),
+        (("--label-weights", "B-PER=5", "--objective", "margin"), "--label-weights goes with --objective conditional"),
+        (("--transitions", "bio", "--objective", "perceptron"), "Perceptron is for chains without"),
+    ],
+)
+def test_refused_of_labels(run, arguments, said) -> None:
+    Path("t.conll").write_text(TAGGED)
+    code, out, err = run("fit", "t.conll", "--chain", "column2", "--features", "column1", *arguments, "-o", "m.json")
+    assert (code, out) == (1, ""), (out, err)
+    assert said in err
+    code, _, err = run("fit", "a -> b", "t.conll", "--transitions", "bio", "-o", "m.json")
+    assert code == 1
+    assert "--transitions is for a chain of labels" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.conll", "the D\ncat N\n   \na D\ndog N\nran V\n"),
+        ("t.conll", "the D\r\ncat N\r\n\r\na D\r\ndog N\r\nran V\r\n"),
+        ("t.tsv", "the\tD\ncat\tN\n\na\tD\ndog\tN\nran\tV\n\n"),
+    ],
+)
+def test_blank_lines_end_sentences(run, name, text) -> None:
+    """Without --by: they did so only with it, and one sentence was all of the file."""
+    Path(name).write_bytes(text.encode())
+    code, _, err = run("fit", name, "--chain", "column2", "--features", "column1@0,1", "--penalty", "l2:0.1", "-o", "m.json")
+    assert code == 0, err
+    crf = sf.read("m.json")
+    assert "2 sequences (5 steps)" in crf.fit_info
+    assert "column1[+1]=</s>" in crf.attributes
+    code, _, err = run("predict", "m.json", name, "-o", "found.csv", "--keep", "column1")
+    assert code == 0, err
+    assert "never saw" not in err
+    found = pd.read_csv("found.csv")
+    assert list(found["sentence"]) == [1, 1, 2, 2, 2]
+    assert list(found["column2"]) == list("DNDNV")
+
+
+def test_a_tsv_with_names_of_columns_is_a_table(run) -> None:
+    Path("t.tsv").write_text("word\ttag\n\nthe\tD\ncat\tN\n")
+    code, _, err = run("fit", "t.tsv", "--chain", "tag", "--features", "word", "--penalty", "l2:0.1", "-o", "m.json")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the\tD\ncat  N\n\na \tD\n", "t.conll, line 2: found 1 field where line 1 has 2; the file has tabs"),
+        ("the D\ncat N\n\na D\ndog\n", "t.conll, line 5: found 1 field where line 1 has 2"),
+        ("\n \n", "t.conll: the file is empty"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_named(run, text, said) -> None:
+    Path("t.conll").write_text(text)
+    code, out, err = run("fit", "t.conll", "--chain", "column2", "--features", "column1", "-o", "m.json")
+    assert (code, out) == (1, "")
+    assert said in err

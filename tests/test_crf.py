@@ -382,3 +382,38 @@ def test_the_tagger_of_scikit_learn_takes_what_crfsuite_takes() -> None:
     assert CrfTagger(c1=0.01, c2=0.1).fit(lists, y).predict(lists) == y
     with pytest.raises(sf.SufficeError, match="sequence 1 has 6 steps and 5 labels"):
         CrfTagger().fit(X, [y[0][1:], *y[1:]])
+
+
+def test_the_first_word_of_a_sentence_is_no_unknown_next_word() -> None:
+    """Training data read again has nothing that training did not see: warnings are errors here."""
+    crf = fitted(sf.LinearChain("tag", [sf.Window(["word"], at=(-1, 0, 1))]))
+    assert list(crf.predict(rows())) == ROWS["tag"]
+    with pytest.warns(sf.SufficeNote, match=r"ignored: word\[-1\] 1, word 1, of 16 steps"):
+        crf.predict(rows({**ROWS, "word": ["zzz", *ROWS["word"][1:]]}))
+
+
+def test_labels_that_only_the_test_data_have_are_missed() -> None:
+    """They stand in the table with recall 0, and their entities count as there: F1 was too good without them."""
+    bio = {"s": [1] * 6, "w": list("abcdef"), "y": ["B-P", "I-P", "O", "O", "O", "B-P"]}
+    crf = sf.fit(sf.LinearChain("y", [sf.Window(["w"])]), sf.sequences(bio, by="s"), penalty=sf.L2(0.01))
+    with pytest.warns(sf.SufficeNote, match="does not know the label 'B-Q'"):
+        found = crf.evaluate(sf.sequences({**bio, "y": ["B-P", "I-P", "O", "B-Q", None, "B-P"]}, by="s"))
+    assert (found.n_right, found.n, found.n_unknown) == (4, 5, 1)
+    assert found.recall("B-Q") == 0.0
+    assert found.kinds == ("P", "Q")
+    assert found.entities.tolist() == [[2, 0], [2, 0], [2, 1]]
+    assert found.entity_f1 == pytest.approx(4 / 5)
+
+
+def test_entities_of_bioes() -> None:
+    from suffice.models.linear_chain.evaluation import Evaluation
+
+    labels = ["B-P", "E-P", "I-P", "O", "S-P"]
+    true, found = np.array([0, 2, 1, 1, 4, 4, 3, 0, 1]), np.array([0, 2, 1, 3, 4, 4, 3, 0, 2])
+    result = Evaluation.of(true, found, np.array([7, 2]), labels)
+    assert result.entities[:, 0].tolist() == [4, 4, 5]  # an E alone is an entity, and an I ends one, as in conlleval
+
+
+def test_one_label_is_noted() -> None:
+    with pytest.warns(sf.SufficeNote, match="every 'tag' is 'D': there is nothing to tell apart"):
+        fitted(table={**ROWS, "tag": ["D"] * len(KEPT)})

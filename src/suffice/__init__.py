@@ -63,6 +63,7 @@ _NAMES = {
     "models.gaussian_markov_net": "GaussianMarkovNet",
     "models.goodness_of_fit": "GoodnessOfFit",
     "models.linear_chain.derived": "Derived Lower Prefix Shape Suffix",
+    "models.linear_chain.transitions": "BIO BIOES Transitions",
     "models.linear_chain.windows": "LinearChain Window",
     "models.log_linear": "Ising LogLinear Pairwise",
     "models.markov_net": "MarkovNet",
@@ -191,6 +192,7 @@ if TYPE_CHECKING:
         Shape as Shape,
         Suffix as Suffix,
     )
+    from suffice.models.linear_chain.transitions import BIO as BIO, BIOES as BIOES, Transitions as Transitions
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.models.markov_net import MarkovNet as MarkovNet

@@ -27,7 +27,7 @@ from suffice.cli_arguments import (
     Weights,
 )
 from suffice.cli_chains import SequenceWords, fit_template, is_template, only_of_em, refuse_options
-from suffice.cli_labels import fit_labels
+from suffice.cli_labels import LabelWords, fit_labels
 from suffice.cli_objectives import check_template, objective_of, penalty_of, prior_words, refuse_beside
 from suffice.cli_undirected import (
     UndirectedWords,
@@ -104,6 +104,14 @@ def fit(
         typer.Option(help="of --chain: columns around a label and what is derived of them: 'word@-1,0,1; suffix3; shape'"),
     ] = None,
     min_count: Annotated[int, typer.Option(help="of --chain: weights of pairs that occur so often", min=1)] = 1,
+    transitions: Annotated[
+        str | None,
+        typer.Option(help="of --chain: which labels may follow which: bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: …'"),
+    ] = None,
+    labels_back: Annotated[int, typer.Option(help="of --chain: 2 for weights of three labels in a row", min=1, max=2)] = 1,
+    label_weights: Annotated[
+        str | None, typer.Option(help="of --chain: how much worse it is to miss some labels: B-PER=5,I-PER=2")
+    ] = None,
     family: FamilyWords = None,
     shared: SharedWords = None,
     hidden: HiddenWords = None,
@@ -156,13 +164,15 @@ def fit(
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
     graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
+    about_labels = LabelWords(min_count, transitions, labels_back, label_weights)
     if chain is not None:
         refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
         holds_kind(out, "crf")
         limits = {name: value for name, value in (("max_iter", max_iter), ("time_limit", time_limit)) if value is not None}
-        asked_of_labels: dict[str, Any] = {"by": by, "order": order, "min_count": min_count, "read": read, "limits": limits}
+        asked_of_labels: dict[str, Any] = {"by": by, "order": order, "about": about_labels, "read": read, "limits": limits}
         crf = fit_labels(chain, features, data, objective=objective, penalty=penalty, **asked_of_labels)
         return inputs.written(crf, out, f"{time.perf_counter() - start:.2f} s")
+    about_labels.refuse()
     if is_undirected(graph, about_edges):
         refuse_directed_options(by=by, order=order, first=first, family=family, shared=shared, hidden=hidden, starts=starts)
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)

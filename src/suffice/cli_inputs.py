@@ -195,7 +195,7 @@ def _hidden(text: str, first: int) -> Finite:
 
 
 def data_of(
-    path: str,
+    path: Any,
     variables: dict[str, Any] | None = None,
     *,
     weights: str | None = None,
@@ -203,9 +203,9 @@ def data_of(
     integers: str = "real",
     without: Words = None,
 ) -> Any:
-    """Data from a path, as the options say: rows, or statistics that were saved."""
+    """Data from a path or a table, as the options say: rows, or statistics that were saved."""
     options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
-    if not path.lower().endswith(".stats"):
+    if not isinstance(path, str) or not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options)
     elif variables or any(options.values()):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")

@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from suffice.cli_objectives import objective_of, penalty_of
 from suffice.cli_words import Words
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, listed, note
 from suffice.libraries import pa
 from suffice.models.linear_chain.derived import Lower, Prefix, Shape, Suffix
+from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions
 from suffice.models.linear_chain.windows import LinearChain, Window
+from suffice.objectives import Conditional
 from suffice.terminal import working
 
 DERIVED: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower}
 """What is derived of a column; the first two with a number of letters, as in suffix3."""
 
+RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES}
+
+_PAIRS = re.compile(r"\s*pairs\s*\((?P<what>.*)\)\s*$")
 _FEATURE = re.compile(r"\s*(?:(?P<how>suffix|prefix)(?P<n>[1-9][0-9]*)|(?P<plain>shape|lower))(?:\s*:\s*(?P<of>[^@]+?))?\s*$")
 
 
 def windows_of(text: str) -> list[Window]:
     """Columns around a label: `word@-1,0,1; suffix3; shape:word@0`. What is derived is of the first column that is named, unless
-    another stands after a colon; without @ it is of the step itself.
+    another stands after a colon; without @ it is of the step itself. `pairs(word@0)` has weights of two labels in a row.
 
     >>> windows_of("word@-1,0,1; suffix3; shape")
     [Window(['word'], at=(-1, 0, 1)), Window([Suffix(column='word', length=3)], at=(0,)), Window([Shape(column='word')], at=(0,))]
+    >>> windows_of("pairs(word@0,1)")
+    [Window(['word'], at=(0, 1), pairs=True)]
     """
-    parts = [part.rpartition("@")[::2] if "@" in part else (part, "0") for part in text.split(";") if part.strip()]
-    first = next((name.strip() for name, _ in parts if not _FEATURE.match(name)), None)
-    return [Window([_column(name.strip(), first)], at=_places(places, text)) for name, places in parts]
+    inner = [(m["what"], True) if (m := _PAIRS.match(part)) else (part, False) for part in text.split(";") if part.strip()]
+    parts = [(*(part.rpartition("@")[::2] if "@" in part else (part, "0")), pairs) for part, pairs in inner]
+    first = next((name.strip() for name, _, _ in parts if not _FEATURE.match(name)), None)
+    return [Window([_column(name.strip(), first)], at=_places(places, text), pairs=pairs) for name, places, pairs in parts]
 
 
 def _column(name: str, first: str | None) -> Any:
@@ -49,6 +58,89 @@ def _places(words: str, text: str) -> tuple[int, ...]:
         raise SufficeError(f"--features: after @ stand steps, as in word@-1,0,1; not {words!r} in {text!r}") from None
 
 
+def transitions_of(words: str | None) -> Any:
+    """Which labels may follow which: `bio`, `bioes`, or pairs, `forbid: O -> I-x; <s> -> I-x` or `only: D -> N; N -> V`.
+
+    >>> transitions_of("bio"), transitions_of("forbid: O -> I-x; <s> -> I-x")
+    (BIO(), Transitions(forbidden=[('O', 'I-x'), ('<s>', 'I-x')]))
+    """
+    if words is None:
+        return None
+    word, colon, rest = words.partition(":")
+    if not colon and word.strip().lower() in RULES:
+        return RULES[word.strip().lower()]()
+    pairs = [tuple(x.strip() for x in part.split(" -> ")) for part in rest.split(";") if part.strip()]
+    named = {"forbid": "forbidden", "only": "only"}.get(word.strip().lower())
+    if named is None or not pairs or any(len(pair) != 2 for pair in pairs):
+        raise SufficeError(
+            f"--transitions is bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: D -> N; N -> V'; not {words!r}"
+        )
+    return Transitions(**{named: pairs})
+
+
+def label_weights_of(words: str | None) -> dict[str, float]:
+    """Weights of labels: `B-PER=5, I-PER=2`.
+
+    >>> label_weights_of("B-PER=5, I-PER=2")
+    {'B-PER': 5.0, 'I-PER': 2.0}
+    """
+    weights = {}
+    for part in (words or "").split(",") if words else ():
+        label, _, number = part.rpartition("=")
+        try:
+            weights[label.strip()] = float(number)
+        except ValueError:
+            label = ""
+        if not label.strip():
+            raise SufficeError(f"--label-weights is a weight for each of some labels, as in B-PER=5,I-PER=2; not {words!r}")
+    return weights
+
+
+@dataclass(frozen=True)
+class LabelWords:
+    """What the command line says of a chain of labels beside its features."""
+
+    min_count: int
+    transitions: str | None
+    back: int
+    weights: str | None
+
+    def refuse(self) -> None:
+        """Refuse them where there is no chain of labels."""
+        given = {"--transitions": self.transitions, "--labels-back": self.back > 1, "--label-weights": self.weights}
+        if used := [option for option, value in given.items() if value]:
+            raise SufficeError(f"{used[0]} is for a chain of labels: give --chain LABEL with it")
+
+    def objective(self, words: str | None, label: str) -> Any:
+        """The objective, with the weights of labels."""
+        chosen = None if words is None else objective_of(words, label)
+        if not (weights := label_weights_of(self.weights)):
+            return chosen
+        if chosen is not None and not isinstance(chosen, Conditional):
+            raise SufficeError("--label-weights goes with --objective conditional, which is the default")
+        return Conditional(label, label_weights=weights)
+
+
+def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any, str | None]:
+    """Rows, and the column that says which belong together: in a .conll file, and in a .tsv file whose sentences are parted by
+    blank lines and which does not begin with names of columns, it is `sentence` if no other is asked for."""
+    from suffice.engines.conll import SENTENCE, SUFFIXES, parts_sentences, read_conll
+    from suffice.engines.scan import expanded, suffix
+
+    if by is not None or data.lower().endswith(".stats"):
+        return data, by
+    files = expanded(data)
+    if {suffix(file) for file in files} <= set(SUFFIXES):
+        return data, SENTENCE
+    if len(files) > 1 or suffix(files[0]) != ".tsv" or not parts_sentences(files[0]):
+        return data, by
+    words = read_conll(files[0])
+    if any(words[column][0].as_py() in names for column in words.column_names):
+        return data, by
+    note(f"{data}: blank lines end sentences, and columns are called {listed(words.column_names[1:], style='str')}")
+    return words, SENTENCE
+
+
 def fit_labels(
     label: str,
     features: str | None,
@@ -56,7 +148,7 @@ def fit_labels(
     *,
     by: str | None,
     order: str | None,
-    min_count: int,
+    about: LabelWords,
     objective: str | None,
     penalty: str | None,
     read: dict[str, Any],
@@ -68,9 +160,12 @@ def fit_labels(
 
     if features is None:
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")
-    chain = LinearChain(label, windows_of(features), min_count=min_count)
-    steps = inputs.sequences_of(inputs.data_of(data, **read), by, order)
-    return fit(chain, steps, objective=objective_of(objective, label), penalty=penalty_of(penalty), **limits)
+    rules = transitions_of(about.transitions)
+    chain = LinearChain(label, windows_of(features), min_count=about.min_count, order=about.back, transitions=rules)
+    chosen = about.objective(objective, label)
+    table, by = with_sentences(data, by, (label, *chain.columns))
+    steps = inputs.sequences_of(inputs.data_of(table, **read), by, order)
+    return fit(chain, steps, objective=chosen, penalty=penalty_of(penalty), **limits)
 
 
 def predict_labels(
@@ -80,11 +175,12 @@ def predict_labels(
     from suffice import cli_inputs as inputs
     from suffice.cli_sequences import beside
 
-    steps = inputs.sequences_of(inputs.data_of(data, missing=missing), by, order)
+    table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
+    steps = inputs.sequences_of(inputs.data_of(table, missing=missing), by, order)
     with working("labelling"):
         labels, shares = crf.predict(steps), crf.predict_proba(steps)
     columns = {crf.label: pa.array(labels), **{f"P({crf.label}={name})": shares[name] for name in crf.labels}}
-    return {**beside(data, (by, order), list(keep or ()), list(columns)), **columns}, f"{crf.label} of {steps.n_steps:,} steps"
+    return {**beside(table, (by, order), list(keep or ()), list(columns)), **columns}, f"{crf.label} of {steps.n_steps:,} steps"
 
 
 def show_weights(crf: Any, top: int) -> str:

@@ -147,7 +147,7 @@ def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def beside(data: str, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
+def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, written: Sequence[str]) -> dict[str, Any]:
     """The columns of the data that stand beside the answers, as they came."""
     from suffice.cli_inputs import kept_columns
     from suffice.engines.scan import rows_of

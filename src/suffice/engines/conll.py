@@ -5,6 +5,7 @@ Every cell is text, also one that looks like a number. Columns are parted by tab
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +49,13 @@ def read_conll(path: str | PathLike[str], columns: Sequence[str] | None = None) 
     return Sentences.of(Path(path)).table(Path(path), columns)
 
 
+def parts_sentences(path: Path) -> bool:
+    """Whether there are blank lines between other lines in the first million bytes of a file."""
+    with opened(path) as raw:
+        head = raw.read(2**20)
+    return re.search(rb"\S[ \t]*\r?\n[ \t]*\r?\n\s*\S", head) is not None
+
+
 class Sentences(NamedTuple):
     """The words of a file: their columns, the sentence that each is in, from 1, and its line."""
 
@@ -63,7 +71,7 @@ class Sentences(NamedTuple):
         if not word.any():
             raise DataError(f"{path}: the file {'is empty' if lines.blank.all() else 'has no words, but only comments'}")
         places = np.flatnonzero(word)
-        _refuse_ragged(path, lines.widths[places], places)
+        _refuse_ragged(path, lines.widths[places], places, lines.separator)
         # A sentence begins with a word that a blank line comes before.
         blanks = np.cumsum(lines.blank)[places]
         sentences = np.cumsum(np.append(True, blanks[1:] != blanks[:-1]))
@@ -151,12 +159,13 @@ def _bytes(path: Path) -> bytes:
     return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _refuse_ragged(path: Path, widths: Ints, places: npt.NDArray[np.intp]) -> None:
+def _refuse_ragged(path: Path, widths: Ints, places: npt.NDArray[np.intp], separator: str) -> None:
     ragged = np.flatnonzero(widths != widths[0])
     if len(ragged):
         i = int(ragged[0])
         found = f"{widths[i]} field{'s' if widths[i] > 1 else ''}"
-        raise DataError(f"{path}, line {places[i] + 1}: found {found} where line {places[0] + 1} has {widths[0]}")
+        why = "; the file has tabs, so blanks part no fields" if separator == "\t" else ""
+        raise DataError(f"{path}, line {places[i] + 1}: found {found} where line {places[0] + 1} has {widths[0]}{why}")
 
 
 def _names(path: Path, columns: Sequence[str] | None, width: int) -> tuple[str, ...]:

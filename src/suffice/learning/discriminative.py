@@ -116,6 +116,8 @@ def fit_to_target(network: BayesNet, data: Any, objective: Any, penalties: Penal
     >>> fit("y -> x", rows, objective=Conditional("y")).fit_info
     'fitted from 5 rows by conditional likelihood (L-BFGS): Σ log p(y | rest) -3.2958, 0 iterations'
     """
+    if getattr(objective, "label_weights", ()):
+        raise FitError("label_weights are for a LinearChain; of a network, give rows weights: scan(data, weights=...)")
     bn: BayesNet = objective.fit(TargetProblem(network, data, penalties))
     return bn
 

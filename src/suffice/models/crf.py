@@ -20,16 +20,7 @@ from suffice.models.chain_answers import Decoded
 from suffice.models.linear_chain.evaluation import Evaluation
 from suffice.models.linear_chain.explanation import LabelExplanation
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.reading import (
-    BestLabels,
-    DrawLabels,
-    LabelProbabilities,
-    LabelReading,
-    LabelWeights,
-    LogProbabilities,
-    PairProbabilities,
-    TrueLabels,
-)
+from suffice.models.linear_chain.reading import AnswerSteps, LabelReading, LabelWeights, TrueLabels
 from suffice.models.linear_chain.run import WeightRun
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
@@ -60,6 +51,10 @@ class Crf:
         self._model, self._fit_info, self._run = LabelWeights(vocabulary, features, values), fit_info, run
 
     @property
+    def _steps(self) -> AnswerSteps:
+        return self._model.answers
+
+    @property
     def linear_chain(self) -> LinearChain:
         """What labels depend on."""
         return self._model.vocabulary.chain
@@ -77,7 +72,7 @@ class Crf:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that it knows."""
-        return self._model.vocabulary.names
+        return tuple(dict.fromkeys(self._model.vocabulary.names))
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -94,12 +89,12 @@ class Crf:
 
     @property
     def weight_vector(self) -> Array:
-        """The weights: of attributes and labels, then of labels that follow each other."""
+        """The weights: of attributes and labels, of labels that follow each other, of these by attribute, of three in a row."""
         return self._model.weights
 
     @property
     def transitions(self) -> Array:
-        """The weight of each label (column) after each other (row); 0 where there is none."""
+        """The weight of each label (column) after each other (row); 0 where there is none, −inf where it is forbidden."""
         return self._model.transitions.copy()
 
     @property
@@ -115,14 +110,11 @@ class Crf:
     @property
     def weights(self) -> Any:
         """A frame of all weights that are not zero: attribute, label, weight, the largest first."""
-        model, names = self._model, self.attributes
-        features = model.features
-        own = np.repeat(np.arange(len(names)), np.diff(features.first)).tolist()
-        what = [names[a] for a in own] + [f"{self.label}[-1]={self.labels[i]}" for i in features.before.tolist()]
-        of = [self.labels[j] for j in (*features.labels.tolist(), *features.after.tolist())]
-        order = [i for i in np.argsort(-np.abs(model.weights), kind="stable").tolist() if model.weights[i]]
-        columns = {"attribute": [what[i] for i in order], "label": [of[i] for i in order]}
-        return frame({**columns, "weight": model.weights[order]})
+        w = self._model.weights
+        order = np.argsort(-np.abs(w), kind="stable")
+        order = order[w[order] != 0.0]
+        named = self.features.named(self.vocabulary, order)
+        return frame({"attribute": [what for what, _ in named], "label": [label for _, label in named], "weight": w[order]})
 
     @one_blas_thread
     def predict(self, sequences: Any) -> Any:
@@ -135,7 +127,7 @@ class Crf:
         return column(reading.sequences.source, self.label, reading.sequences.in_order(codes), self.labels)
 
     def _best(self, reading: LabelReading) -> npt.NDArray[np.int32]:
-        parts = reading.map(BestLabels(self._model, reading.tables), "finding best labels")
+        parts = reading.map(self._steps.best(self._model, reading.tables), "finding best labels")
         return np.concatenate([part.labels[0] for part in parts])
 
     @one_blas_thread
@@ -144,7 +136,7 @@ class Crf:
         reading = LabelReading.of(self._model, sequences)
         reading.tell_unknown()
         checked_size(reading.sequences.n_steps, len(self.labels))
-        probs = np.concatenate(list(reading.map(LabelProbabilities(self._model, reading.tables), "finding probabilities")))
+        probs = np.concatenate(list(reading.map(self._steps.probabilities(self._model, reading.tables), "finding probabilities")))
         return table(reading.sequences.source, list(self.labels), reading.sequences.in_order(probs.T).T)
 
     @one_blas_thread
@@ -152,7 +144,7 @@ class Crf:
         """p(label before, label | all else) at each row (rows × labels × labels); NaN at the first step of a sequence."""
         reading = LabelReading.of(self._model, sequences)
         checked_size(reading.sequences.n_steps, len(self.labels) ** 2)
-        probs = np.concatenate(list(reading.map(PairProbabilities(self._model, reading.tables), "finding probabilities")))
+        probs = np.concatenate(list(reading.map(self._steps.pairs(self._model, reading.tables), "finding probabilities")))
         return np.moveaxis(reading.sequences.in_order(np.moveaxis(probs, 0, -1)), -1, 0)
 
     @one_blas_thread
@@ -160,7 +152,7 @@ class Crf:
         """ln p(labels | all else) of each sequence; where labels are missing, of those that are there."""
         reading = LabelReading.of(self._model, sequences, labels=True)
         self._tell_strange(reading)
-        return np.concatenate(list(reading.map(LogProbabilities(self._model, reading.tables), "finding probabilities")))
+        return np.concatenate(list(reading.map(self._steps.log_prob(self._model, reading.tables), "finding probabilities")))
 
     def log_likelihood(self, sequences: Any) -> float:
         """Σ ln p(labels | all else)."""
@@ -171,7 +163,7 @@ class Crf:
         """The k most probable labellings of each sequence, the best first, each with its ln p(labels | all else)."""
         n = whole(k, "the number of labellings", 1)
         reading = LabelReading.of(self._model, sequences)
-        parts = list(reading.map(BestLabels(self._model, reading.tables, n, with_log_z=True), "finding best labels"))
+        parts = list(reading.map(self._steps.best(self._model, reading.tables, n, with_log_z=True), "finding best labels"))
         labels = np.concatenate([p.labels for p in parts], axis=1)
         logs = np.concatenate([p.scores - p.log_z[:, None] for p in parts])
         source = reading.sequences.source
@@ -182,7 +174,7 @@ class Crf:
     def sample(self, sequences: Any, seed: int = 0) -> Any:
         """Labels drawn from p(labels | all else): a column, in the order of the rows."""
         reading = LabelReading.of(self._model, sequences)
-        step = DrawLabels(self._model, reading.tables, whole(seed, "a seed", 0))
+        step = self._steps.draws(self._model, reading.tables, whole(seed, "a seed", 0))
         return self._column(reading, np.concatenate(list(reading.map(step, "drawing labels"))))
 
     @one_blas_thread
@@ -192,13 +184,20 @@ class Crf:
         if not reading.sequences.missing[self.label] < reading.sequences.n_rows:
             raise DataError(f"every cell of the label {self.label!r} is missing: there is nothing to compare with")
         self._tell_strange(reading)
-        true = np.concatenate(list(reading.map(TrueLabels(self._model, reading.tables), "reading labels")))
+        labels = (*self.labels, *self._strange(reading))
+        tables = reading.tables.with_labels(labels, reading.sequences.schema)
+        true = np.concatenate(list(reading.map(TrueLabels(self._model, tables), "reading labels")))
         found = self._best(reading)
-        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), reading.sequences.lengths, self.labels)
+        lengths = reading.sequences.lengths
+        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), lengths, labels, len(self.labels))
+
+    def _strange(self, reading: LabelReading) -> list[str]:
+        """Labels of the data that the chain does not know."""
+        states = getattr(reading.sequences.schema[self.label], "states", ())
+        return [s for s in states if s not in self.labels]
 
     def _tell_strange(self, reading: LabelReading) -> None:
-        states = getattr(reading.sequences.schema[self.label], "states", ())
-        if strange := [s for s in states if s not in self.labels]:
+        if strange := self._strange(reading):
             note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listed(strange)}: it never predicts it")
 
     @one_blas_thread
@@ -214,23 +213,13 @@ class Crf:
 
     def _headline(self) -> str:
         active = int(np.count_nonzero(self.weight_vector))
-        about = f"{len(self.labels)} labels, {len(self.attributes):,} attributes, {self.n_weights:,} weights"
+        several = f"{len(self.labels)} label{'s' if len(self.labels) > 1 else ''}"
+        about = f"{several}, {len(self.attributes):,} attributes, {self.n_weights:,} weights"
         return f"Crf of {self.label!r}: {about}, {active:,} of them not zero"
 
     def __repr__(self) -> str:
-        order = np.argsort(-np.abs(self.weight_vector), kind="stable")[:10].tolist()
-        names, features = self.attributes, self.features
-        own = np.searchsorted(features.first, order, side="right") - 1
-        n = len(features.labels)
-        rows = [
-            [names[a], self.labels[features.labels[k]], float(self.weight_vector[k])]
-            if k < n
-            else [
-                f"{self.label}[-1]={self.labels[features.before[k - n]]}",
-                self.labels[features.after[k - n]],
-                self.weight_vector[k],
-            ]
-            for k, a in zip(order, own.tolist(), strict=True)
-        ]
+        order = np.argsort(-np.abs(self.weight_vector), kind="stable")[:10]
+        named = self.features.named(self.vocabulary, order)
+        rows = [[*what, float(self.weight_vector[k])] for what, k in zip(named, order.tolist(), strict=True)]
         info = f"\n{self.fit_info}" if self.fit_info else ""
         return f"{self._headline()}{info}\n\n{text_table(['attribute', 'label', 'weight'], rows)}"

@@ -71,6 +71,12 @@ class SideBySide(NamedTuple):
         return np.arange(self.n) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     @property
+    def lasts(self) -> Ints:
+        """The places of the last steps of sequences."""
+        sizes = np.diff(self.offsets)
+        return np.flatnonzero(self.ranks >= np.repeat(np.append(sizes[1:], 0), sizes))
+
+    @property
     def previous(self) -> Ints:
         """The place before each that is not the first of its sequence."""
         sizes = np.diff(self.offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,24 @@ class LabelTask:
     penalties: PenaltySum
 
     def by_conditional(self, objective: Conditional) -> Crf:
-        weights, run = climb(self.problem, self.how)
-        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}) with {self.penalties!r}: {run.headline()}"
+        weights, run = climb(replace(self.problem, costs=self._costs(objective)), self.how)
+        heavy = f", label weights {dict(objective.label_weights)!r}" if objective.label_weights else ""
+        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}{heavy}) with {self.penalties!r}: {run.headline()}"
         return self._crf(weights, by, run)
+
+    def _costs(self, objective: Conditional) -> Array | None:
+        """The logarithms of the weights of labels."""
+        if not objective.label_weights:
+            return None
+        weights, labels = dict(objective.label_weights), self.problem.vocabulary.labels
+        if strange := [x for x in weights if x not in labels]:
+            note(f"label_weights name labels that are not there: {listed(strange)}{nearest(strange[0], labels)}")
+        return np.log([weights.get(label, 1.0) for label in labels])
 
     def by_perceptron(self, objective: Perceptron) -> Crf:
         if self.penalties:
             raise FitError(f"Perceptron has no penalty, and {self.penalties!r} was given; averaging keeps its weights small")
+        self._refuse_wider("Perceptron")
         self._say_partial("Perceptron")
         weights, run = walk(self.problem, self.how, objective)
         wrong = f"{run.objective:,.0f} labels wrong in the last epoch" if run.trace else "stopped at once"
@@ -50,9 +61,15 @@ class LabelTask:
     def by_margin(self, objective: Margin) -> Crf:
         if self.how.c1 or not self.how.c2:
             raise FitError(f"Margin is fitted with a penalty L2(c2) alone, c2 above 0, not with {self.penalties!r}")
+        self._refuse_wider("Margin")
         self._say_partial("Margin")
         weights, run = descend(self.problem, self.how, objective.cost.cost)
         return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.headline()}", run)
+
+    def _refuse_wider(self, what: str) -> None:
+        if not self.problem.chain.is_plain:
+            wider = "order=2, pairs=True in a Window, or transitions="
+            raise FitError(f"{what} is for chains without {wider}: use Conditional({self.problem.chain.label!r})")
 
     def _say_partial(self, what: str) -> None:
         if n := self.problem.findings.n_partial:
@@ -159,6 +176,8 @@ def opened(chain: LinearChain, data: Any) -> Sequences:
 
 def _say_unlabelled(problem: LabelProblem) -> None:
     found, label = problem.findings, problem.chain.label
+    if len(problem.vocabulary.labels) == 1:
+        note(f"every {label!r} is {problem.vocabulary.labels[0]!r}: there is nothing to tell apart")
     if found.n_partial:
         note(f"{found.n_gaps:,} steps of {found.n_partial:,} sequences have no {label!r}: what it may be there is summed over")
     if found.n_blank:
@@ -167,13 +186,8 @@ def _say_unlabelled(problem: LabelProblem) -> None:
 
 def carried(start: Crf, problem: LabelProblem) -> Array:
     """The weights of a model for the pairs of a problem, by name; 0 for pairs that it does not have."""
-    known = dict(zip(_named(start.vocabulary, start.features), start.weight_vector.tolist(), strict=True))
-    return np.array([known.get(pair, 0.0) for pair in _named(problem.vocabulary, problem.features)])
-
-
-def _named(vocabulary: Any, features: Any) -> list[tuple[str, str]]:
-    names, labels = vocabulary.names, vocabulary.labels
-    own = np.repeat(np.arange(len(names)), np.diff(features.first)).tolist()
-    pairs = [(names[a], labels[j]) for a, j in zip(own, features.labels.tolist(), strict=True)]
-    between = zip(features.before.tolist(), features.after.tolist(), strict=True)
-    return pairs + [(f"{vocabulary.chain.label}[-1]={labels[i]}", labels[j]) for i, j in between]
+    known = dict(
+        zip(start.features.named(start.vocabulary, np.arange(start.n_weights)), start.weight_vector.tolist(), strict=True)
+    )
+    own = problem.features.named(problem.vocabulary, np.arange(problem.features.n))
+    return np.array([known.get(pair, 0.0) for pair in own])

@@ -17,8 +17,9 @@ from suffice.engines.engine import Block, Step, summed
 from suffice.engines.parallel import in_order
 from suffice.engines.sequences import Sequences
 from suffice.errors import FitError, TooLarge, bytes_in_words
+from suffice.learning.crf.wider import WiderKeys, of_pairs
 from suffice.models.linear_chain.encoding import EncodedBlock, Findings, FindPairs, PairCounts, labelled
-from suffice.models.linear_chain.features import LabelTerms, PairFeatures, expected_features
+from suffice.models.linear_chain.features import LabelTerms, PairFeatures
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
 
@@ -42,14 +43,15 @@ class ExpectFeatures:
 
     features: PairFeatures
     weights: Array
+    costs: Array | None = None
 
     def __call__(self, block: Encoded) -> LabelTerms:
         whole, partly = block
-        T = self.features.transitions(self.weights)
-        result = expected_features(self.features, self.weights, whole, T)
+        result = self.features.expected(self.weights, whole, costs=self.costs)
         if partly is None:
             return result
-        free, clamped = (expected_features(self.features, self.weights, partly, T, clamped=c) for c in (False, True))
+        free = self.features.expected(self.weights, partly, costs=self.costs)
+        clamped = self.features.expected(self.weights, partly, clamped=True)
         return LabelTerms(result.log_z + free.log_z - clamped.log_z, result.expected + free.expected - clamped.expected)
 
 
@@ -66,7 +68,8 @@ class ExpectAgain(Step[Any]):
 
 @dataclass(frozen=True, eq=False)
 class LabelProblem:
-    """A linear chain and sequences to fit it to. `seen` is how often each pair occurs in sequences with all of their labels."""
+    """A linear chain and sequences to fit it to. `seen` is how often each pair occurs in sequences with all of their labels;
+    `costs`, if there are any, are added to the scores of wrong labels, for each right one."""
 
     chain: LinearChain
     sequences: Sequences
@@ -75,6 +78,7 @@ class LabelProblem:
     seen: Array
     findings: Findings
     threads: int | None
+    costs: Array | None = None
 
     @classmethod
     def of(cls, chain: LinearChain, sequences: Sequences, *, threads: int | None = None) -> LabelProblem:
@@ -87,17 +91,30 @@ class LabelProblem:
         step = FindPairs(tables, sequences.data.engine.near and size <= HELD)
         findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
         keys = chosen(chain, findings.counts, every)
-        return cls._reduced(chain, sequences, every, findings, keys, threads)
+        if chain.is_plain:
+            return cls._reduced(chain, sequences, every, findings, keys, threads)
+        wider = WiderKeys.of(chain, every, tables, sequences, threads)
+        keys = wider.permitted(keys, of_pairs(every), len(every.labels))
+        return cls._reduced(chain, sequences, every, findings, keys, threads, wider)
 
     @classmethod
     def _reduced(
-        cls, chain: LinearChain, sequences: Sequences, every: Vocabulary, findings: Findings, keys: Ints, threads: int | None
+        cls,
+        chain: LinearChain,
+        sequences: Sequences,
+        every: Vocabulary,
+        findings: Findings,
+        keys: Ints,
+        threads: int | None,
+        wider: WiderKeys | None = None,
     ) -> LabelProblem:
         """Without the attributes that have no weight."""
         L, numbers = len(every.labels), [every.starts[i] for i in every.numbers]
         kept = np.zeros(every.size, bool)
         kept[keys[keys < every.size * L] // L] = True
         kept[[*numbers, *([0] if chain.bias else [])]] = True
+        if wider is not None:
+            kept[wider.attributes(L)] = True
         number = np.where(kept, np.cumsum(kept) - 1, -1)
         vocabulary = every.reduced(kept)
         moved = np.where(
@@ -110,6 +127,8 @@ class LabelProblem:
         for row, a in enumerate(numbers):
             k = slice(own.first[a], own.first[a + 1])
             seen[k] = findings.sums[row, own.labels[k]]
+        if wider is not None:
+            features, seen = wider.added(features, number), np.concatenate([seen, wider.seen])
         blocks = {
             n: (whole.renumbered(number), None if partly is None else partly.renumbered(number))
             for n, (whole, partly) in findings.blocks.items()
@@ -138,7 +157,7 @@ class LabelProblem:
 
     def loss(self, w: Array) -> tuple[float, Array]:
         """−Σ log p(labels | all else), and its gradient: expected − seen."""
-        terms = self.total(ExpectFeatures(self.features, w))
+        terms = self.total(ExpectFeatures(self.features, w, self.costs))
         return terms.log_z - float(self.seen @ w), terms.expected - self.seen
 
 

@@ -14,6 +14,10 @@ from suffice.families.family import frame
 
 Ints = npt.NDArray[np.int64]
 
+BEGINS, ENDS = ("B-", "S-"), ("E-", "S-")
+MARKS = ("B-", "I-", "E-", "S-")
+"""How labels of entities begin; those that begin one, and that end one."""
+
 HEADER = ["label", "precision", "recall", "f1", "n"]
 
 
@@ -36,15 +40,16 @@ class Evaluation(Tabular):
     entities: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> Evaluation:
-        """True labels, −1 where there is none and −2 where it is not known, and those that were found."""
+    def of(cls, true: Ints, found: Ints, lengths: Ints, labels: Sequence[str], n_known: int | None = None) -> Evaluation:
+        """True labels, −1 where there is none, and those that were found; of the labels the chain knows the first."""
         there = true != -1
         L = len(labels)
+        n_unknown = int((true >= (L if n_known is None else n_known)).sum())
         right = there & (true == found)
         parts = (found[right], found[there], true[true >= 0])
         counts = np.array([np.bincount(x, minlength=L) for x in parts])
         kinds, entities = entity_counts(true, found, lengths, labels)
-        return cls(int(right.sum()), int(there.sum()), int((true == -2).sum()), tuple(labels), counts, kinds, entities)
+        return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, entities)
 
     @property
     def accuracy(self) -> float:
@@ -91,34 +96,37 @@ class Evaluation(Tabular):
 
 
 def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
-    """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O."""
-    marked = [x for x in labels if x[:2] in ("B-", "I-")]
-    if not any(x[:2] == "B-" for x in marked) or any(x != "O" and x[:2] not in ("B-", "I-") for x in labels):
+    """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O, or with E-… and S-….
+
+    What is found where the true label is missing does not count.
+    """
+    marked = [x for x in labels if x[:2] in MARKS]
+    if not any(x[:2] in BEGINS for x in marked) or any(x != "O" and x[:2] not in MARKS for x in labels):
         return (), np.zeros((3, 0), np.int64)
     kinds = tuple(sorted({x[2:] for x in marked}))
     starts = np.repeat(np.arange(len(lengths)), lengths)
-    there, told = (entities(x, starts, labels) for x in (true, found))
+    there, told = (entities(x, starts, labels) for x in (true, np.where(true == -1, -1, found)))
     parts = [[x for _, _, x in some] for some in (there & told, told, there)]
     return kinds, np.array([[part.count(k) for k in kinds] for part in parts], np.int64)
 
 
 def entities(codes: Ints, sequence: Ints, labels: Sequence[str]) -> set[tuple[int, int, str]]:
-    """First step, last step and kind of each entity; an I- that follows nothing of its kind begins one, as in conlleval.
+    """First step, last step and kind of each entity; I- or E- that follows nothing of its kind begins one, as in conlleval.
 
     >>> sorted(entities(np.array([0, 1, 2]), np.zeros(3, int), ["B-X", "I-X", "O"]))
     [(0, 1, 'X')]
     """
     result: set[tuple[int, int, str]] = set()
-    begin, kind, last = -1, "", -1
+    begin, kind, last, before = -1, "", -1, "O"
     for i, (code, own) in enumerate(zip(codes.tolist(), sequence.tolist(), strict=True)):
         label = labels[code] if code >= 0 else "O"
-        goes_on = label == f"I-{kind}" and begin >= 0 and own == last
+        goes_on = label in (f"I-{kind}", f"E-{kind}") and begin >= 0 and own == last and before[:2] not in ENDS
         if begin >= 0 and not goes_on:
             result.add((begin, i - 1, kind))
             begin, kind = -1, ""
         if label != "O" and not goes_on:
             begin, kind = i, label[2:]
-        last = own
+        last, before = own, label
     if begin >= 0:
         result.add((begin, len(codes) - 1, kind))
     return result

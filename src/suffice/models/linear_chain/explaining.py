@@ -12,8 +12,6 @@ from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.explanation import LabelExplanation
 from suffice.models.linear_chain.reading import (
     Array,
-    BestLabels,
-    LabelProbabilities,
     LabelReading,
     LabelStep,
     LabelWeights,
@@ -21,10 +19,12 @@ from suffice.models.linear_chain.reading import (
 
 
 class StepDetails(NamedTuple):
-    """Of one step: its attributes with their values, the best labels before, at and after it (−1 for none), p(label)."""
+    """Of one step: its attributes with their values, and those of the next one; the best labels of two steps before it, of
+    itself and of two after it (−1 for none); p(label)."""
 
     attributes: list[tuple[int, float]]
-    best: tuple[int, int, int]
+    following: list[tuple[int, float]]
+    best: tuple[int, ...]
     probs: Array
 
 
@@ -42,11 +42,12 @@ class DescribeStep(LabelStep):
         assert block.lengths is not None
         ends = np.cumsum(block.lengths)
         q = int(np.searchsorted(ends, row, "right"))
-        labels = BestLabels(self.model, self.tables)(block).labels[0].tolist()
-        before = labels[row - 1] if row > ends[q] - block.lengths[q] else -1
-        after = labels[row + 1] if row + 1 < ends[q] else -1
-        probs = LabelProbabilities(self.model, self.tables)(block)[row]
-        return StepDetails(self._attributes(self.encoded(block), row), (before, labels[row], after), probs)
+        labels = self.model.answers.best(self.model, self.tables)(block).labels[0].tolist()
+        first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encoded(block)
+        best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
+        probs = self.model.answers.probabilities(self.model, self.tables)(block)[row]
+        following = self._attributes(own, row + 1) if row + 1 < end else []
+        return StepDetails(self._attributes(own, row), following, best, probs)
 
     def _attributes(self, own: EncodedBlock, row: int) -> list[tuple[int, float]]:
         place = int(np.flatnonzero(own.layout.order == row)[0])
@@ -58,5 +59,4 @@ class DescribeStep(LabelStep):
 def explained(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
     details = next(d for d in reading.map(DescribeStep(model, reading.tables, at, reading.first_steps()), "") if d is not None)
-    before, best, after = details.best
-    return LabelExplanation.of(model, row, details.attributes, (before, after), details.probs, best)
+    return LabelExplanation.of(model, row, (details.attributes, details.following), details.best, details.probs)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from suffice.display import OneTable
 from suffice.families.family import frame
+from suffice.models.linear_chain.features import Attributes
 from suffice.models.linear_chain.reading import LabelWeights
 
 Array = npt.NDArray[np.float64]
@@ -29,22 +30,18 @@ class LabelExplanation(OneTable):
 
     @classmethod
     def of(
-        cls, model: LabelWeights, row: int, attributes: list[tuple[int, float]], around: tuple[int, int], probs: Array, best: int
+        cls, model: LabelWeights, row: int, attributes: tuple[Attributes, Attributes], around: tuple[int, ...], probs: Array
     ) -> LabelExplanation:
-        """The attributes of a step with their values, the best labels before and after it (−1 if there is none), and p(label)."""
-        features, names, labels = model.features, model.vocabulary.names, model.vocabulary.labels
+        """The attributes of a step and of the next one with their values, the best labels of two steps before it, itself and two
+        after it (−1 if there is none), and p(label)."""
+        labels, best = model.vocabulary.labels, around[2]
         order = np.argsort(-probs, kind="stable")
         other = int(order[0] if order[0] != best else order[min(1, len(order) - 1)])
-        parts = []
-        for a, value in attributes:
-            k = slice(features.first[a], features.first[a + 1])
-            own = dict(zip(features.labels[k].tolist(), (value * model.weights[k]).tolist(), strict=True))
-            parts.append((names[a], own.get(best, 0.0), own.get(other, 0.0)))
-        T, name, (before, after) = model.transitions, model.vocabulary.chain.label, around
-        if before >= 0:
-            parts.append((f"{name}[-1]={labels[before]}", float(T[before, best]), float(T[before, other])))
-        if after >= 0:
-            parts.append((f"{name}[+1]={labels[after]}", float(T[best, after]), float(T[other, after])))
+        one, two = (
+            model.features.contributions(model.vocabulary, model.weights, attributes, (*around[:2], j, *around[3:]))
+            for j in (best, other)
+        )
+        parts = [(what, one[what], two[what]) for what in one]
         parts.sort(key=lambda part: (-abs(part[1] - part[2]), part[0]))
         chances = float(probs[best]), float(probs[other])
         return cls(row, labels[best], labels[other], *chances, tuple(parts))

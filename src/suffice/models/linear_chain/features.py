@@ -10,11 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.engines.sequences import Sequences
 from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_few, expect_in_logs, expect_labels
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
+from suffice.models.linear_chain.vocabulary import Vocabulary
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+Attributes = list[tuple[int, float]]
+"""Attributes by number, with their values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +62,45 @@ class PairFeatures:
     def transitions(self, w: Array) -> Array:
         """The weight of each label after each other."""
         T = np.zeros((self.n_labels, self.n_labels))
-        T[self.before, self.after] = w[len(self.labels) :]
+        T[self.before, self.after] = w[len(self.labels) : len(self.labels) + len(self.before)]
         return T
+
+    def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
+        """What weights expect of a block: see `expected_features`."""
+        return expected_features(self, w, block, self.transitions(w), clamped=clamped, costs=costs)
+
+    def contributions(
+        self, vocabulary: Vocabulary, w: Array, attributes: tuple[Attributes, Attributes], around: tuple[int, ...]
+    ) -> dict[str, float]:
+        """What each attribute and neighbour of a step adds to the score of its label: the attributes of the step and of the next
+        one with their values; two labels before it, its own and two after it, −1 for none."""
+        names, labels, name, parts = vocabulary.names, vocabulary.labels, vocabulary.chain.label, dict[str, float]()
+        T, (_, before, own, after, _) = self.transitions(w), around
+        for a, value in attributes[0]:
+            k = slice(self.first[a], self.first[a + 1])
+            parts[names[a]] = value * float(w[k][self.labels[k] == own].sum())
+        if before >= 0:
+            parts[f"{name}[-1]={labels[before]}"] = float(T[before, own])
+        if after >= 0:
+            parts[f"{name}[+1]={labels[after]}"] = float(T[own, after])
+        return parts
+
+    def bar(self, x: Array, part: SideBySide, value: float) -> None:
+        """Give places of a part a value for the labels that they may not have: here there are none."""
+
+    def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
+        """Refuse sequences that no labels are possible for, or that take too much memory."""
+
+    def named(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
+        """What some of the weights are of, and the label that it speaks for."""
+        names, labels, n = vocabulary.names, vocabulary.labels, len(self.labels)
+        own = np.searchsorted(self.first, which, side="right") - 1
+        return [
+            (names[a], labels[self.labels[k]])
+            if k < n
+            else (f"{vocabulary.chain.label}[-1]={labels[self.before[k - n]]}", labels[self.after[k - n]])
+            for k, a in zip(which.tolist(), own.tolist(), strict=True)
+        ]
 
     def of_numbers(self, w: Array) -> Array:
         """The weights of numbers (numbers × labels)."""
@@ -93,6 +135,12 @@ def step_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     return total
 
 
+def label_costs(block: EncodedBlock, costs: Array) -> Array:
+    """What is added to the score of each label at each step: the cost of the right label to all others (steps × labels)."""
+    own = np.where(block.labels >= 0, costs[block.labels], 0.0)
+    return np.where(block.labels[:, None] == np.arange(len(costs)), 0.0, own[:, None])
+
+
 NO_CLAMP = np.zeros(0, np.int32)
 
 
@@ -104,15 +152,18 @@ class PartExpectations(NamedTuple):
 
 
 def expectations(
-    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False
+    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
 ) -> Iterator[PartExpectations]:
-    """What is expected of the labels of each part of a block; with `clamped`, given those that are there.
+    """What is expected of the labels of each part of a block; with `clamped`, given those that are there; with `costs`, where
+    these are added to scores: see `label_costs`.
 
     The next part overwrites the expectations of steps.
     """
     from suffice.kernels.crf import weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)
+    if costs is not None:
+        more = label_costs(block, costs) + (more if len(more) else 0.0)
     tops = scores.max(axis=1, initial=-np.inf)
     powers = np.exp(scores - tops[:, None])
     room, top = Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
@@ -120,20 +171,21 @@ def expectations(
         clamp = block.labels if clamped else NO_CLAMP
         weights = None if block.weights is None else block.weights[part.places]
         if part.few and not clamped:
-            few = expect_few(_scores_of(block, scores, more, part, clamp), T, part, weights)
+            few = expect_few(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
             if few is not None:
                 yield PartExpectations(part, few)
                 continue
         weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
+        features.bar(room.b[: part.n], part, 0.0)
         found = expect_labels(room, T, part, weights)
         if found is None:
-            yield PartExpectations(part, expect_in_logs(_scores_of(block, scores, more, part, clamp), T, part, weights))
+            yield PartExpectations(part, expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights))
         else:
             found.logs[:] += top[: part.n]
             yield PartExpectations(part, found)
 
 
-def _scores_of(block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
+def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
     """The score of each label at each step of a part, −inf for those that a step may not have."""
     total = more[part.places].copy() if len(more) else np.zeros((part.n, scores.shape[1]))
     for own in block.groups:
@@ -141,6 +193,7 @@ def _scores_of(block: EncodedBlock, scores: Array, more: Array, part: SideBySide
     if len(clamp):
         label = clamp[part.places, None]
         total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
+    features.bar(total, part, -np.inf)
     return total
 
 
@@ -151,13 +204,15 @@ class LabelTerms(NamedTuple):
     expected: Array
 
 
-def expected_features(features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False) -> LabelTerms:
+def expected_features(
+    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
+) -> LabelTerms:
     """What weights expect of a block."""
     from suffice.kernels.crf import spread_groups, sum_groups
 
     n_groups, L = len(block.attributes.starts) - 1, features.n_labels
     by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0
-    for part, found in expectations(features, w, block, T, clamped=clamped):
+    for part, found in expectations(features, w, block, T, clamped=clamped, costs=costs):
         steps = found.steps
         if block.weights is None:
             log_z += float(found.logs.sum())

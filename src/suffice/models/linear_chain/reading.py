@@ -38,6 +38,15 @@ class LabelWeights:
     def transitions(self) -> Array:
         return self.features.transitions(self.weights)
 
+    @property
+    def answers(self) -> AnswerSteps:
+        """The steps that answer questions about labels."""
+        if self.vocabulary.chain.is_plain:
+            return PLAIN
+        from suffice.models.linear_chain.wider_reading import WIDER
+
+        return WIDER
+
 
 @dataclass(frozen=True, eq=False)
 class LabelReading:
@@ -51,6 +60,7 @@ class LabelReading:
     def of(cls, model: LabelWeights, x: Any, *, labels: bool = False) -> LabelReading:
         """Sequences read with the columns of a chain, and with the labels that they have if these are asked about."""
         rows = read_columns(model.vocabulary, x, labels=labels)
+        model.features.check_lengths(model.vocabulary, rows)
         return cls(model, rows, Tables.of(model.vocabulary, rows.schema))
 
     def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
@@ -65,11 +75,11 @@ class LabelReading:
 
     def tell_unknown(self) -> None:
         """Note how many cells read what the chain has no attribute for."""
-        counts = self.sequences.data.fold(CountUnknown(self.tables))
-        places = [
-            p for p, v in zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True) if v is not None
-        ]
-        found = [f"{p.name} {n:,}" for p, n in zip(places, counts.tolist(), strict=True) if n]
+        known = zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True)
+        places = [p for p, values in known if values is not None]
+        counts = self.sequences.data.fold(CountUnknown(self.tables, tuple(p.pairs for p in places))).tolist()
+        by_name = {p.name: n for p, n in sorted(zip(places, counts, strict=True), key=lambda pair: not pair[0].pairs)}
+        found = [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]
         if found:
             note(
                 f"cells that training never saw, or too seldom, are ignored: {listed(found, style='str')}, "
@@ -113,16 +123,29 @@ def checked_sequences(x: Any) -> Sequences:
 
 @dataclass(frozen=True, eq=False)
 class CountUnknown:
-    """How many cells of each place read what the vocabulary does not have."""
+    """How many cells of each place read what the vocabulary does not have; places with weights of `pairs` of labels are not read
+    at the first step."""
 
     tables: Tables
+    pairs: tuple[bool, ...]
 
     def __call__(self, block: Block) -> Ints:
         return np.array([self._count(block, i) for i in range(len(self.tables.sources))], np.int64)
 
     def _count(self, block: Block, place: int) -> int:
         codes, unknown = block.columns[self.tables.sources[place]], self.tables.unknown[place]
-        return int(unknown[np.minimum(codes, len(unknown) - 1)].sum()) if codes.dtype.kind != "f" else 0
+        if codes.dtype.kind == "f":
+            return 0
+        strange = unknown[np.minimum(codes, len(unknown) - 1)]
+        return int((strange & self._is_read(block, self.tables.offsets[place], int(self.pairs[place]))).sum())
+
+    def _is_read(self, block: Block, offset: int, first: int) -> npt.NDArray[np.bool_]:
+        """Which cells are so many steps from a step, not before the `first`, of their sequence: the first word is the next one of
+        none."""
+        assert block.lengths is not None
+        lengths = np.repeat(block.lengths, block.lengths)
+        at = np.arange(len(lengths)) - np.repeat(np.cumsum(block.lengths) - block.lengths, block.lengths) - offset
+        return np.asarray((at >= first) & (at < lengths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,3 +276,16 @@ class TrueLabels(LabelStep):
     def __call__(self, block: Block) -> npt.NDArray[np.int32]:
         own = self.encoded(block)
         return np.asarray(in_rows(own, own.labels))
+
+
+class AnswerSteps(NamedTuple):
+    """Which step gives the best labels, the probabilities of labels and of pairs of them, ln p(labels), and draws."""
+
+    best: Callable[..., Callable[[Block], Best]]
+    probabilities: Callable[..., Callable[[Block], Array]]
+    pairs: Callable[..., Callable[[Block], Array]]
+    log_prob: Callable[..., Callable[[Block], Array]]
+    draws: Callable[..., Callable[[Block], Ints]]
+
+
+PLAIN = AnswerSteps(BestLabels, LabelProbabilities, PairProbabilities, LogProbabilities, DrawLabels)

@@ -6,7 +6,7 @@ A cell of a column of lists is a text that begins with `LIST` and has it between
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain as joined
 from itertools import repeat
@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.models.linear_chain.transitions import BEGIN, END
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.variables import LIST, Finite, Variable
 
 Ints = npt.NDArray[np.int64]
 
-BEGIN, END, BIAS = "<s>", "</s>", "bias"
+BIAS = "bias"
 
 
 class Ragged(NamedTuple):
@@ -193,6 +194,11 @@ class Tables:
         labels = np.array([codes.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
         ends = (tuple(numbers), tuple(unknown), labels)
         return cls(sources, offsets, tuple(tables), chain.bias, size, len(codes), chain.label, *ends)
+
+    def with_labels(self, labels: Sequence[str], schema: Mapping[str, Variable]) -> Tables:
+        """The same with other numbers of labels: their places among these."""
+        states = getattr(schema[self.label], "states", ())
+        return replace(self, label_codes=np.array([labels.index(s) for s in states], np.int64))
 
 
 def _attributes(texts: Texts, values: tuple[str, ...], first: int) -> tuple[Ragged, npt.NDArray[np.bool_]]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from suffice.errors import ModelError, listed, whole
 from suffice.models.linear_chain.derived import DerivedColumn
+from suffice.models.linear_chain.transitions import TransitionRule, checked_rules
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,17 @@ class Plain:
 class Window:
     """Columns, or what is derived of them, at steps around a label: 0 is its own, −1 the one before.
 
+    With `pairs=True` their weights are of a label and the one before it together, and not of a label alone.
+
     >>> Window(["word"], at=(-1, 1))
     Window(['word'], at=(-1, 1))
     """
 
     columns: tuple[Any, ...]
     at: tuple[int, ...]
+    pairs: bool = False
 
-    def __init__(self, columns: Any, at: int | Iterable[int] = (0,)) -> None:
+    def __init__(self, columns: Any, at: int | Iterable[int] = (0,), *, pairs: bool = False) -> None:
         some = (columns,) if isinstance(columns, (str, DerivedColumn)) else tuple(columns)
         for column in some:
             if not isinstance(column, (str, DerivedColumn)) or isinstance(column, type):
@@ -58,16 +62,19 @@ class Window:
                 raise ModelError(f"the places of a window are whole numbers, -1 for the step before, not {place!r}")
         object.__setattr__(self, "columns", some)
         object.__setattr__(self, "at", places)
+        object.__setattr__(self, "pairs", bool(pairs))
 
     def __repr__(self) -> str:
-        return f"Window([{', '.join(map(repr, self.columns))}], at={self.at!r})"
+        more = ", pairs=True" if self.pairs else ""
+        return f"Window([{', '.join(map(repr, self.columns))}], at={self.at!r}{more})"
 
 
 class Place(NamedTuple):
-    """A column, or what is derived of it, at one step relative to the label."""
+    """A column, or what is derived of it, at one step relative to the label; `pairs` of the label and the one before it."""
 
     column: Any
     offset: int
+    pairs: bool = False
 
     @property
     def name(self) -> str:
@@ -88,6 +95,9 @@ class LinearChain:
     `all_transitions` for every pair of two labels. `bias` gives every step the same attribute. What lies before the start of a
     sequence reads <s>, and </s> after its end.
 
+    With `order=2` three labels in a row have weights, too, by the same counts. `transitions=BIO()`, `BIOES()` or
+    `Transitions(forbidden=[...])` says which labels may follow which: what is forbidden has probability 0.
+
     >>> LinearChain("tag", [Window(["word"]), Window(["word"], at=(-1, 1))]).columns
     ('word',)
     """
@@ -98,6 +108,8 @@ class LinearChain:
     unseen: bool = False
     bias: bool = True
     all_transitions: bool = False
+    order: int = 1
+    transitions: tuple[TransitionRule, ...] = ()
 
     def __init__(
         self,
@@ -108,6 +120,8 @@ class LinearChain:
         *,
         bias: bool = True,
         all_transitions: bool = False,
+        order: int = 1,
+        transitions: Any = None,
     ) -> None:
         if not isinstance(label, str) or not label:
             raise ModelError(f"the label of a linear chain is the name of a column, not {label!r}")
@@ -120,6 +134,10 @@ class LinearChain:
         object.__setattr__(self, "unseen", bool(unseen))
         object.__setattr__(self, "bias", bool(bias))
         object.__setattr__(self, "all_transitions", bool(all_transitions))
+        if isinstance(order, bool) or order not in (1, 2):
+            raise ModelError(f"the order of a linear chain is 1 or 2, the labels before that a label depends on, not {order!r}")
+        object.__setattr__(self, "order", int(order))
+        object.__setattr__(self, "transitions", checked_rules(transitions))
         if not windows and not bias:
             raise ModelError("a linear chain without features and without a bias has nothing to tell labels by")
         self._refuse_leaks()
@@ -131,16 +149,21 @@ class LinearChain:
                     f"the label {self.label!r} is also a feature: a model would read the answer off; labels beside it are "
                     "weighed anyway"
                 )
-        names = [p.name for p in self.places]
-        if doubled := [n for n in names if names.count(n) > 1]:
+        names = [(p.name, p.pairs) for p in self.places]
+        if doubled := [n for n, pairs in names if names.count((n, pairs)) > 1]:
             raise ModelError(f"two different columns are called {doubled[0]!r}: give Derived another name")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every step has the same weights of a label and the one before it, and nothing is forbidden."""
+        return self.order == 1 and not self.transitions and not any(window.pairs for window in self.features)
 
     @property
     def places(self) -> tuple[Place, ...]:
         """Every column at every step around a label, once."""
         return tuple(
             dict.fromkeys(
-                Place(Plain(c) if isinstance(c, str) else c, o)
+                Place(Plain(c) if isinstance(c, str) else c, o, window.pairs)
                 for window in self.features
                 for o in window.at
                 for c in window.columns
@@ -160,6 +183,8 @@ class LinearChain:
                 ("unseen", self.unseen, False),
                 ("bias", self.bias, True),
                 ("all_transitions", self.all_transitions, False),
+                ("order", self.order, 1),
+                ("transitions", self.transitions[0] if len(self.transitions) == 1 else self.transitions, ()),
             )
             if value != usual
         )

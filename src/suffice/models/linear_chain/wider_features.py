@@ -1,0 +1,258 @@
+"""Weights beyond those of a label and the one before it: of three labels in a row, of two by attribute; and what is forbidden.
+
+The transitions of a step are then its own, and a state is a label with the one before it: see `suffice.kernels.label_chains`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from suffice.engines.sequences import Sequences
+from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.inference.chains.conditional import SideBySide
+from suffice.models.linear_chain.encoding import Codes, EncodedBlock
+from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, step_scores
+from suffice.models.linear_chain.transitions import Allowed
+from suffice.models.linear_chain.vocabulary import Vocabulary
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MOST_BYTES = 2**31
+"""What the states of one sequence may take."""
+
+SCALED = 300.0
+"""Where weights of labels in a row are further apart than this, everything is done in logarithms."""
+
+
+class InSequence(NamedTuple):
+    """The places of the steps of each sequence, one sequence after the other, in their order."""
+
+    starts: Ints
+    places: Codes
+
+    @classmethod
+    def of(cls, block: EncodedBlock) -> InSequence:
+        layout, place = block.layout, np.empty(block.n_steps, np.int32)
+        place[layout.order] = np.arange(block.n_steps)
+        lengths = np.empty(len(layout.sequences), np.int64)
+        lengths[layout.sequences] = np.bincount(layout.ranks, minlength=len(lengths))
+        return cls(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), place)
+
+    @property
+    def longest(self) -> int:
+        return int(np.diff(self.starts).max(initial=0))
+
+    @property
+    def firsts(self) -> Codes:
+        """The place of the first step of each sequence."""
+        return self.places[self.starts[:-1]]
+
+    @property
+    def lasts(self) -> Codes:
+        return self.places[self.starts[1:] - 1]
+
+
+class StateWeights(NamedTuple):
+    """Weights of labels in a row as kernels take them: T[i, k] and log_m[h, i, k], and both without logarithms, scaled by `tops`;
+    these have no rows where scaling would lose something."""
+
+    T: Array
+    log_m: Array
+    tops: tuple[float, float]
+    E0: Array
+    M: Array
+
+    @classmethod
+    def of(cls, T: Array, log_m: Array) -> StateWeights:
+        finite = T[np.isfinite(T)]
+        top, low = (float(finite.max()), float(finite.min())) if len(finite) else (0.0, 0.0)
+        high = float(log_m[:-1].max()) if len(log_m) > 1 else 0.0
+        if max(top - low, float(np.ptp(log_m))) > SCALED:
+            return cls(T, log_m, (0.0, 0.0), np.zeros((0, len(T))), np.zeros((0, *T.shape)))
+        M = np.exp(log_m - high)
+        M[-1] = 1.0
+        return cls(T, log_m, (top, high), np.exp(T - top), M)
+
+
+class WiderExpectations(NamedTuple):
+    """log Z of each sequence, p(label) of each place, Σ w p(history, label before, label), what is expected of weights of pairs
+    by attribute, and, if asked for, p(label before, label) of each place."""
+
+    log_z: Array
+    steps: Array
+    counts: Array
+    of_pairs: Array
+    by_place: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WiderFeatures(PairFeatures):
+    """Further weights after those of pairs: attribute a has the weights pair_first[a] … of the labels pair_before, pair_after;
+    then come those of `triples`, three labels in a row."""
+
+    allowed: Allowed
+    order: int
+    pair_first: Ints
+    pair_before: Codes
+    pair_after: Codes
+    triples: Codes
+
+    @property
+    def n_pairs(self) -> int:
+        """The weights of attributes and labels, and of labels in a row, which every chain has."""
+        return len(self.labels) + len(self.before)
+
+    @property
+    def n(self) -> int:
+        return self.n_pairs + len(self.pair_before) + len(self.triples)
+
+    def transitions(self, w: Array) -> Array:
+        return np.where(self.allowed.pairs, super().transitions(w), -np.inf)
+
+    def of_states(self, w: Array) -> StateWeights:
+        """The weights of labels in a row."""
+        L = self.n_labels
+        log_m = np.zeros((L + 1 if self.order == 2 else 1, L, L))
+        if self.order == 2:
+            log_m[tuple(self.triples.T)] = w[self.n_pairs + len(self.pair_before) :]
+        return StateWeights.of(self.transitions(w), log_m)
+
+    def of_attributes(self, w: Array, block: EncodedBlock) -> tuple[npt.NDArray[np.generic], ...]:
+        """The weights of pairs by attribute, as kernels take them."""
+        own = np.array(w[self.n_pairs : self.n_pairs + len(self.pair_before)])
+        numbers, which = np.ascontiguousarray(block.numbers), np.array(self.numbers, np.int64)
+        return (block.groups, *block.attributes, self.pair_first, self.pair_before, self.pair_after, numbers, which, own)
+
+    def scores(
+        self, w: Array, block: EncodedBlock, own: InSequence, *, clamped: bool = False, costs: Array | None = None
+    ) -> Array:
+        """The score of each label at each place, −inf for those that it may not have."""
+        scores = step_scores(self, w, block)
+        if costs is not None:
+            scores += label_costs(block, costs)
+        if clamped:
+            scores[(block.labels[:, None] >= 0) & (block.labels[:, None] != np.arange(self.n_labels))] = -np.inf
+        for places, flags in ((own.firsts, self.allowed.begin), (own.lasts, self.allowed.end)):
+            scores[np.ix_(places, ~flags)] = -np.inf
+        return scores
+
+    def room(self, longest: int) -> tuple[Array, ...]:
+        """What kernels need for a sequence."""
+        L, H = self.n_labels, self.n_labels + 1 if self.order == 2 else 1
+        check_bytes(8.0 * (2 * longest + 4 * L) * H * L, L, longest, self.order)
+        states = [np.empty((longest, H, L)) for _ in range(2)]
+        return (*states, np.empty((longest, L)), np.empty(longest), np.empty((L, L)), np.empty((L, L)))
+
+    def expect(
+        self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None, by_place: bool = False
+    ) -> WiderExpectations:
+        """What weights expect of the labels of a block."""
+        from suffice.kernels.label_chains import expect_sequences
+
+        own, L, weights = InSequence.of(block), self.n_labels, self.of_states(w)
+        shares = np.ones(len(own.starts) - 1) if block.weights is None or by_place else block.weights[own.firsts]
+        steps, both = np.zeros((block.n_steps, L)), np.full((block.n_steps if by_place else 0, L, L), np.nan)
+        found = WiderExpectations(
+            np.zeros(len(shares)), steps, np.zeros(weights.log_m.shape), np.zeros(len(self.pair_before)), both
+        )
+        scores = self.scores(w, block, own, clamped=clamped, costs=costs)
+        matrices = (weights.tops, weights.T, weights.E0, weights.log_m, weights.M)
+        expect_sequences(*own, scores, shares, *matrices, self.of_attributes(w, block), self.room(own.longest), tuple(found))
+        return found
+
+    def bar(self, x: Array, part: SideBySide, value: float) -> None:
+        for places, flags in ((np.arange(part.offsets[1]), self.allowed.begin), (part.lasts, self.allowed.end)):
+            if not flags.all():
+                x[np.ix_(places, ~flags)] = value
+
+    def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
+        if self.order == 1 and not len(self.pair_before):  # all steps have one matrix: many sequences go side by side
+            return super().expected(w, block, clamped=clamped, costs=costs)
+        found, weights = self.expect(w, block, clamped=clamped, costs=costs), block.weights
+        if weights is not None:
+            found.steps[:] *= weights[:, None]
+        shares = 1.0 if weights is None else weights[InSequence.of(block).firsts]
+        pairs = found.counts.sum(axis=0)[self.before, self.after]
+        triples = found.counts[tuple(self.triples.T)]
+        own = self._of_steps(block, found.steps)
+        return LabelTerms(float((found.log_z * shares).sum()), np.concatenate([own, pairs, found.of_pairs, triples]))
+
+    def _of_steps(self, block: EncodedBlock, steps: Array) -> Array:
+        """What is expected of the weights of attributes and labels."""
+        from suffice.kernels.crf import spread_groups, sum_groups
+
+        by_group, total = np.zeros((len(block.attributes.starts) - 1, self.n_labels)), np.zeros(len(self.labels))
+        sum_groups(block.groups, 0, steps, by_group)
+        spread_groups(*block.attributes, self.first, self.labels, by_group, total)
+        of_numbers = block.numbers.T @ steps
+        for row, a in enumerate(self.numbers):
+            k = slice(self.first[a], self.first[a + 1])
+            total[k] = of_numbers[row, self.labels[k]]
+        return total
+
+    def named(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
+        name, labels = vocabulary.chain.label, vocabulary.labels
+        between = self.n_pairs + len(self.pair_before)
+        owner = np.searchsorted(self.pair_first, which - self.n_pairs, side="right") - 1
+        plain, result = iter(super().named(vocabulary, which[which < self.n_pairs])), []
+        for k, a in zip(which.tolist(), owner.tolist(), strict=True):
+            if k < self.n_pairs:
+                result.append(next(plain))
+            elif k < between:
+                i, j = self.pair_before[k - self.n_pairs], self.pair_after[k - self.n_pairs]
+                result.append((f"{vocabulary.names[a]}, {name}[-1]={labels[i]}", labels[j]))
+            else:
+                h, i, j = self.triples[k - between]
+                result.append((f"{name}[-2]={labels[h]}, {name}[-1]={labels[i]}", labels[j]))
+        return result
+
+    def contributions(
+        self, vocabulary: Vocabulary, w: Array, attributes: tuple[Attributes, Attributes], around: tuple[int, ...]
+    ) -> dict[str, float]:
+        of_one = [(a, x) for a, x in attributes[0] if self.pair_first[a] == self.pair_first[a + 1]]
+        parts, name = super().contributions(vocabulary, w, (of_one, []), around), vocabulary.chain.label
+        texts = [f"{name}[{i - 2:+d}]={vocabulary.labels[j]}" for i, j in enumerate(around)]
+        for near, which, i, k in (("", attributes[0], 1, 2), ("next step: ", attributes[1], 2, 3)):
+            beside = texts[i if i != 2 else k]
+            for a, x in which if min(around[i], around[k]) >= 0 else ():
+                if self.pair_first[a] < self.pair_first[a + 1]:
+                    parts[f"{near}{vocabulary.names[a]}, {beside}"] = x * self._of_pair(w, a, around[i], around[k])
+        for i in range(3 if self.order == 2 else 0):
+            if min(around[i : i + 3]) >= 0:
+                what = ", ".join(texts[k] for k in range(i, i + 3) if k != 2)
+                parts[what] = self._of_triple(w, around[i : i + 3])
+        return parts
+
+    def _of_pair(self, w: Array, attribute: int, before: int, label: int) -> float:
+        k = slice(self.pair_first[attribute], self.pair_first[attribute + 1])
+        return float(w[self.n_pairs :][k][(self.pair_before[k] == before) & (self.pair_after[k] == label)].sum())
+
+    def _of_triple(self, w: Array, labels: tuple[int, ...]) -> float:
+        return float(w[self.n - len(self.triples) :][(self.triples == labels).all(axis=1)].sum())
+
+    def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
+        from suffice.kernels.label_paths import find_forbidden
+
+        lengths, L = np.unique(sequences.lengths), self.n_labels
+        longest = int(lengths[-1]) if len(lengths) else 0
+        check_bytes(16.0 * longest * L * (L + 1 if self.order == 2 else 1), L, longest, self.order)
+        if self.allowed.n_forbidden:
+            starts, found = np.concatenate([[0], np.cumsum(lengths)]), np.empty(2, np.int64)
+            find_forbidden(starts, np.full(starts[-1], -1, np.int32), *self.allowed, found)
+            if found[0] >= 0:
+                n = int(lengths[found[0]])
+                name = sequences.labels[int(np.flatnonzero(sequences.lengths == n)[0])]
+                rules = " and ".join(map(repr, vocabulary.chain.transitions))
+                raise DataError(f"no labels are possible for a sequence of {n:,} steps, such as {name!r}, under {rules}")
+
+
+def check_bytes(size: float, n_labels: int, longest: int, order: int) -> None:
+    """Refuse sequences whose states take too much memory."""
+    if size > MOST_BYTES:
+        what = f"order={order} with {n_labels:,} labels takes {bytes_in_words(size)} for a sequence of {longest:,} steps"
+        raise TooLarge(f"{what}, and {bytes_in_words(MOST_BYTES)} are the limit: use order=1, or cut long sequences")
