@@ -16,14 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import note
-from suffice.inference.chains.finite import best_paths
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
 from suffice.learning.crf.problem import Encoded, LabelProblem
 from suffice.learning.crf.updates import LabelUpdates, near_blocks
 from suffice.models.linear_chain.encoding import EncodedBlock
-from suffice.models.linear_chain.features import PairFeatures, step_scores
-from suffice.models.linear_chain.reading import in_rows, state_steps
+from suffice.models.linear_chain.features import PairFeatures, most_probable
 from suffice.models.linear_chain.run import WeightRun, WeightStep
 
 Array = npt.NDArray[np.float64]
@@ -42,13 +40,16 @@ class MostViolated:
         own = block[0]
         if not own.n_steps:
             return 0.0
-        scores = step_scores(self.features, self.weights, own)
-        scores += self.cost * (own.labels[:, None] != np.arange(self.features.n_labels))
-        lengths = np.empty(len(own.layout.sequences), np.int64)
-        lengths[own.layout.sequences] = np.bincount(own.layout.ranks)
-        _, values = best_paths(state_steps(in_rows(own, scores), self.features.transitions(self.weights), lengths))
-        first = np.ones(len(values)) if own.weights is None else in_rows(own, own.weights)[np.cumsum(lengths) - lengths]
-        return float(first @ values[:, 0])
+        T = self.features.transitions(self.weights)
+        values = most_probable(self.features, self.weights, own, T, cost=self.cost).scores
+        return float(values.sum() if own.weights is None else values @ first_weights(own))
+
+
+def first_weights(block: EncodedBlock) -> Array:
+    """The weight of each sequence that has some, in the order of the layout: that of its first step."""
+    assert block.weights is not None
+    parts = [block.weights[part.begin : part.begin + int(part.offsets[1])] for part in block.layout.parts]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 class Averages:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_few, expect_in_logs, expect_labels
+from suffice.inference.chains.label_paths import BestLabelling, GroupScores, best_labels
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 
 Array = npt.NDArray[np.float64]
@@ -91,6 +92,12 @@ def step_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     for own in block.groups:
         total += groups[own]
     return total
+
+
+def most_probable(features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, cost: float | None = None) -> BestLabelling:
+    """The best labels of the sequences of a block; with a cost, of which each label that is wrong adds that much to the score."""
+    given = GroupScores(block.groups, group_scores(features, w, block), number_scores(features, w, block))
+    return best_labels(block.layout, given if cost is None else given._replace(truth=block.labels, cost=cost), T)
 
 
 NO_CLAMP = np.zeros(0, np.int32)
