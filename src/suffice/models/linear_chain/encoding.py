@@ -55,7 +55,7 @@ def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | Non
     if sequences is not None:
         rows: Any = np.repeat(sequences, lengths)  # type: ignore[no-redef]
         lengths = lengths[sequences]
-    layout = Layout.of(lengths)
+    layout = Layout.of(lengths, tables.n_labels)
     starts = np.cumsum(lengths) - lengths
     place, last = np.arange(lengths.sum()) - np.repeat(starts, lengths), np.repeat(lengths, lengths)
     cells = {n: _cells(block.columns[n][rows], len(t.starts) - 4) for n, t in zip(tables.sources, tables.attributes, strict=True)}

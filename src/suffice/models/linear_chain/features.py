@@ -117,11 +117,12 @@ def expectations(
 
     The next part overwrites the expectations of steps.
     """
-    from suffice.kernels.crf import weigh_steps
+    from suffice.kernels.crf import shift_rows, weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)
-    tops = scores.max(axis=1, initial=-np.inf)
-    powers = np.exp(scores - tops[:, None])
+    tops, powers = np.empty(len(scores)), np.empty(scores.shape)
+    shift_rows(scores, tops, powers)
+    np.exp(powers, out=powers)
     room, top = Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
     for part in block.layout.parts:
         clamp = block.labels if clamped else NO_CLAMP
