@@ -113,7 +113,7 @@ def encoding() -> None:
 
     table, chain = rows("train"), sf.LinearChain("upos", WORD)
     seconds, problem = process_seconds(lambda: LabelProblem.of(chain, opened(chain, sequences(table, "upos")), threads=1))
-    size = sum(whole.n_bytes for whole, _ in problem.findings.blocks.values()) / problem.sequences.n_steps
+    size = sum(whole.n_bytes for whole, _ in problem.blocks()) / problem.sequences.n_steps
     print(f"encoding {problem.sequences.n_steps:,} words from a frame: {seconds:.2f} s (wanted 1.5 s), {size:.0f} bytes a word")
 
 

@@ -319,7 +319,7 @@ def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
         updates = LabelUpdates(problem.features, w["at"])
         total, steps = np.zeros(crf.n_weights), 0
         for _ in range(n):
-            for block, _partly in problem.findings.blocks.values():
+            for block, _partly in problem.blocks():
                 own = updates.of(block)
                 for places in own.places:
                     found, truth = own.best(places, 0.0), block.labels[places]

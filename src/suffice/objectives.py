@@ -298,7 +298,7 @@ class Conditional:
 
     def __post_init__(self) -> None:
         _check_target(self.target, "Conditional")
-        if not isinstance(self.label_weights, (Mapping, tuple)):
+        if not isinstance(self.label_weights, (Mapping, tuple, list)):
             raise FitError(f"label_weights are given by label, {{'B-PER': 5.0}}, not {self.label_weights!r}")
         pairs = dict(self.label_weights).items()
         checked = tuple((str(label), _positive(w, f"the weight of the label {label!r}")) for label, w in pairs)

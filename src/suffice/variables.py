@@ -57,16 +57,15 @@ class Finite:
         if isinstance(states, str) or not isinstance(states, Iterable):
             raise SchemaError(f"variable {name!r}: states must be a list of states, not {states!r}")
         object.__setattr__(self, "name", _name(name))
-        object.__setattr__(self, "states", tuple(state_text(s) for s in states))
+        object.__setattr__(self, "states", tuple(s if type(s) is str else state_text(s) for s in states))
         object.__setattr__(self, "cuts", None if cuts is None else checked_cuts(cuts, name))
         object.__setattr__(self, "inferred", inferred)
-        codes: dict[str, int] = {}
-        for state in self.states:
-            if not state:
-                raise SchemaError(f"variable {name!r} has a state without a name")
-            if state in codes:
-                raise SchemaError(f"variable {name!r} has the state {state!r} twice")
-            codes[state] = len(codes)
+        codes = {state: code for code, state in enumerate(self.states)}
+        if "" in codes:
+            raise SchemaError(f"variable {name!r} has a state without a name")
+        if len(codes) < len(self.states):
+            twice = next(s for i, s in enumerate(self.states) if codes[s] != i)
+            raise SchemaError(f"variable {name!r} has the state {twice!r} twice")
         if not codes:
             raise SchemaError(f"variable {name!r} has no states")
         if self.cuts is not None and len(self.cuts) + 1 != len(self.states):
@@ -81,7 +80,7 @@ class Finite:
 
     def code(self, state: object) -> int:
         """The position of a state; an unknown one is refused by name."""
-        text = state_text(state)
+        text = state if type(state) is str else state_text(state)
         codes: dict[str, int] = self._codes  # type: ignore[attr-defined]
         if text not in codes:
             raise SchemaError(
@@ -220,7 +219,7 @@ def sorted_states(states: Iterable[str]) -> list[str]:
     >>> sorted_states(["10", "9", "-1"]), sorted_states(["b", "10", "9"])
     (['-1', '9', '10'], ['10', '9', 'b'])
     """
-    texts = sorted(set(states))
+    texts = sorted(dict.fromkeys(states))  # those that are sorted already take no time
     if not all(_NUMBER.fullmatch(t) for t in texts):
         return texts
     return sorted(texts, key=lambda t: (Decimal(t), t))

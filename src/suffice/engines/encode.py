@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,7 +118,12 @@ def texts(values: Any) -> list[str | None]:
             values = values.cast(pa.binary()).cast(pa.string())
         except pa.ArrowInvalid:
             raise Wrong(0, "the column holds bytes that are not UTF-8 text") from None
-    return [None if v is None or v == "" or v != v else state_text(v) for v in values.to_pylist()]
+    cells = values.to_pylist()
+    if pt.is_string(values.type) or pt.is_large_string(values.type):
+        return [v or None for v in cells]
+    if pt.is_integer(values.type):
+        return [None if v is None else str(v) for v in cells]
+    return [None if v is None or v == "" or v != v else state_text(v) for v in cells]
 
 
 def is_list_of_texts(arrow_type: Any) -> bool:
@@ -196,7 +202,9 @@ class States:
         if self._last is not None and self._last[0].equals(dictionary):
             return self._last[1]
         words = texts(dictionary)
-        strange = [i for i, w in enumerate(words) if w is not None and w not in self.codes and w not in self.missing]
+        codes, missing = self.codes, self.missing
+        strange = [i for i, w in enumerate(words) if w not in codes and w is not None and w not in missing]
+        n_strange = len(strange)
         if strange and (self.fixed or not occurring):
             seen = indices if valid is None else indices[valid]
             used = np.bincount(seen, minlength=len(words)) > 0
@@ -207,17 +215,18 @@ class States:
             i = min(strange, key=lambda i: int(first[i]))
             self._refuse(words[i] or "", int(rows[first[i]]))
         for word in sorted({words[i] or "" for i in strange}):
-            self.codes[word] = len(self.codes)
+            codes[word] = len(codes)
         if len(self.codes) > MAX_STATES and not self.fixed:
             raise Wrong(
                 0, f"there are more than {MAX_STATES:,} different texts, as in an identifier; leave the column out, or declare it"
             )
         dtype = code_type(len(self.codes))
         nothing = missing_code(dtype)
-        table = np.array([nothing if w is None or w in self.missing else self.codes.get(w, nothing) for w in words], dtype)
+        table = np.fromiter(map(codes.get, words, repeat(nothing)), dtype, len(words))  # type: ignore[arg-type]
+        if missing:
+            table[[w in missing for w in words]] = nothing
         # A value that does not occur here yet may occur in the next chunk, so the table would be wrong for that one.
-        resolved = all(w is None or w in self.codes or w in self.missing for w in words)
-        self._last = (dictionary, table) if resolved else None
+        self._last = (dictionary, table) if len(strange) == n_strange else None
         return table
 
     def _refuse(self, word: str, row: int) -> None:

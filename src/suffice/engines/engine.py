@@ -246,6 +246,8 @@ class Engine:
     """The weight of all rows together, where it is known without reading them."""
     near: bool = False
     """Whether the rows are in this process or in files that it reads, so that a learner may keep some of them."""
+    memory_limit: int = 2**31
+    """Bytes that a learner may keep in memory of what it makes of the rows, if they are near."""
     ordered: bool = False
     """Whether the rows can be gone through one after the other, as `walk` does."""
     notes: Sequence[str] = ()

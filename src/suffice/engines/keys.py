@@ -60,11 +60,14 @@ class Words:
         indices = encoded.indices.cast("int64").fill_null(len(words)).to_numpy(zero_copy_only=False)
         first = first_rows(indices, len(words) + 1)
         table = np.full(len(words) + 1, -1, np.int32)
-        for i in np.argsort(first, kind="stable")[np.count_nonzero(first < 0) :].tolist():
-            word = None if i == len(words) else words[i]
-            if word is None or word in self.missing:
-                raise Wrong(int(first[i]), f"{self.what} is missing")
-            table[i] = self.codes.setdefault(word, len(self.codes))
+        turn = np.argsort(first, kind="stable")[np.count_nonzero(first < 0) :].tolist()
+        words.append(None)
+        found = [words[i] for i in turn]
+        if None in found or not self.missing.isdisjoint(found):
+            at = next(i for i in turn if words[i] is None or words[i] in self.missing)
+            raise Wrong(int(first[at]), f"{self.what} is missing")
+        codes = self.codes
+        table[turn] = [codes.setdefault(word, len(codes)) for word in found]
         return np.asarray(table[indices])
 
     def in_turn(self) -> list[str]:

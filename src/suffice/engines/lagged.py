@@ -90,6 +90,7 @@ class Lagged(Engine):
     def __init__(self, engine: Engine, columns: Columns, first: int, last: int | None) -> None:
         self.engine, self.columns, self.first, self.last = engine, dict(columns), first, last
         self.names, self.weighted, self.ordered, self.near = tuple(columns), engine.weighted, engine.ordered, engine.near
+        self.memory_limit = engine.memory_limit
         self.seen: dict[str, Seen] = {}
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:

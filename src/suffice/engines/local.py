@@ -49,7 +49,7 @@ class Local(Engine):
     ordered = near = True
 
     def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
-        self.source, self.options = source, options
+        self.source, self.options, self.memory_limit = source, options, options.memory_limit
         self.names = tuple(n for n in source.names if n != options.weights)
         self.weights, self.weighted = options.weights, options.weights is not None
         self.seen: dict[str, Read] = {}

@@ -187,6 +187,7 @@ class Viewed(Engine):
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
         self.names, self.weighted, self.ordered, self.near = engine.names, engine.weighted, engine.ordered, engine.near
+        self.memory_limit = engine.memory_limit
         self.keys = engine.keys
         self.seen: dict[str, Seen] = {}
 

@@ -39,7 +39,7 @@ def spread_groups(starts: Any, items: Any, first: Any, labels: Any, expected: An
                 out[k] += expected[g, labels[k]]
 
 
-@kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows, _floats, _rows, _codes, _rows, _floats))
+@kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows, _floats, _rows, _codes, _rows, _floats), apart=True)
 def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, more: Any, clamp: Any, out: Any, top: Any) -> None:
     """out[p] = exp(the sum of the scores of the groups of step begin + p − top[p]).
 
@@ -76,7 +76,7 @@ def weigh_steps(groups: Any, begin: int, scores: Any, powers: Any, tops: Any, mo
         top[p] = taken
 
 
-@kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows))
+@kernel(nb.void(nb.int32[:, ::1], nb.int64, _rows, _rows), apart=True)
 def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
     """out[g] += steps[p] for every step begin + p that has the group g."""
     for o in range(groups.shape[0]):
@@ -84,3 +84,37 @@ def sum_groups(groups: Any, begin: int, steps: Any, out: Any) -> None:
             g = groups[o, begin + p]
             for j in range(out.shape[1]):
                 out[g, j] += steps[p, j]
+
+
+@kernel(nb.void(_rows, _floats, _rows), apart=True)
+def shift_rows(x: Any, tops: Any, out: Any) -> None:
+    """The largest entry of each row, and the row less it."""
+    for g in range(x.shape[0]):
+        top = x[g, 0]
+        for j in range(1, x.shape[1]):
+            top = max(top, x[g, j])
+        tops[g] = top
+        for j in range(x.shape[1]):
+            out[g, j] = x[g, j] - top
+
+
+@kernel(nb.void(_rows, _rows, _floats), reorder=True, apart=True)
+def scale_rows(a: Any, b: Any, c: Any) -> None:
+    """c = the sums of the rows of a · b, which take the place of a, divided by them."""
+    for p in range(a.shape[0]):
+        total = 0.0
+        for j in range(a.shape[1]):
+            a[p, j] *= b[p, j]
+            total += a[p, j]
+        c[p], total = total, 1.0 / total if total > 0.0 else np.nan
+        for j in range(a.shape[1]):
+            a[p, j] *= total
+
+
+@kernel(nb.void(_rows, _rows, _floats), apart=True)
+def weigh_rows(b: Any, z: Any, c: Any) -> None:
+    """b · z / c takes the place of b."""
+    for p in range(b.shape[0]):
+        scale = 1.0 / c[p]
+        for j in range(b.shape[1]):
+            b[p, j] *= z[p, j] * scale

@@ -33,6 +33,9 @@ PAIRS = 2**20
 PART, PLACES = 512, 2**16
 """Sequences that go side by side, and the places that these may have, unless one alone has more."""
 
+CELLS = 2**15
+"""Sequences times labels that go side by side: more calls cost more than they do, and more cells do not stay in the cache."""
+
 FEW = 8
 """Where fewer steps than this stand side by side on average, each costs more than all that is in it."""
 
@@ -92,8 +95,8 @@ class Layout(NamedTuple):
     parts: tuple[SideBySide, ...]
 
     @classmethod
-    def of(cls, lengths: Ints) -> Layout:
-        """Sequences of these lengths, one after the other.
+    def of(cls, lengths: Ints, n_labels: int = CELLS // PART) -> Layout:
+        """Sequences of these lengths, one after the other, for so many labels.
 
         >>> Layout.of(np.array([1, 2])).order
         array([1, 0, 2], dtype=int32)
@@ -101,10 +104,10 @@ class Layout(NamedTuple):
         sequences = np.argsort(-lengths, kind="stable")
         starts = (np.cumsum(lengths) - lengths)[sequences]
         falling, parts, order, begin = lengths[sequences], [], [np.zeros(0, np.int64)], 0
-        ends, first = np.cumsum(falling), 0
+        ends, first, side = np.cumsum(falling), 0, max(1, CELLS // n_labels)
         while first < len(lengths):
             most = int(np.searchsorted(ends, begin + PLACES, side="right")) - first
-            own = falling[first : first + max(1, min(PART, most))]
+            own = falling[first : first + max(1, min(side, most))]
             active = np.searchsorted(-own, -np.arange(own[0]), side="left")
             part = SideBySide(begin, first, np.concatenate([[0], np.cumsum(active)]).astype(np.int64))
             order.append(starts[first : first + len(own)][part.ranks] + np.repeat(np.arange(own[0]), active))
@@ -168,6 +171,8 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
     array([[0.5, 0.5],
            [0.9, 0.1]])
     """
+    from suffice.kernels.crf import weigh_rows
+
     b, a, z, c = room.rows(part.n)
     top = max(float(T.max()), -HUGE)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
@@ -175,12 +180,11 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
         filter_labels(b, M, part, a, c)
         if not c.min(initial=1.0) > 1.0 / HUGE:
             return None
-        b /= c[:, None]
         pairs, back = np.zeros(T.shape), np.ascontiguousarray(M.T)
         z[:] = 1.0
         for begin, end, before in reversed(part.steps):
             v, n = b[begin:end], end - begin
-            v *= z[begin:end]
+            weigh_rows(v, z[begin:end], c[begin:end])
             np.matmul(v, back, out=z[before : before + n])
             pairs += a[before : before + n].T @ (v if weights is None else v * weights[begin:end, None])
         if not z.max(initial=1.0) < HUGE:
@@ -193,16 +197,15 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
 
 def filter_labels(b: Array, M: Array, part: SideBySide, a: Array, c: Array) -> None:
     """Fill in a and c."""
-    ones, first = np.ones(b.shape[1]), int(part.offsets[1])
-    a[:first] = b[:first]
-    np.matmul(a[:first], ones, out=c[:first])
-    a[:first] /= c[:first, None]
+    from suffice.kernels.crf import scale_rows
+
+    first = int(part.offsets[1])
+    a[:first] = 1.0
+    scale_rows(a[:first], b[:first], c[:first])
     for begin, end, before in part.steps:
-        own, sums = a[begin:end], c[begin:end]
+        own = a[begin:end]
         np.matmul(a[before : before + end - begin], M, out=own)
-        own *= b[begin:end]
-        np.matmul(own, ones, out=sums)
-        own /= sums[:, None]
+        scale_rows(own, b[begin:end], c[begin:end])
 
 
 def expect_few(s: Array, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:

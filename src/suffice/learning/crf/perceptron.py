@@ -13,7 +13,7 @@ from suffice.errors import note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
 from suffice.learning.crf.problem import LabelProblem
-from suffice.learning.crf.updates import LabelUpdates, near_blocks
+from suffice.learning.crf.updates import LabelUpdates, refuse_far
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.run import WeightRun, WeightStep
 from suffice.objectives import Perceptron
@@ -48,13 +48,13 @@ def walk(problem: LabelProblem, how: Climbing, objective: Perceptron) -> tuple[A
     """The weights after some epochs, or as soon as nothing is wrong. The objective in the trace is the number of wrong labels."""
     watch: Progress[Array] = Progress("perceptron", how.time_limit, how.progress)
     state, trace, converged = Walk(problem, how.start), list[WeightStep](), False
-    blocks = near_blocks(problem, "Perceptron")
+    refuse_far(problem, "Perceptron")
     try:
         for epoch in range(objective.epochs):
             wrong = 0.0
-            for block in blocks:
+            for block, _ in problem.blocks():
                 watch.check(f"epoch {epoch + 1} of {objective.epochs}")
-                wrong += state.through(block)
+                wrong += state.through(block) if block.n_steps else 0.0
             trace.append(WeightStep(wrong, float("nan"), float("nan"), int(np.count_nonzero(state.steps.w)), watch.seconds))
             if not wrong:  # nothing would change any more, but the mean goes on
                 state.n += (objective.epochs - epoch - 1) * (state.n // (epoch + 1))

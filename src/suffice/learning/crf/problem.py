@@ -1,11 +1,11 @@
 """Sequences with labels, encoded once: which pairs have weights, what is seen of them, and what weights expect.
 
-Blocks are kept where they are near and fit into `HELD` bytes; else they are encoded again in every pass.
+Blocks are kept where they are near, in memory or in a spill; else they are encoded again in every pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, summed
+from suffice.engines.kept import KeptValue, ValueStore
 from suffice.engines.parallel import in_order
 from suffice.engines.sequences import Sequences
 from suffice.errors import FitError, TooLarge, bytes_in_words
 from suffice.learning.crf.wider import WiderKeys, of_pairs
-from suffice.models.linear_chain.encoding import EncodedBlock, Findings, FindPairs, PairCounts, labelled
+from suffice.models.linear_chain.encoding import Encoded, Findings, FindPairs, PairCounts, keep, labelled
 from suffice.models.linear_chain.features import LabelTerms, PairFeatures
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
@@ -27,14 +28,8 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 R = TypeVar("R")
 
-HELD = 2**31
-"""Bytes of encoded sequences that are kept."""
-
 MAX_WEIGHTS = 2**28
 """No chain with more weights is fitted: each takes some 200 bytes while it is."""
-
-Encoded = tuple[EncodedBlock, "EncodedBlock | None"]
-"""The sequences of a block that have all of their labels, and those that have some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +82,8 @@ class LabelProblem:
         texts = texts_by_column(chain, schema)
         every = Vocabulary.of(chain, schema, texts)
         tables = Tables.of(every, schema, texts)
-        size = 4.0 * sequences.n_steps * (len(set(tables.offsets)) + 10 + 2 * len(tables.numbers))
-        step = FindPairs(tables, sequences.data.engine.near and size <= HELD)
+        engine = sequences.data.engine
+        step = FindPairs(tables, ValueStore(engine.memory_limit) if engine.near else None)
         findings = sequences.data.fold(step, threads=threads, what="encoding sequences")
         keys = chosen(chain, findings.counts, every)
         if chain.is_plain:
@@ -129,10 +124,10 @@ class LabelProblem:
             seen[k] = findings.sums[row, own.labels[k]]
         if wider is not None:
             features, seen = wider.added(features, number), np.concatenate([seen, wider.seen])
-        blocks = {
-            n: (whole.renumbered(number), None if partly is None else partly.renumbered(number))
-            for n, (whole, partly) in findings.blocks.items()
-        }
+        blocks, store = dict(findings.blocks), ValueStore(sequences.data.engine.memory_limit)
+        for n in blocks:  # one at a time, and what is replaced is let go
+            whole, partly = findings.blocks.pop(n).read()
+            blocks[n] = keep(store, (whole.renumbered(number), None if partly is None else partly.renumbered(number)))
         return cls(chain, sequences, vocabulary, features, seen, findings._replace(blocks=blocks), threads)
 
     @cached_property
@@ -150,15 +145,27 @@ class LabelProblem:
         if not self.findings.blocks:
             result: R = self.sequences.data.fold(ExpectAgain(self.tables, what), threads=self.threads)
             return result
-        tasks = (partial(what, block) for _, block in sorted(self.findings.blocks.items()))
-        total = summed(in_order(tasks, 1 if len(self.findings.blocks) == 1 else self.threads))
+        total = summed(self.each(what))
         assert total is not None
         return total
+
+    def each(self, what: Callable[[Encoded], R]) -> Iterator[R]:
+        """Of each block that is kept, in their order."""
+        tasks = (partial(_of_kept, what, block) for _, block in sorted(self.findings.blocks.items()))
+        return in_order(tasks, 1 if len(self.findings.blocks) == 1 else self.threads)
+
+    def blocks(self) -> Iterator[Encoded]:
+        """The blocks that are kept, in their order."""
+        return (block.read() for _, block in sorted(self.findings.blocks.items()))
 
     def loss(self, w: Array) -> tuple[float, Array]:
         """−Σ log p(labels | all else), and its gradient: expected − seen."""
         terms = self.total(ExpectFeatures(self.features, w, self.costs))
         return terms.log_z - float(self.seen @ w), terms.expected - self.seen
+
+
+def _of_kept(what: Callable[[Encoded], R], block: KeptValue[Encoded]) -> R:
+    return what(block.read())
 
 
 def chosen(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:

@@ -17,11 +17,10 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 
-def near_blocks(problem: LabelProblem, what: str) -> list[EncodedBlock]:
-    """The sequences with all of their labels, for who takes them one after the other."""
+def refuse_far(problem: LabelProblem, what: str) -> None:
+    """Refuse rows that no block is kept of, where something is done to one sequence after the other."""
     if not problem.findings.blocks:
-        raise FitError(f"{what} takes sequences one after the other, so they must be near and fit into memory; use Conditional")
-    return [whole for _, (whole, _) in sorted(problem.findings.blocks.items()) if whole.n_steps]
+        raise FitError(f"{what} takes sequences one after the other, so they must be near; use Conditional")
 
 
 class LabelUpdates:
@@ -87,15 +86,3 @@ class BlockUpdates:
 
         own = self.updates
         add_labels(places, *self.groups, self.block.numbers, own.numbers, own.pair, steps, pairs, share, w)
-
-    def products(self, places: Ints, steps: Array, pairs: Array, room: Array) -> tuple[float, float]:
-        """Of what a sequence has of each pair: the sum of squares, and the product with the weights, which is its score.
-
-        `room` has a zero for each weight.
-        """
-        from suffice.kernels.label_updates import take_products
-
-        own, out = self.updates, np.empty(2)
-        self.add(places, steps, pairs, 1.0, room)
-        take_products(places, *self.groups, own.numbers, own.pair, room, own.w, out)
-        return float(out[0]), float(out[1])

@@ -171,7 +171,7 @@ class FindForbidden:
     allowed: Allowed
 
     def __call__(self, block: Block) -> tuple[int, int, int, int, int]:
-        from suffice.kernels.label_paths import find_forbidden
+        from suffice.kernels.label_sequences import find_forbidden
 
         own = encoded(block, self.tables)
         rows, found = InSequence.of(own), np.empty(2, np.int64)

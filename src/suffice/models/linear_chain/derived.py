@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -40,6 +40,9 @@ class DerivedColumn(Protocol):
     def of(self, cell: str) -> str:
         """What a cell becomes."""
 
+    def each(self, cells: Sequence[str]) -> list[str]:
+        """What each of some cells becomes."""
+
 
 @dataclass(frozen=True)
 class Suffix:
@@ -65,6 +68,9 @@ class Suffix:
 
     def of(self, cell: str) -> str:
         return cell[-self.length :]
+
+    def each(self, cells: Sequence[str]) -> list[str]:
+        return [cell[-self.length :] for cell in cells]
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,9 @@ class Prefix:
     def of(self, cell: str) -> str:
         return cell[: self.length]
 
+    def each(self, cells: Sequence[str]) -> list[str]:
+        return [cell[: self.length] for cell in cells]
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -115,6 +124,13 @@ class Shape:
         kinds = cell.translate(ASCII) if cell.isascii() else "".join(map(_kind, cell))
         return _without_runs(kinds)
 
+    def each(self, cells: Sequence[str]) -> list[str]:
+        together = "\0".join(cell if cell.isascii() else "" for cell in cells)
+        if together.count("\0") >= len(cells):  # a cell has one, too
+            return list(map(self.of, cells))
+        shapes = map(_without_runs, together.translate(ASCII).split("\0"))
+        return [shape if cell.isascii() else self.of(cell) for cell, shape in zip(cells, shapes, strict=True)]
+
 
 @dataclass(frozen=True)
 class Lower:
@@ -136,6 +152,9 @@ class Lower:
 
     def of(self, cell: str) -> str:
         return cell.lower()
+
+    def each(self, cells: Sequence[str]) -> list[str]:
+        return [cell.lower() for cell in cells]
 
 
 @dataclass(frozen=True)
@@ -166,6 +185,9 @@ class Derived:
         if not isinstance(result, str):
             raise ModelError(f"the function of {self.name!r} gives {result!r} for {cell!r}; it must give a text")
         return result
+
+    def each(self, cells: Sequence[str]) -> list[str]:
+        return list(map(self.of, cells))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"name": self.name, "column": self.column, "function": None}

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.kept import KeptValue, ValueStore
 from suffice.inference.chains.conditional import Layout
 from suffice.models.linear_chain.vocabulary import Ragged, Tables
 
@@ -54,7 +55,7 @@ def encoded(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] | Non
     if sequences is not None:
         rows: Any = np.repeat(sequences, lengths)  # type: ignore[no-redef]
         lengths = lengths[sequences]
-    layout = Layout.of(lengths)
+    layout = Layout.of(lengths, tables.n_labels)
     starts = np.cumsum(lengths) - lengths
     place, last = np.arange(lengths.sum()) - np.repeat(starts, lengths), np.repeat(lengths, lengths)
     cells = {n: _cells(block.columns[n][rows], len(t.starts) - 4) for n, t in zip(tables.sources, tables.attributes, strict=True)}
@@ -198,6 +199,15 @@ def pair_counts(block: EncodedBlock, n_attributes: int, n_labels: int, numbers: 
     return PairCounts.of(np.concatenate(keys), np.concatenate(counts))
 
 
+Encoded = tuple[EncodedBlock, EncodedBlock | None]
+"""The sequences of a block that have all of their labels, and those that have some."""
+
+
+def keep(store: ValueStore, block: Encoded) -> KeptValue[Encoded]:
+    """A block that can be read in every pass."""
+    return store.keep(block, sum(b.n_bytes for b in block if b is not None))
+
+
 class Findings(NamedTuple):
     """What sequences show: how often pairs occur where labels are given; of these, those in sequences that lack some labels;
     the sums of numbers by label in the others; sequences without a label, steps without one in others, and the blocks."""
@@ -208,15 +218,15 @@ class Findings(NamedTuple):
     n_blank: int
     n_gaps: int
     n_partial: int
-    blocks: dict[int, tuple[EncodedBlock, EncodedBlock | None]]
+    blocks: dict[int, KeptValue[Encoded]]
 
 
 @dataclass(frozen=True, eq=False)
 class FindPairs(Step[Findings]):
-    """Encodes sequences, and counts the pairs of attributes and labels in them. With `hold` the blocks are kept, too."""
+    """Encodes sequences, and counts the pairs of attributes and labels in them. With a store the blocks are kept, too."""
 
     tables: Tables
-    hold: bool
+    store: ValueStore | None
 
     def of(self, block: Block) -> Findings:
         tables, L = self.tables, self.tables.n_labels
@@ -224,7 +234,7 @@ class FindPairs(Step[Findings]):
         places = [a for _, _, a in tables.numbers]
         own = [pair_counts(x, tables.n_attributes, L, places) for x in (whole, partly) if x is not None]
         partial = own[1] if partly is not None else PairCounts(np.zeros(0, np.int64), np.zeros(0))
-        kept = {block.number: (whole, partly)} if self.hold else {}
+        kept = {} if self.store is None else {block.number: keep(self.store, (whole, partly))}
         return Findings(own[0] + partial, partial, _sums(whole, L), *tally, kept)
 
 

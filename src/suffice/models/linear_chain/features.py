@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from suffice.engines.sequences import Sequences
 from suffice.inference.chains.conditional import ExpectedLabels, Room, SideBySide, expect_few, expect_in_logs, expect_labels
+from suffice.inference.chains.label_paths import BestLabelling, GroupScores, best_labels
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
 from suffice.models.linear_chain.vocabulary import Vocabulary
 
@@ -141,6 +142,12 @@ def label_costs(block: EncodedBlock, costs: Array) -> Array:
     return np.where(block.labels[:, None] == np.arange(len(costs)), 0.0, own[:, None])
 
 
+def most_probable(features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, cost: float | None = None) -> BestLabelling:
+    """The best labels of the sequences of a block; with a cost, of which each label that is wrong adds that much to the score."""
+    given = GroupScores(block.groups, group_scores(features, w, block), number_scores(features, w, block))
+    return best_labels(block.layout, given if cost is None else given._replace(truth=block.labels, cost=cost), T)
+
+
 NO_CLAMP = np.zeros(0, np.int32)
 
 
@@ -159,13 +166,14 @@ def expectations(
 
     The next part overwrites the expectations of steps.
     """
-    from suffice.kernels.crf import weigh_steps
+    from suffice.kernels.crf import shift_rows, weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)
     if costs is not None:
         more = label_costs(block, costs) + (more if len(more) else 0.0)
-    tops = scores.max(axis=1, initial=-np.inf)
-    powers = np.exp(scores - tops[:, None])
+    tops, powers = np.empty(len(scores)), np.empty(scores.shape)
+    shift_rows(scores, tops, powers)
+    np.exp(powers, out=powers)
     room, top = Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
     for part in block.layout.parts:
         clamp = block.labels if clamped else NO_CLAMP

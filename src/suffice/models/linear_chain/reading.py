@@ -17,7 +17,7 @@ from suffice.inference.chains.conditional import draw_labels, log_filters
 from suffice.inference.chains.finite import best_paths
 from suffice.inference.chains.steps import StateSteps
 from suffice.models.linear_chain.encoding import EncodedBlock, encoded
-from suffice.models.linear_chain.features import PairFeatures, expectations, step_scores
+from suffice.models.linear_chain.features import PairFeatures, expectations, most_probable, step_scores
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
 from suffice.variables import Finite, Real
 
@@ -228,8 +228,12 @@ class BestLabels(LabelStep):
     def __call__(self, block: Block) -> Best:
         own, model = self.encoded(block), self.model
         assert block.lengths is not None
-        steps = state_steps(in_rows(own, step_scores(model.features, model.weights, own)), model.transitions, block.lengths)
-        paths, scores = best_paths(steps, self.best)
+        if self.best == 1:
+            found = most_probable(model.features, model.weights, own, model.transitions)
+            paths, scores = found.labels[None], in_sequences(own, found.scores)[:, None]
+        else:
+            scores = in_rows(own, step_scores(model.features, model.weights, own))
+            paths, scores = best_paths(state_steps(scores, model.transitions, block.lengths), self.best)
         return Best(paths, scores, in_sequences(own, self.log_z(own)) if self.with_log_z else np.zeros(len(scores)))
 
 

@@ -115,6 +115,27 @@ class Vocabulary:
         """The places that hold numbers."""
         return tuple(i for i, v in enumerate(self.values) if v is None)
 
+    @cached_property
+    def codes(self) -> dict[Any, dict[str, int]]:
+        """Of each column that places read, its texts by number: a text is looked up once for all steps around a label."""
+        codes: dict[Any, dict[str, int]] = {}
+        for place, values in zip(self.chain.places, self.values, strict=True):
+            own = codes.setdefault(place.column, {BEGIN: 0, END: 1})
+            for text in values or ():
+                own.setdefault(text, len(own))
+        return codes
+
+    @cached_property
+    def attributes(self) -> tuple[Ints, ...]:
+        """Of each place, the attribute of each text by its number, and of none that is known; −1 where there is no attribute."""
+        result = []
+        for place, values, first in zip(self.chain.places, self.values, self.starts, strict=False):
+            codes, own = self.codes[place.column], values or ()
+            attributes = np.full(len(codes) + 1, -1, np.int64)
+            attributes[np.fromiter(map(codes.__getitem__, own), np.int64, len(own))] = first + np.arange(len(own))
+            result.append(attributes)
+        return tuple(result)
+
     def reduced(self, kept: npt.NDArray[np.bool_]) -> Vocabulary:
         """Without some of the attributes; those that are numbers, and the bias, stay."""
         values = [
@@ -139,7 +160,7 @@ def texts_of(spec: Any, variable: Finite) -> Texts:
     Texts(flat=['a', 'b', 'c'], sizes=array([1, 2]))
     """
     if LIST not in "".join(variable.states):
-        return Texts(list(map(spec.of, variable.states)), np.ones(variable.n_states, np.int64))
+        return Texts(spec.each(variable.states), np.ones(variable.n_states, np.int64))
     lists = [
         list(dict.fromkeys(spec.of(item) for item in state.split(LIST)[1:] if item))
         if state.startswith(LIST)
@@ -181,11 +202,12 @@ class Tables:
         known = texts_by_column(chain, schema) if texts is None else texts
         nothing = Texts([], np.zeros(0, np.int64))
         finite, numbers, tables, unknown = [], [], [], []
-        for place, values, first in zip(chain.places, vocabulary.values, vocabulary.starts, strict=False):
-            if values is None:
-                numbers.append((place.column.source, place.offset, first))
+        found = {column: _found(known.get(column, nothing), codes) for column, codes in vocabulary.codes.items()}
+        for number, place in enumerate(chain.places):
+            if vocabulary.values[number] is None:
+                numbers.append((place.column.source, place.offset, vocabulary.starts[number]))
                 continue
-            own, strange = _attributes(known.get(place.column, nothing), values, first)
+            own, strange = _attributes(*found[place.column], vocabulary.attributes[number])
             finite.append(place)
             tables.append(own)
             unknown.append(strange)
@@ -201,13 +223,18 @@ class Tables:
         return replace(self, label_codes=np.array([labels.index(s) for s in states], np.int64))
 
 
-def _attributes(texts: Texts, values: tuple[str, ...], first: int) -> tuple[Ragged, npt.NDArray[np.bool_]]:
+def _found(texts: Texts, codes: Mapping[str, int]) -> tuple[Ints, Ints]:
+    """The texts of all states, of the start and the end by number, −1 where they are not known; and how many each has."""
+    texts_and_ends = (*texts.flat, BEGIN, END)
+    numbers = np.fromiter(map(codes.get, texts_and_ends, repeat(-1)), np.int64, len(texts_and_ends))
+    return numbers, np.concatenate([texts.sizes, [1, 1, 0]])
+
+
+def _attributes(numbers: Ints, sizes: Ints, attributes: Ints) -> tuple[Ragged, npt.NDArray[np.bool_]]:
     """The attributes of each state, of the start, the end and no cell; and which states read what is no value."""
-    code = {v: first + i for i, v in enumerate(values)}
-    found = np.fromiter(map(code.get, (*texts.flat, BEGIN, END), repeat(-1)), np.int64, len(texts.flat) + 2)
-    sizes = np.concatenate([texts.sizes, [1, 1, 0]])
+    found = attributes[numbers]
     owner, there = np.repeat(np.arange(len(sizes)), sizes), found >= 0
     known = np.bincount(owner[there], minlength=len(sizes))
     strange = known < sizes
-    strange[len(texts.sizes) :] = False
+    strange[-3:] = False
     return Ragged(np.concatenate([[0], np.cumsum(known)]).astype(np.int64), found[there]), strange

@@ -236,7 +236,7 @@ class WiderFeatures(PairFeatures):
         return float(w[self.n - len(self.triples) :][(self.triples == labels).all(axis=1)].sum())
 
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
-        from suffice.kernels.label_paths import find_forbidden
+        from suffice.kernels.label_sequences import find_forbidden
 
         lengths, L = np.unique(sequences.lengths), self.n_labels
         longest = int(lengths[-1]) if len(lengths) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,9 @@ class Plain:
 
     def of(self, cell: str) -> str:
         return cell
+
+    def each(self, cells: Sequence[str]) -> list[str]:
+        return list(cells)
 
 
 @dataclass(frozen=True)
