@@ -18,7 +18,6 @@ from suffice.inference.logs import NEVER, LogFactor, Weighed, weighed
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.questions import MARGINALS, UNCERTAIN, Room, RowAnswers, in_logs, is_sure, room_for, run_tree
 from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, part_of
-from suffice.kernels import together
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -59,7 +58,6 @@ class JunctionTree:
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
-        together("messages", "elimination", "arrangement")
         part = part_of(network, network.all_factors, network.unobserved())
         return cls(arranged(network, part, greedy_order(network, part, worth=COMPILING).order))
 
