@@ -43,7 +43,7 @@ def _steps(rows: Any, sets: Any, owner: Any, k: int) -> float:
     codes, _, bits, _, at, sizes, _ = rows
     cells = float(sizes.max(initial=1)) ** (k + 2)
     counted = bits[:, 0].size * cells if cells <= BITS and (at >= 0).all() else codes.shape[1] * (k + 3.0)
-    return len(owner) * (counted + 4.0 * cells)
+    return float(len(owner) * (counted + 4.0 * cells))
 
 
 @kernel(nb.float64(nb.float64))
@@ -88,7 +88,7 @@ def log_chi_square_tail(statistic: float, df: float) -> float:
         z = ((x / a) ** (1.0 / 3.0) - 1.0 + 1.0 / (9.0 * a)) * math.sqrt(9.0 * a)
         return log_normal_tails(z) - math.log(2.0) if z > 0.0 else math.log1p(-0.5 * math.erfc(-z / math.sqrt(2.0)))
     if a < 10.0:
-        log_front = a * math.log(x) - x - log_gamma(a)
+        log_front: float = a * math.log(x) - x - log_gamma(a)
     else:
         u, s = (x - a) / a, 1.0 / (a * a)
         stirling = (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0 - s / 1188.0)))) / a
