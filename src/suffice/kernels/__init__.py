@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from suffice.kernels.compiling import Kernel, announce, kernels
 
-__all__ = ["Kernel", "announce", "compile_kernel", "kernel", "warm"]
+__all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "warm"]
 
-_WITHOUT = {"background", "compiling", "interpreting", "signatures"}
+ESSENTIAL = (
+    *("messages", "arrangement", "elimination", "parts", "count", "draw"),
+    *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
+)
+"""Modules of which questions, fits, searches and EM of finite networks have their kernels."""
+_WITHOUT = {"__main__", "background", "compiling", "interpreting", "signatures"}
 """Modules here that hold no kernels."""
 
 
@@ -43,8 +48,10 @@ def kernel(
     return lambda function: Kernel(function, signature, options, work)
 
 
-def warm(progress: Callable[[int, int, str], None] | None = None, processes: int = 1) -> int:
-    """Compile every kernel; `progress` is called with how many parts are done, how many there are, and the last one's name.
+def warm(progress: Callable[[int, int, str], None] | None = None, processes: int = 1, only: Sequence[str] | None = None) -> int:
+    """Compile every kernel, or those of some modules `only`.
+
+    `progress` is called with how many parts are done, how many there are, and the last one's name.
 
     The compiler holds on to its one thread, so more processors help only by as many processes, which leave their work in the
     cache on disk.
@@ -52,7 +59,7 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
     >>> warm() >= 3
     True
     """
-    names = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _WITHOUT]
+    names = only or [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _WITHOUT]
     if processes > 1:
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
