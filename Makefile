@@ -2,21 +2,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PACKAGE := $(VENV)/.package
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .PHONY: demo test test-bounds lint reference bench clean
 
-demo: $(READY)          ## set up and run the main job: a network fitted from data, in a few seconds
+demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
 
-test: $(READY) lint     ## set up and run everything that must hold
-	$(PYTEST)
+# All kernels are compiled while the sources are checked, or each of the two processes of the tests would compile its own.
+test: $(READY)          ## set up and run everything that must hold
+	$(BIN)/suffice warm & warming=$$!; \
+	$(MAKE) --no-print-directory lint || { kill $$warming; exit 1; }; \
+	wait $$warming && $(PYTEST)
 
 # A kernel that leaves its arrays may go unnoticed for years, so every test runs once more with every index checked. All of them
 # do, for most reach a kernel by some way; but the one that compiles all kernels twice over, to see what the cache keeps, says
 # nothing about indices. Checked code must not meet other code in one cache, so it has its own.
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
+	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
 		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
 
 lint: $(READY)
@@ -32,10 +37,20 @@ bench: $(READY)         ## speed and memory beside other programs; installs them
 	$(BIN)/pip install --quiet -e ".[bench]"
 	$(BIN)/python benchmarks/run.py
 
-$(READY): pyproject.toml
+# The compiler comes first: kernels are compiled while the rest is installed.
+define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	touch $(READY)
+	$(PIP) numba
+	PYTHONPATH=src $(BIN)/python -m suffice.kernels & warming=$$!; $(PIP) -e "$(1)" && wait $$warming
+endef
+
+$(READY): pyproject.toml
+	$(call install,.[dev])
+	touch $(PACKAGE) $(READY)
+
+$(PACKAGE): pyproject.toml
+	$(call install,.)
+	touch $(PACKAGE)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .numba_bounds

@@ -1,6 +1,6 @@
 """Exact inference beside pyAgrum's LazyPropagation and pgmpy: times of all marginals, of many rows, and agreement.
 
-    python benchmarks/inference.py [alarm hailfinder pathfinder pigs munin munin1 link rows agree]
+    python benchmarks/inference.py [alarm hailfinder pathfinder pigs munin munin1 link first rows agree]
 
 All run by default, each in a process of its own. Peers have exactly our tables, run in a forked process with a limit of time and
 memory, and are left out with what stopped them. Each has its network loaded and has answered one question before the clock runs.
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import suffice as sf
-from inference_peers import Codes, Outcome, limited, pgmpy_marginals, pyagrum_marginals, pyagrum_rows
+from inference_peers import Codes, Outcome, limited, pgmpy_marginals, pyagrum_first, pyagrum_marginals, pyagrum_rows
 from suffice.errors import TooLarge
 from timing import SHARED, line, seconds
 
-N_SETS, N_ROWS, SEED = 20, 10_000, 0
+N_SETS, N_ROWS, SEED, ROUNDS = 20, 10_000, 0, 5
 CLOSE = 1e-9
 
 
@@ -218,8 +218,40 @@ def agree() -> None:
         print(f"{name}, {len(bn):,} nodes: {furthest(ours, peer)}", flush=True)
 
 
+def first() -> None:
+    """The first question of a network, and its first twenty together, for which the tree is made: processor time, one thread."""
+    warm()
+    for path in sorted((SHARED / "networks").glob("*.bif.gz")):
+        name = path.name.removesuffix(".bif.gz")
+        bn = network(name)
+        sets = observations(bn, min(GOALS.get(name, Goal(10, 0)).n_observed, len(bn) // 2), N_SETS)
+        peers = [limited(lambda bn=bn, sets=sets: pyagrum_first(bn, sets)) for _ in range(ROUNDS)]
+        theirs = [[a.seconds for a in p.answers] for p in peers]
+        ours = [_asked(bn, sets) for _ in range(ROUNDS)]
+        (one, all_), stopped = np.median([(t[0], sum(t)) for t in ours], axis=0), peers[0].stopped
+        print(f"{name}: first {1e3 * one:,.2f} ms, twenty {1e3 * all_:,.1f} ms; pyAgrum ", end="")
+        if any(len(t) < N_SETS for t in theirs):
+            print(f"{1e3 * theirs[0][0]:,.2f} ms, then {stopped}" if theirs[0] else stopped, flush=True)
+            continue
+        peer_one, peer_all = np.median([(t[0], sum(t)) for t in theirs], axis=0)
+        print(
+            f"{1e3 * peer_one:,.2f}, {1e3 * peer_all:,.1f}: {peer_one / one:.1f} and {peer_all / all_:.1f} times ours", flush=True
+        )
+
+
+def _asked(bn: sf.BayesNet, sets: list[Codes]) -> list[float]:
+    """The seconds of each question to the network, compiled for the first."""
+    fresh, times = copy.copy(bn), []
+    for observed in [by_name(bn, s) for s in sets]:
+        start = time.process_time()
+        found = fresh.marginals(observed)
+        [found[n].probs for n in bn]
+        times.append(time.process_time() - start)
+    return times
+
+
 SECTIONS: dict[str, Callable[[], None]] = {name: partial(marginals, name) for name in GOALS}
-SECTIONS |= {"rows": rows, "agree": agree}
+SECTIONS |= {"first": first, "rows": rows, "agree": agree}
 
 
 def main() -> None:

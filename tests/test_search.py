@@ -145,7 +145,7 @@ def test_the_best_so_far_on_ctrl_c(monkeypatch):
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(orders.Orders, "ordered", interrupted)
+    monkeypatch.setattr(orders, "best_of_all", interrupted)
     found = sf.search({"x": ["a", "b"] * 20, "y": ["a", "b"] * 20})
     assert not found.finished
     assert found.dag.edges == ()

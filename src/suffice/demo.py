@@ -18,7 +18,7 @@ from suffice.families.gathering import gather
 from suffice.families.priors import BDeu
 from suffice.formats import load
 from suffice.graphs import compare
-from suffice.kernels import warm
+from suffice.kernels import ESSENTIAL, warm
 from suffice.learning.em import em
 from suffice.learning.fit import fit, score
 from suffice.libraries import pa
@@ -27,6 +27,12 @@ from suffice.models.divergence import kl
 from suffice.recipes.missingness import missingness
 from suffice.scores import BIC
 from suffice.structure.search import search
+
+NEXT = """What to try next, on a table of your own (CSV or Parquet, a row per line, the names of the columns first):
+
+    suffice learn rows.csv -o network.json       the graph and its numbers
+    suffice show network.json                    what was learned
+    suffice query network.json "P(x | y=some)"   a question, x and y being columns"""
 
 Working = Callable[[str], AbstractContextManager[None]]
 T = TypeVar("T")
@@ -38,7 +44,7 @@ def run(n: int, seed: int, working: Working) -> None:
     print(f"ALARM watches patients: {len(truth)} variables, {len(truth.dag.edges)} edges, {truth.n_parameters} parameters.")
     print(f"Draw {n:,} rows from it, forget the numbers, learn them back from the rows.\n")
     with working("getting ready"):
-        warm(processes=n_threads())
+        warm(processes=n_threads(), only=ESSENTIAL)
         gather(truth.sample(10, seed=seed), truth.dag)
     rows, drawn = _timed(lambda: truth.sample(n, seed=seed))
     data = scan(rows)
@@ -55,6 +61,7 @@ def run(n: int, seed: int, working: Working) -> None:
     _ask(truth, bn)
     _gaps(truth, rows, seed)
     _graph(truth, data, working)
+    print(NEXT)
 
 
 def _gaps(truth: BayesNet, rows: Any, seed: int) -> None:

@@ -22,7 +22,6 @@ from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.parallel import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listed
 from suffice.incomplete.components import Array, Expectation, FlatTables, Ints, Shown, Theta, log_likelihood
-from suffice.kernels import together
 
 Places = npt.NDArray[np.int32]
 
@@ -122,7 +121,6 @@ class ComponentTable:
     """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it."""
 
     def __init__(self, tables: FlatTables) -> None:
-        together("bucket_trees", "components")
         n, f = len(tables.sizes), len(tables.families)
         self.tables, self.least = tables, 4 * n + 2 * f + 8
         self.counts, self.states = np.zeros(tables.n_cells), np.zeros(int(tables.sizes.sum()))

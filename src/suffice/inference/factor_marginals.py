@@ -15,7 +15,6 @@ from suffice.inference.logs import NEVER, Elimination, LogFactor
 from suffice.inference.network import Array, Network
 from suffice.inference.questions import FACTORS, UNCERTAIN, RowAnswers, room_for, run_tree
 from suffice.inference.tree import COMPILING, MAX_BYTES, MAX_CELLS, arranged, greedy_order, interruptible, part_of, steps
-from suffice.kernels import together
 
 
 class FactorMarginals(NamedTuple):
@@ -35,7 +34,6 @@ class FactorTree:
     """
 
     def __init__(self, network: Network, what: str) -> None:
-        together("messages", "elimination", "arrangement")
         self.network = network
         part = part_of(network, network.all_factors, network.unobserved())
         order = greedy_order(network, part, worth=COMPILING)

@@ -7,8 +7,8 @@ Nothing is ever divided, so zeros need no care; tables are scaled by powers of t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,16 +17,34 @@ from suffice.errors import TooLarge, bytes_in_words
 from suffice.inference.logs import NEVER, LogFactor, Weighed, weighed
 from suffice.inference.network import Array, Ints, Network
 from suffice.inference.questions import MARGINALS, UNCERTAIN, Room, RowAnswers, in_logs, is_sure, room_for, run_tree
-from suffice.inference.tree import COMPILING, LONG, MAX_BYTES, MAX_CELLS, Tree, arranged, greedy_order, interruptible, part_of
-from suffice.kernels import together
+from suffice.inference.tree import (
+    COMPILING,
+    LONG,
+    MAX_BYTES,
+    MAX_CELLS,
+    GreedyOrders,
+    Order,
+    Tree,
+    arranged,
+    greedy_order,
+    interruptible,
+    part_of,
+)
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
+BETTER = 0.8
+"""A new order is taken if it has at most so many of the cells: a new tree must be arranged, and room be made for its tables."""
 RETRYING = 0.2
 """Steps of that per cell: a fraction of what running the tree takes."""
 
 
 KEPT_TREES = 8
+FIRST, NEXT = 0.1, 0.2
+"""Steps of looking for an order: for each cell of the first tree, and of those that later questions took, up to `COMPILING` times
+the cells in all. So it takes less time than the questions."""
+FEW_CELLS = 5_000
+"""Up to so many cells the order is looked for at once: that is over before it is noticed."""
 SAMPLING = "ask by sampling instead: bn.query(..., method=LikelihoodWeighting())"
 
 
@@ -42,26 +60,31 @@ class Marginals(NamedTuple):
 
 
 class JunctionTree:
-    """A network compiled for all marginals.
+    """A network compiled for all marginals. Its order is a good one at once, and a better one as more is asked.
 
     >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
     >>> JunctionTree.of(net).marginals(np.array([-1, 0])).probs.round(4)
     array([0.6667, 0.3333, 1.    , 0.    ])
     """
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree, self.network = tree, tree.network
-        self.start = self.network.starts
-        self.n_cells = tree.cells(self.network.unobserved())
-        self._rooms: list[Room] = []
+    def __init__(self, network: Network, orders: GreedyOrders) -> None:
+        self.network, self._orders, self.start = network, orders, network.starts
+        self._asked, self._improving = 0.0, threading.Lock()
+        self._arrange(orders.look(COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
+        if max(self.n_cells / MAX_CELLS, self.n_bytes / MAX_BYTES) > 1.0:
+            self._arrange(orders.look(COMPILING))
+
+    def _arrange(self, order: Order) -> None:
+        """Make the tree of an order; whatever runs keeps the one that it has."""
+        self._order, self._tree = order, arranged(self.network, self._orders.part, order.order)
+        self.n_cells = self._tree.cells(self.network.unobserved())
         self._others: dict[bytes, Tree] = {}
 
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
-        together("messages", "elimination", "arrangement")
         part = part_of(network, network.all_factors, network.unobserved())
-        return cls(arranged(network, part, greedy_order(network, part, worth=COMPILING).order))
+        return cls(network, GreedyOrders(network, part))
 
     @property
     def treewidth(self) -> int:
@@ -74,12 +97,12 @@ class JunctionTree:
             f"{self.largest:,.0f} cells, all together {self.n_cells:,.0f}; tables of {bytes_in_words(self.n_bytes)}"
         )
 
-    @cached_property
+    @property
     def largest(self) -> float:
         """Cells of the largest product."""
         return self._tree.largest()
 
-    @cached_property
+    @property
     def n_bytes(self) -> float:
         """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
         return 8.0 * self._tree.n_numbers(self.network.unobserved(), down=True)
@@ -89,21 +112,35 @@ class JunctionTree:
         return marginals_of(self.network, codes, factors, lambda: self)
 
     def _marginals(self, w: Weighed, codes: Ints) -> Marginals:
+        self._improve()
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
+        self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
         probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > LONG else 0.0
         log_prob = NEVER if w.log_scale == NEVER else interruptible(lambda: self._run(tree, w, codes, probs), cells)
         if log_prob == NEVER:
             probs[:] = np.nan
         return Marginals(probs, self.start, log_prob + w.log_scale)
 
+    def _improve(self) -> None:
+        """Look on for a better order, as far as the questions so far are worth it."""
+        worth = min(COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
+        if self.n_cells <= FEW_CELLS or self._orders.enough(worth) or not self._improving.acquire(blocking=False):
+            return
+        try:
+            found = self._orders.look(worth)
+            if found.cells < BETTER * self._order.cells:
+                self._arrange(found)
+        finally:
+            self._improving.release()
+
     def _run(self, tree: Tree, w: Weighed, codes: Ints, probs: Array) -> float:
         """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
         compiled = tree is self._tree
-        room = self._rooms.pop() if compiled and self._rooms else self._room(tree, codes)
+        room = tree.rooms.pop() if compiled and tree.rooms else self._room(tree, codes)
         answer = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
         run_tree(tree, MARGINALS, codes, w.tables, room, answer, self.start)
         if compiled:
-            self._rooms.append(room)
+            tree.rooms.append(room)
         total = float(answer.log_prob[0])
         if answer.status[0] == UNCERTAIN or not is_sure(answer.log_prob, w.logs)[0]:
             found = in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)

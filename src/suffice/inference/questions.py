@@ -34,7 +34,6 @@ from suffice.inference.tree import (
     relevant_part,
     steps,
 )
-from suffice.kernels import together
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
@@ -77,7 +76,6 @@ class Desk:
     """Room for one thread's questions, and the programs made for them so far."""
 
     def __init__(self, network: Network) -> None:
-        together("messages", "parts", "elimination", "arrangement")
         n, n_factors = network.n_variables, network.n_factors
         self.network = network
         self.most = 2 * n_factors + n + 8

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,7 @@ class Tree:
 
     def __init__(self, network: Network, program: Ints) -> None:
         self.network, self.program = network, program
+        self.rooms: list[Any] = []  # which its tables were in before
         self.n_tables, self.n_leaves, m, self.root, n_dims = (int(x) for x in program[:5])
         lengths = [self.n_tables + 1, n_dims, n_dims, n_dims, self.n_tables, self.n_tables, m, self.n_leaves]
         ends = np.cumsum([HEADER, *lengths])
@@ -184,9 +185,11 @@ PLAIN = ((WEIGHT, 0.0), (FILL, 0.0), (WEIGHTED_FILL, 0.0))
 SCHEDULE = ((WEIGHTED_FILL, 0.1), (FILL, 0.8), (WEIGHTED_FILL, 0.8), (FILL, 1.5), (WEIGHTED_FILL, 0.4), (WEIGHT, 0.2))
 """Rules, and how far noise may raise a cost, by turns: no pair is best for all networks."""
 COMPILING, ASKING = 50.0, 0.3
-"""Steps of looking for an order that each cell of its tables is worth: a compiled tree is used often, one for a question once."""
+"""Steps of looking for an order that each cell of its tables is worth: one that is used often, one for a question."""
 MOST_STEPS, FEW_STEPS, HOPELESS = 1e9, 2e8, 2.0**34
 """No more steps than these, some seconds of them; few for a tree of more cells than anybody will run."""
+CALL = 3000.0
+"""What another order takes besides the steps of its making, counted in these."""
 MOST_LOG = 690.0
 """ln of the most cells that are counted: e^690 is beyond everything, and still a float when it is added up."""
 
@@ -198,24 +201,49 @@ class Order(NamedTuple):
     cells: float
 
 
-def greedy_order(network: Network, part: Part, *, worth: float = ASKING, seed: int = 1) -> Order:
-    """The best of some greedy orders. How many are tried grows with the cells to be saved, never with the clock."""
-    from suffice.kernels.elimination import order_parts
+class GreedyOrders:
+    """Greedy orders of a part, made one after the other: the best so far, and how many steps all of them took.
 
-    n, m = network.n_variables, len(part.variables)
-    if m > MOST_GREEDY:
-        return completed(network, part, ())
-    record, part_at, cells = part.record(), np.array([1, 0, 0]), np.array([np.inf])
-    linked, number = np.zeros(m * m, np.uint8), np.full(n, -1, np.int64)
-    work, floats = np.empty(2 * n + 2 + m * m, np.int64), np.empty(2 * n + 2)
-    scopes = (network.sizes, network.scope_start, network.scopes)
-    tries, steps = 0, 0.0
-    while tries < len(PLAIN) or steps < min(worth * cells[0], MOST_STEPS if cells[0] < HOPELESS else FEW_STEPS):
-        rule, noise = PLAIN[tries] if tries < len(PLAIN) else SCHEDULE[tries % len(SCHEDULE)]
-        start = np.uint64(seed * 1_000_003 + tries)
-        steps += order_parts(0, 1, record, part_at, cells, *scopes, rule, noise, start, linked, work, number, floats) + m
-        tries += 1
-    return Order(record[len(record) - m :].copy(), float(cells[0]))
+    How many are made is a matter of steps and of the cells to be saved, never of the clock.
+    """
+
+    def __init__(self, network: Network, part: Part, seed: int = 1) -> None:
+        n, m = network.n_variables, len(part.variables)
+        self.part, self.steps, self._tries, self._seed, self._m = part, 0.0, 0, seed, m
+        self._few = completed(network, part, ()) if m > MOST_GREEDY else None
+        if self._few is None:
+            self._record, self._cells = part.record(), np.array([np.inf])
+            linked, number = np.zeros(m * m, np.uint8), np.full(n, -1, np.int64)
+            work, floats = np.empty(2 * n + 2 + m * m, np.int64), np.empty(2 * n + 2)
+            self._scopes, self._room = (network.sizes, network.scope_start, network.scopes), (linked, work, number, floats)
+
+    def look(self, worth: float) -> Order:
+        """The best order, after as many steps in all as its cells are worth, so many each."""
+        if self._few is not None:
+            return self._few
+        while not self.enough(worth):
+            self._try()
+        return Order(self._record[len(self._record) - self._m :].copy(), float(self._cells[0]))
+
+    def enough(self, worth: float) -> bool:
+        """Whether so many steps were made."""
+        if self._few is not None or self._tries < len(PLAIN):
+            return self._few is not None
+        cells = float(self._cells[0])
+        return self.steps >= min(worth * cells, MOST_STEPS if cells < HOPELESS else FEW_STEPS)
+
+    def _try(self) -> None:
+        from suffice.kernels.elimination import order_parts
+
+        rule, noise = PLAIN[self._tries] if self._tries < len(PLAIN) else SCHEDULE[self._tries % len(SCHEDULE)]
+        start, which = np.uint64(self._seed * 1_000_003 + self._tries), (0, 1, self._record, np.array([1, 0, 0]), self._cells)
+        self.steps += order_parts(*which, *self._scopes, rule, noise, start, *self._room) + CALL
+        self._tries += 1
+
+
+def greedy_order(network: Network, part: Part, *, worth: float = ASKING, seed: int = 1) -> Order:
+    """The best of some greedy orders."""
+    return GreedyOrders(network, part, seed).look(worth)
 
 
 def completed(network: Network, part: Part, first: Iterable[int]) -> Order:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _ints, _floats = nb.int64[::1], nb.float64[::1]
 
@@ -78,7 +78,8 @@ def join(a: int, b: int, summed: int, node: int, room: int, dim_start: Any, dim_
         _ints,
         _ints,
         nb.boolean,
-    )
+    ),
+    work=lambda first, last, sizes, scopes: (last - first) * 20 * (len(sizes) + len(scopes)),
 )
 def arrange_parts(
     first: int,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.best_path import CLOSE
 from suffice.kernels.lane_tiles import U, _codes, _floats, _group, _ints, _rows, _strip, _tiles, active, lay, look, rows_of
 

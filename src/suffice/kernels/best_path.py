@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.chain import _chain, _codes, _cube, _floats, _rows, likelihood
 
 CLOSE = 1e-9

@@ -15,13 +15,13 @@ Counts are of 32 bits, as declared here; from 2³¹ rows on callers come with 64
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import numba as nb
 import numpy as np
-from numba.extending import intrinsic
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _bits = nb.uint64[:, :, ::1]
 _ints = nb.int64[::1]
@@ -29,17 +29,36 @@ ROWS = nb.types.Tuple((_bits, _ints, _ints, _ints))
 GROUPS = nb.types.Tuple((nb.int32[:, ::1], _ints, nb.int32[::1], _ints))
 
 
-@intrinsic
-def popcount(context: Any, word: Any) -> Any:
-    """The number of bits that are set."""
+class _Popcount:
+    """The number of bits that are set: one instruction, which has no name in Python."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
+    def in_numba(self) -> Any:
+        return _popcount()
 
-    return nb.uint64(nb.uint64), generate
+    def in_python(self) -> Any:
+        return lambda word: int(word).bit_count()
 
 
-@kernel(nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.int64, nb.uint64[:, ::1]))
+@cache
+def _popcount() -> Any:
+    import numba
+    from numba.extending import intrinsic
+
+    def popcount(context: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.ctpop(arguments[0])
+
+        return numba.uint64(numba.uint64), generate
+
+    return intrinsic(popcount)
+
+
+popcount: Any = _Popcount()
+
+
+@kernel(
+    nb.void(nb.types.Array(nb.uint8, 1, "C", readonly=True), nb.int64, nb.int64, nb.uint64[:, ::1]), work=lambda codes: len(codes)
+)
 def set_bits(codes: Any, first: int, word: int, bits: Any) -> None:
     """Set the bits of one column of a block, from a word on."""
     for start in range(0, len(codes), 64):
@@ -48,7 +67,7 @@ def set_bits(codes: Any, first: int, word: int, bits: Any) -> None:
             bits[first + codes[start + k], w] |= np.uint64(1) << np.uint64(k)
 
 
-@kernel(nb.void(_bits, _ints, nb.int32[::1]))
+@kernel(nb.void(_bits, _ints, nb.int32[::1]), work=lambda bits: bits.size)
 def count_states(bits: Any, times: Any, out: Any) -> None:
     """Add the rows of all blocks to the number of rows of each state."""
     n_blocks, n_states, n_words = bits.shape
@@ -61,7 +80,10 @@ def count_states(bits: Any, times: Any, out: Any) -> None:
             out[s] += n * times[b]
 
 
-@kernel(nb.void(ROWS, GROUPS, nb.int64, nb.int64, nb.int32[::1]))
+@kernel(
+    nb.void(ROWS, GROUPS, nb.int64, nb.int64, nb.int32[::1]),
+    work=lambda rows, groups, room, out: rows[0][:, 0].size * (len(out) + len(groups[0]) * room),
+)
 def count_groups(rows: Any, groups: Any, full: int, room: int, out: Any) -> None:
     """Add the rows of all blocks to the tables of the groups: core tables, or full ones if `full` is 1.
 
@@ -126,7 +148,10 @@ def count_groups(rows: Any, groups: Any, full: int, room: int, out: Any) -> None
                         out[at + r] += rest * each
 
 
-@kernel(nb.void(nb.uint16[:, ::1], _ints, _ints, GROUPS, nb.int32[::1]))
+@kernel(
+    nb.void(nb.uint16[:, ::1], _ints, _ints, GROUPS, nb.int32[::1]),
+    work=lambda codes, groups: codes.shape[1] * (groups[0].size + len(groups[2])),
+)
 def scan_groups(codes: Any, weight: Any, sizes: Any, groups: Any, out: Any) -> None:
     """Add a block of rows to the full tables of the groups, row by row: for tables with many cells.
 
@@ -153,7 +178,10 @@ def scan_groups(codes: Any, weight: Any, sizes: Any, groups: Any, out: Any) -> N
                     out[at + index[i] * r + np.int64(column[i])] += 1
 
 
-@kernel(nb.void(nb.int32[:, ::1], _ints, nb.int32[::1], _ints, nb.int64[:, ::1], nb.int32[::1], _ints, nb.int32[::1], _ints))
+@kernel(
+    nb.void(nb.int32[:, ::1], _ints, nb.int32[::1], _ints, nb.int64[:, ::1], nb.int32[::1], _ints, nb.int32[::1], _ints),
+    work=lambda sets, out: 2 * len(out) * sets.shape[1],
+)
 def expand(
     sets: Any, sizes: Any, core: Any, core_at: Any, sub: Any, smaller: Any, smaller_at: Any, out: Any, out_at: Any
 ) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.rbm import mixed, sigmoid
 
 CHUNK = 512

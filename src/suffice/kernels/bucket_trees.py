@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _ints, _places, _floats = nb.int64[::1], nb.int32[::1], nb.float64[::1]
 _shapes, _tables = nb.types.Tuple((_places, _ints)), nb.types.UniTuple(_ints, 4)
@@ -29,7 +29,10 @@ FEW, SAFE = 16, 1e-200
 """Products of more factors than these, or smaller ones, are taken in logs."""
 
 
-@kernel(nb.int64(nb.int64, nb.int64, _shapes, _tables, _room, _places, _ints, _floats))
+@kernel(
+    nb.int64(nb.int64, nb.int64, _shapes, _tables, _room, _places, _ints, _floats),
+    work=lambda first, last, all_shapes, pool: 4 * (last - first) * (len(all_shapes[0]) // max(last, 1)) ** 2 + len(pool),
+)
 def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: Any, pool: Any, program_at: Any, need: Any) -> int:
     """Make the programs of shapes first … last−1, one after the other from `program_at[first]` on; the shape for which there
     was no room, with what it needs in `need[0]`.
@@ -205,7 +208,10 @@ def compile_shapes(first: int, last: int, all_shapes: Any, tables: Any, room: An
     return last
 
 
-@kernel(nb.int64(nb.int64, nb.int64, _records, _programs, _floats, _floats, _floats, _floats))
+@kernel(
+    nb.int64(nb.int64, nb.int64, _records, _programs, _floats, _floats, _floats, _floats),
+    work=lambda first, last, programs: 2 * (last - first) * len(programs[1]) // max(1, len(programs[0]) - 1),
+)
 def expect(
     first: int, last: int, all_records: Any, programs: Any, tables: Any, room: Any, counts: Any, log_likelihood: Any
 ) -> Any:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 FAINT = 1e-250
 """Sums below this may have lost terms, and are taken again in logarithms."""

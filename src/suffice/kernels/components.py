@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _ints, _places, _floats, _keys = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.uint64[::1]
 _tables, _sums = nb.types.UniTuple(_ints, 7), nb.types.UniTuple(_floats, 2)
@@ -99,7 +99,10 @@ def _weigh(shape: int, k: int, w: float, all_records: Any) -> int:
     return int(record)
 
 
-@kernel(nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _sums, _ints, _shapes, _records))
+@kernel(
+    nb.int64(nb.int64, nb.int32[:, ::1], _floats, _tables, _sums, _ints, _shapes, _records),
+    work=lambda codes, tables: len(codes) * (codes.shape[1] + len(tables[1])),
+)
 def reduce_rows(first: int, codes: Any, weight: Any, tables: Any, sums: Any, work: Any, all_shapes: Any, all_records: Any) -> int:
     """Take the rows from `first` on; the row before which room ran out. A missing code is −1, and becomes ~ its record.
 
@@ -175,7 +178,10 @@ def reduce_rows(first: int, codes: Any, weight: Any, tables: Any, sums: Any, wor
     return len(codes)
 
 
-@kernel(nb.int64(nb.int64, nb.int64, nb.int64, _theirs, _ints, _ints, _shapes, _records))
+@kernel(
+    nb.int64(nb.int64, nb.int64, nb.int64, _theirs, _ints, _ints, _shapes, _records),
+    work=lambda theirs: len(theirs[2]) + 4 * theirs[3][0],
+)
 def take_records(
     first: int, n: int, n_families: int, theirs: Any, moved: Any, work: Any, all_shapes: Any, all_records: Any
 ) -> int:
@@ -204,7 +210,7 @@ def take_records(
     return int(their_record_at[0])
 
 
-@kernel(nb.void(nb.int64, _keys, _ints))
+@kernel(nb.void(nb.int64, _keys, _ints), work=lambda n: 4 * n)
 def rehash(n: int, keys: Any, slots: Any) -> None:
     """Put shapes or records 0 … n−1 into new slots, all of them empty."""
     for i in range(n):

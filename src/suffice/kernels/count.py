@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 ROWS = 4096
 """Rows whose indices are computed at once: small enough for the first-level cache, long enough to vectorise."""
@@ -52,7 +52,10 @@ def indices(narrow: Any, wide: Any, start: int, stop: int, low: int, high: int, 
                 index[i] = index[i] * size + word[i]
 
 
-@kernel(nb.void(_narrow, _wide, nb.int64, *_plan, nb.int64[::1]))
+@kernel(
+    nb.void(_narrow, _wide, nb.int64, *_plan, nb.int64[::1]),
+    work=lambda n_rows, members, out: 2 * n_rows * len(members) + len(out),
+)
 def count(narrow: Any, wide: Any, n_rows: int, first: Any, members: Any, sizes: Any, offsets: Any, out: Any) -> None:
     """Add the first `n_rows` rows to the tables in `out`."""
     index = np.empty(ROWS, np.uint32)
@@ -85,7 +88,10 @@ def count(narrow: Any, wide: Any, n_rows: int, first: Any, members: Any, sizes: 
                 table[c] += lane0[c] + lane1[c] + lane2[c] + lane3[c]
 
 
-@kernel(nb.void(_narrow, _wide, nb.float64[::1], nb.int64, *_plan, nb.float64[::1]))
+@kernel(
+    nb.void(_narrow, _wide, nb.float64[::1], nb.int64, *_plan, nb.float64[::1]),
+    work=lambda n_rows, members: 2 * n_rows * len(members),
+)
 def count_weighted(
     narrow: Any, wide: Any, weight: Any, n_rows: int, first: Any, members: Any, sizes: Any, offsets: Any, out: Any
 ) -> None:

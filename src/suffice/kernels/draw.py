@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import float64, int32, int64, void
-
 from suffice.kernels import kernel
+from suffice.kernels.signatures import float64, int32, int64, void
 
 
-@kernel(void(float64[:, ::1], int64[::1], float64[::1], int32[::1]))
+@kernel(void(float64[:, ::1], int64[::1], float64[::1], int32[::1]), work=lambda ends, out: len(out) * ends.shape[1])
 def draw_codes(ends, rows, uniforms, out):  # type: ignore[no-untyped-def]
     """out[i] = the first x with uniforms[i] < ends[rows[i], x], where `ends` are cumulative probabilities."""
     last = ends.shape[1] - 1

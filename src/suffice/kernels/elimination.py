@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 FILL, WEIGHTED_FILL, WEIGHT = 0, 1, 2
 FEW_CELLS = 2000.0
@@ -58,7 +58,8 @@ def cost_of(v: int, m: int, rule: int, linked: Any, neighbours: Any, degree: Any
         _ints,
         _ints,
         _floats,
-    )
+    ),
+    work=lambda first, last, sizes, scopes: (last - first) * 6 * (len(sizes) ** 2 + len(scopes)),
 )
 def order_parts(
     first: int,

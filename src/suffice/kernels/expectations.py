@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.local_scores import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
@@ -27,7 +27,9 @@ ROWS = 4096
 """Rows whose cells are found at once: short enough for the first-level cache, long enough to vectorise."""
 
 
-@kernel(nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats))
+@kernel(
+    nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats), work=lambda p, digits: 4 * (len(p) + len(digits))
+)
 def completed(first: int, last: int, components: Any, tables: Any, count: Any, digits: Any, p: Any) -> int:
     """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
 
@@ -107,7 +109,10 @@ def completed(first: int, last: int, components: Any, tables: Any, count: Any, d
     return -1
 
 
-@kernel(nb.void(nb.int64, nb.int64, _ints, _ints, _lists, _ints, _floats, _floats))
+@kernel(
+    nb.void(nb.int64, nb.int64, _ints, _ints, _lists, _ints, _floats, _floats),
+    work=lambda lists, one, two: 2 * len(lists[3]) + len(one) + 4 * len(two),
+)
 def marginals(low: int, high: int, start: Any, begin: Any, lists: Any, pair_at: Any, one: Any, two: Any) -> None:
     """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells.
 
@@ -129,7 +134,10 @@ def marginals(low: int, high: int, start: Any, begin: Any, lists: Any, pair_at: 
                     two[row + begin[start[d] + b] - origin + digits[first + b]] += p[t]
 
 
-@kernel(nb.void(_rows, _ints, _small, _ints, _ints, nb.boolean, _floats))
+@kernel(
+    nb.void(_rows, _ints, _small, _ints, _ints, nb.boolean, _floats),
+    work=lambda rows, members, out: rows[0].shape[1] * len(members) * 4 + len(out),
+)
 def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: Any, complete_only: bool, out: Any) -> None:
     """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g].
 
@@ -247,7 +255,10 @@ def expected_tables(rows: Any, first: Any, members: Any, sizes: Any, offsets: An
                 table[place[h]] += share[h]
 
 
-@kernel(nb.void(_floats, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _floats))
+@kernel(
+    nb.void(_floats, _ints, _ints, _ints, _ints, nb.int64, nb.float64, _floats),
+    work=lambda tables, at: 8 * (len(tables) + len(at)),
+)
 def table_scores(tables: Any, at: Any, outer: Any, size: Any, inner: Any, kind: int, alpha: float, out: Any) -> None:
     """The log-likelihood or log-evidence of a child from each table [outer, child, inner]; kinds as in `local_scores`."""
     for g in range(len(out)):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 
-@kernel(nb.void(nb.float64[:, ::1], nb.int32[:, ::1], nb.float64, nb.float64, nb.float64[::1], nb.float64[::1]))
+@kernel(
+    nb.void(nb.float64[:, ::1], nb.int32[:, ::1], nb.float64, nb.float64, nb.float64[::1], nb.float64[::1]),
+    work=lambda members: members.size * members.shape[1] ** 2,
+)
 def residuals(matrix: Any, members: Any, collinear: float, none: float, left: Any, log_det: Any) -> None:
     """For each row of `members`, the child last: the share of variance that its parents leave, and ln |matrix of the parents|.
 

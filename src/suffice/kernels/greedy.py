@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _bits = nb.uint8[:, ::1]
 _gain, _top = nb.float64[:, ::1], nb.float64[::1]
 _key, _known = nb.uint64[:, ::1], nb.uint64[::1]
 
 
-@kernel(nb.float64(_gain, _top, _bits, _bits, _key, nb.uint64, _known, nb.float64, nb.float64, nb.int64[::1]))
+@kernel(
+    nb.float64(_gain, _top, _bits, _bits, _key, nb.uint64, _known, nb.float64, nb.float64, nb.int64[::1]),
+    work=lambda gain, visited: 2 * gain.size + len(visited),
+)
 def best_move(
     gain: Any, top: Any, here: Any, above: Any, key: Any, graph: Any, visited: Any, least: float, tie: float, move: Any
 ) -> float:
@@ -76,7 +79,7 @@ def best_move(
     return found
 
 
-@kernel(nb.void(_bits, _bits, nb.int64, nb.int64))
+@kernel(nb.void(_bits, _bits, nb.int64, nb.int64), work=lambda here: 2 * here.size)
 def toggle_edge(here: Any, above: Any, child: int, parent: int) -> None:
     """Put in the edge parent -> child, or take it out, and bring `above` up to date."""
     n = len(here)

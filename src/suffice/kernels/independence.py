@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.bitmaps import ROWS as BIT_ROWS
 from suffice.kernels.bitmaps import popcount
 
@@ -38,6 +38,14 @@ _blocks = nb.uint64[:, :, ::1]
 _result = nb.types.UniTuple(nb.float64, 2)
 
 
+def _steps(rows: Any, sets: Any, owner: Any, k: int) -> float:
+    """Words of the bitmaps of all cells, or rows, if every test is made."""
+    codes, _, bits, _, at, sizes, _ = rows
+    cells = float(sizes.max(initial=1)) ** (k + 2)
+    counted = bits[:, 0].size * cells if cells <= BITS and (at >= 0).all() else codes.shape[1] * (k + 3.0)
+    return float(len(owner) * (counted + 4.0 * cells))
+
+
 @kernel(nb.float64(nb.float64))
 def log_normal_tails(z: float) -> float:
     """log P(|Z| > z) of a standard normal Z."""
@@ -50,6 +58,18 @@ def log_normal_tails(z: float) -> float:
         + 0.5 * math.log(2.0 / math.pi)
         + math.log1p(-s * (1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s))))
     )
+
+
+@kernel(nb.float64(nb.float64))
+def log_gamma(a: float) -> float:
+    """ln Γ(a) for a > 0: Stirling's series past 12. That of `math` is another one when it is compiled."""
+    low, x = 1.0, a
+    while x < 12.0:
+        low *= x
+        x += 1.0
+    s = 1.0 / (x * x)
+    stirling = (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0 - s / 1188.0)))) / x
+    return (x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi) + stirling - math.log(low)
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
@@ -68,7 +88,7 @@ def log_chi_square_tail(statistic: float, df: float) -> float:
         z = ((x / a) ** (1.0 / 3.0) - 1.0 + 1.0 / (9.0 * a)) * math.sqrt(9.0 * a)
         return log_normal_tails(z) - math.log(2.0) if z > 0.0 else math.log1p(-0.5 * math.erfc(-z / math.sqrt(2.0)))
     if a < 10.0:
-        log_front = a * math.log(x) - x - math.lgamma(a)
+        log_front: float = a * math.log(x) - x - log_gamma(a)
     else:
         u, s = (x - a) / a, 1.0 / (a * a)
         stirling = (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0 - s / 1188.0)))) / a
@@ -298,7 +318,8 @@ def partial_correlation(correlation: Any, x: int, y: int, given: Any, k: int, sa
     nb.int64(
         *(nb.int32[:, ::1], nb.int32[:, ::1], _members, _ints, _members),
         *(nb.int64, nb.boolean[::1], _ints, _members, nb.int32[:, ::1]),
-    )
+    ),
+    work=lambda pairs, first, pool, k, owner: len(pairs) * len(first) + len(pool) + len(owner) * (k + 2),
 )
 def subsets(
     pairs: Any, which: Any, always: Any, first: Any, pool: Any, k: int, done: Any, cursor: Any, owner: Any, sets: Any
@@ -366,7 +387,8 @@ def subsets(
     nb.void(
         *(nb.types.Tuple((_codes, _ints, _blocks, _ints, _ints, _ints, _floats)), nb.int32[:, ::1], _members, nb.int32[:, ::1]),
         *(nb.int64, nb.boolean, nb.boolean, nb.float64, _floats),
-    )
+    ),
+    work=_steps,
 )
 def table_tests(
     rows: Any, pairs: Any, owner: Any, sets: Any, k: int, pearson: bool, adjusted: bool, enough: float, log_p: Any
@@ -442,6 +464,7 @@ def table_tests(
 
 @kernel(
     nb.void(nb.float64[:, ::1], nb.float64, nb.int32[:, ::1], _members, nb.int32[:, ::1], nb.int64, nb.float64, _floats),
+    work=lambda owner, k: 4 * len(owner) * (k + 2) ** 2,
 )
 def partial_tests(correlation: Any, weight: float, pairs: Any, owner: Any, sets: Any, k: int, enough: float, log_p: Any) -> None:
     """The same by Fisher's z of partial correlations: z = atanh(r) · sqrt(weight - k - 3)."""

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _codes, _floats = nb.int32[::1], nb.float64[::1]
 _ints, _rows, _matrices = nb.int64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]

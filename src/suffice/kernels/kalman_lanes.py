@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 STEPS = 16
 """So many smoothed means of each lane are put out together."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as numba
 
 f8 = numba.float64
 _numbers = numba.types.Array(f8, 1, "C", readonly=True)

@@ -13,15 +13,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.bitmaps import ROWS, count_groups
 
 _ints = nb.int64[::1]
 _form = nb.types.Tuple((nb.int64, nb.float64, nb.float64, _ints, nb.float64))
 _counts = nb.int32[::1]  # or of 64 bits: see `suffice.kernels.bitmaps`
+
+
+def _steps(rows: Any, prefix: Any, ext: Any) -> float:
+    """Words of the bitmaps of all cells."""
+    bits, _, _, sizes = rows
+    cells = float(np.prod(sizes[prefix[0]].astype(float)))
+    return float(bits[:, 0].size) * cells * (2.0 + float(sizes[ext].sum()))
 
 
 @kernel(nb.float64(nb.float64, nb.float64))
@@ -55,7 +62,7 @@ def rising(a: float, c: float) -> float:
     return body + tail_y - tail_x + math.log(low / high)
 
 
-@kernel(nb.int64(nb.int64, nb.float64, nb.int64[::1], nb.float64))
+@kernel(nb.int64(nb.int64, nb.float64, nb.int64[::1], nb.float64), work=lambda: 20)
 def term(c: int, a: float, known: Any, scale: float) -> Any:
     """What a cell of c rows adds to a set's term: c ln c if a is 0, else ln Γ(a + c) − ln Γ(a)."""
     if a == 0.0:
@@ -63,7 +70,10 @@ def term(c: int, a: float, known: Any, scale: float) -> Any:
     return np.int64(round(rising(a, float(c)) * scale))
 
 
-@kernel(nb.void(_counts, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints))
+@kernel(
+    nb.void(_counts, _ints, nb.float64[::1], _ints, nb.int64[:, ::1], nb.float64, _ints),
+    work=lambda tables, at: 2 * (len(tables) + len(at)),
+)
 def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: float, out: Any) -> None:
     """The term of each set: the sum over its cells, with alpha[kind[g]] imagined rows in each; of small c known[kind[g], c]."""
     for g in range(len(at) - 1):
@@ -75,7 +85,7 @@ def set_terms(tables: Any, at: Any, alpha: Any, kind: Any, known: Any, scale: fl
         out[g] = total
 
 
-@kernel(nb.void(_counts, _ints, _ints, _ints, _ints, _form, _ints))
+@kernel(nb.void(_counts, _ints, _ints, _ints, _ints, _form, _ints), work=lambda tables, at: 4 * (len(tables) + len(at)))
 def family_terms(tables: Any, at: Any, outer: Any, size: Any, inner: Any, form: Any, out: Any) -> None:
     """The log-likelihood or log-evidence of a child from its table [outer, child, inner]."""
     kind, alpha, _, known, scale = form
@@ -106,7 +116,10 @@ def family_terms(tables: Any, at: Any, outer: Any, size: Any, inner: Any, form: 
         out[g] = total
 
 
-@kernel(nb.void(_counts, _ints, _ints, nb.int32[::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]))
+@kernel(
+    nb.void(_counts, _ints, _ints, nb.int32[::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]),
+    work=lambda tables, prefix: 4 * len(tables) * (1 + len(prefix)),
+)
 def score_toggles(tables: Any, at: Any, sizes: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any) -> None:
     """The scores of a child with one more parent, each of `ext`, and with one less, from the tables of (prefix, each of `ext`).
 
@@ -144,7 +157,7 @@ def score_toggles(tables: Any, at: Any, sizes: Any, prefix: Any, ext: Any, form:
         low *= e
 
 
-@kernel(nb.void(ROWS, nb.int32[:, ::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]))
+@kernel(nb.void(ROWS, nb.int32[:, ::1], nb.int32[::1], _form, nb.float64[::1], nb.float64[::1]), work=_steps)
 def toggle_scores(rows: Any, prefix: Any, ext: Any, form: Any, added: Any, taken: Any) -> None:
     """The same from bitmaps, counted and scored in one call: of few rows, calls are what costs. prefix[0] is the prefix."""
     sizes, room, q = rows[3], np.int64(0), np.int64(1)
@@ -162,7 +175,8 @@ def toggle_scores(rows: Any, prefix: Any, ext: Any, form: Any, added: Any, taken
 
 
 @kernel(
-    nb.void(nb.int32[:, ::1], nb.int64[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1])
+    nb.void(nb.int32[:, ::1], nb.int64[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1], nb.float64[:, ::1], nb.boolean[:, ::1]),
+    work=lambda sets: sets.size * sets.shape[1],
 )
 def prune(sets: Any, sub: Any, score: Any, allowed: Any, below: Any, keep: Any) -> None:
     """Which families of one size beat all their subsets. score[g, j] is that of child sets[g, j] given the other members.

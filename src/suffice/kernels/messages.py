@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.arrangement import HEADER
 from suffice.kernels.contract import MOST_DIMS, collapse, contract
 
@@ -27,6 +27,17 @@ DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
 SMALLEST = 1e-290
 """Products below this lose digits, or vanish."""
 SPARE = 1024
+
+
+def _steps(first: int, last: int, want: int, program: Any, pool: Any, sizes: Any) -> float:
+    """Cells of all products, as if nothing were observed, and what each table costs apart from them."""
+    places, total = program[first:last] if len(program) > 1 else program[:1], 0.0
+    for here in np.unique(places[places >= 0])[:100]:
+        n, n_dims, i = pool[here], pool[here + 4], here + HEADER
+        ends, place = pool[i : i + n + 1], pool[i + n + 1 : i + n + 1 + n_dims]
+        logs = np.concatenate([[0.0], np.cumsum(np.log(sizes[pool[i + 3 * n + 1 + 3 * n_dims :][place]]))])
+        total = max(total, float(np.exp(np.minimum(np.diff(logs[ends]), 100.0)).sum()) + 20.0 * n)
+    return (last - first) * total * (3.0 if want >= MARGINALS else 1.0)
 
 
 @kernel(nb.float64(_floats, nb.int64, nb.int64, _floats, nb.int64))
@@ -72,7 +83,8 @@ def rescale(buffer: Any, first: int, cells: int, least: Any, table: int) -> Any:
         nb.float64[:, ::1],
         _floats,
         _bytes,
-    )
+    ),
+    work=_steps,
 )
 def run(
     first: int,
@@ -261,7 +273,7 @@ def run(
         status[r] = UNCERTAIN if uncertain else IMPOSSIBLE if logs == -np.inf else DONE
 
 
-@kernel(nb.boolean(_ints, _ints, _ints, _ints, _floats, _floats, _floats))
+@kernel(nb.boolean(_ints, _ints, _ints, _ints, _floats, _floats, _floats), work=lambda pool, out: len(pool) + 3 * len(out))
 def factor_marginals(pool: Any, sizes: Any, table_start: Any, ints: Any, least: Any, buffer: Any, out: Any) -> bool:
     """The marginals of all factors' scopes, where their tables have them, from what a run for FACTORS with nothing observed left
     in `ints`, `least` and `buffer`; whether digits may have been lost."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _inputs = (nb.float64[:, ::1], nb.int32[::1], nb.uint32[::1], nb.float64[::1], nb.int64)
 
 
-@kernel(nb.void(*_inputs, nb.float64[::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]))
+@kernel(
+    nb.void(*_inputs, nb.float64[::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.float64[:, :, ::1]),
+    work=lambda n_rows, members, total: (n_rows + len(total)) * (len(members) + 2) ** 2,
+)
 def moments(
     real: Any, members: Any, group: Any, weight: Any, n_rows: int, total: Any, mean: Any, rest: Any, scatter: Any
 ) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.lane_tiles import TILES, _floats, _group, _rows, _tiles, active, add_tops, exponentials, lay
 from suffice.kernels.state_normals import _cube, _flags, score_normals, sum_normals
 

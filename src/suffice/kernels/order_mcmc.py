@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 NEGLIGIBLE = 25.0
 """What all further sets together add to a sum is left out when it is below exp(−25) of it, 1e-11."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _sets = (nb.int64[::1], nb.float64[::1], nb.uint64[:, ::1])
 
@@ -124,7 +124,10 @@ def shuffled(x: Any) -> Any:
     return x
 
 
-@kernel(nb.float64(*_sets, nb.int32[::1], nb.float64, nb.uint64[::1], nb.int64, nb.int64, nb.int64[::1]))
+@kernel(
+    nb.float64(*_sets, nb.int32[::1], nb.float64, nb.uint64[::1], nb.int64, nb.int64, nb.int64[::1]),
+    work=lambda first, score, rounds: 4 * (rounds + 1) * len(first) * (len(first) + len(score)),
+)
 def climb_orders(
     first: Any, score: Any, masks: Any, order: Any, tie: float, random: Any, rounds: int, kick: int, chosen: Any
 ) -> float:
@@ -137,7 +140,7 @@ def climb_orders(
     """
     n = len(order)
     now, place = np.zeros(n, np.int32), np.zeros(1, np.int64)
-    old, idle = np.empty(n, np.int64), np.zeros(n, nb.boolean)
+    old, idle = np.empty(n, np.int64), np.zeros(n, np.bool_)
     x = random[0]
     best = -np.inf
     for turn in range(rounds + 1):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _ints = nb.int64[::1]
 
@@ -39,7 +39,8 @@ UNSEEN, HINTED = -1, -2
         _ints,
         nb.int64,
         _ints,
-    )
+    ),
+    work=lambda first, last, scopes, own: (last - first) * (2 * len(scopes) + 4 * len(own)),
 )
 def find_parts(
     first: int,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
-
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _matrix = nb.float64[:, ::1]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float32, float64, int64, uint32, void
 
 from suffice.kernels import kernel
+from suffice.kernels.signatures import float32, float64, int64, uint32, void
 
 _units, _biases = float32[:, ::1], float32[::1]
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as numba
 
 f8 = numba.float64
 _numbers, _table = (numba.types.Array(f8, d, "C", readonly=True) for d in (1, 2))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 LOW = 12
 """Subsets are filled in blocks of 2**LOW that agree in the other bits: a block and its tables stay in the second-level cache."""
@@ -20,7 +20,10 @@ ROW = 5
 """Inside a block, rows of 2**ROW subsets take one vector operation for each variable outside the row."""
 
 
-@kernel(nb.void(nb.float64[::1], nb.int64[::1], nb.int64, nb.int64[::1], nb.float64[::1], nb.int64[::1]))
+@kernel(
+    nb.void(nb.float64[::1], nb.int64[::1], nb.int64, nb.int64[::1], nb.float64[::1], nb.int64[::1]),
+    work=lambda blocks, low, first, score: (len(blocks) << low) * len(first) * (2 + low // 2) + len(score),
+)
 def fill(total: Any, blocks: Any, low: int, first: Any, score: Any, masks: Any) -> None:
     """Fill blocks of `total`, the best score of an acyclic graph over each subset W.
 

@@ -30,7 +30,6 @@ from suffice.families.priors import as_prior
 from suffice.graphs import Cpdag, Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
-from suffice.kernels import together
 from suffice.learning.incomplete import Task, task_of
 from suffice.models.bayes_net import BayesNet
 from suffice.recipes.structural_search import Options, Round, StructuralSearch
@@ -231,7 +230,6 @@ def structural_em(
     if not isinstance(tol, (int, float)) or not tol >= 0:
         raise FitError(f"tol is a number of at least 0, not {tol!r}")
     start = start.model if isinstance(start, StructuralRun) else start
-    together("expectations", "bucket_trees", "components")
     task = _task(data, hidden, start if isinstance(start, BayesNet) else None, threads)
     problem = search_problem(
         _blank(task),

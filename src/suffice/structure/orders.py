@@ -17,13 +17,11 @@ import numpy.typing as npt
 
 from suffice.engines.parallel import in_order, n_threads
 from suffice.errors import FitError
-from suffice.kernels import together
 from suffice.structure.hill_climb import check_number, climbed
 from suffice.structure.local_scores import LocalScores
 from suffice.structure.parent_sets import TIE, ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Finite
 
 EVERYTHING = 500_000
 """Sets of variables up to which every allowed parent set is scored; for more, candidate parents are chosen first."""
@@ -80,8 +78,6 @@ class Orders:
         check_number("chains", self.chains, 1)
 
     def run(self, problem: Problem) -> Outcome:
-        if all(isinstance(v, Finite) for v in problem.variables):
-            together("local_scores", "orders", "greedy")
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
@@ -89,22 +85,11 @@ class Orders:
         if not exhaustive(rules, problem.scores.most_families):
             return Outcome(self._widened(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
-        parents = self.ordered(problem, sets, rules)
-        best = max(parents, quick, key=problem.scores.total)
-        return self._proved(problem, sets, best)
-
-    def _proved(self, problem: Problem, sets: ParentSets, parents: list[Parents]) -> Outcome:
-        """With few variables every order is looked at as well; with more, only whether each child has its best set."""
+        if problem.n_open <= ALL_ORDERS:
+            return _proved(problem, sets)
+        parents = max(self.ordered(problem, sets, rules), quick, key=problem.scores.total)
         total = problem.scores.total(parents)
-        tie = problem.scores.tie(total)
-        bound = sets.bound
-        if bound > total + tie and problem.n_open <= ALL_ORDERS:
-            best = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
-            bound = problem.scores.total(best)
-            if bound > total + tie:
-                problem.progress.better("all orders", bound, best)
-                parents, total = best, bound
-        return Outcome(parents, max(bound, total) if bound <= total + tie else None)
+        return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
 
     def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
@@ -146,6 +131,16 @@ class Orders:
             if total <= best + problem.scores.tie(best):
                 return parents
             best, parents = total, found
+
+
+def _proved(problem: Problem, sets: ParentSets) -> Outcome:
+    """The best graph over all orders: there are so few that no order need be guessed."""
+    tie = problem.scores.tie(sets.bound)
+    parents = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
+    total = problem.scores.total(parents)
+    if total > problem.progress.score + tie:
+        problem.progress.better("all orders", total, parents)
+    return Outcome(parents, total)
 
 
 def exhaustive(rules: Rules, most: float) -> bool:
