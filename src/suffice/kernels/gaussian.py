@@ -50,7 +50,7 @@ def residuals(matrix: Any, members: Any, collinear: float, none: float, left: An
 _groups = (nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1])
 
 
-@kernel(nb.void(*_groups, nb.int32[:, ::1], nb.float64[::1], nb.float64[::1], nb.bool_[::1]))
+@kernel(nb.void(*_groups, nb.int32[:, ::1], nb.float64[::1], nb.float64[::1], nb.boolean[::1]))
 def group_likelihoods(count: Any, mean: Any, scatter: Any, members: Any, limits: Any, value: Any, unsure: Any) -> None:
     """For each row of `members`, the child last: Σ_g −N_g/2 (ln(2π s_g/N_g) + 1), s the child's residual scatter in group g.
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 HUGE, LARGE = 1e200, 1e150
 """c above 1 / HUGE and z below HUGE keep all that matters while no entry of M and E that is not 0 is beyond LARGE either way."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.best_lanes import choose, most
 from suffice.kernels.lane_tiles import _codes, _floats, _ints, _rows, rows_of
 

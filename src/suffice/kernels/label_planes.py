@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 
 _ints, _codes, _floats, _rows = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1]
 _index, _cube = nb.int64[:, ::1], nb.float64[:, :, ::1]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from suffice.kernels import kernel
+from suffice.kernels import signatures as nb
 from suffice.kernels.label_chains import PAIRS, ROOM, filter_logs, histories, weigh_pairs
 
 _ints, _codes, _floats, _rows, _cubes = nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.float64[:, ::1], nb.float64[:, :, ::1]
