@@ -542,7 +542,7 @@ def test_html_escapes_names():
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "b &amp; c" in html
-    assert html.count("<line") == 2
+    assert html.count("<polyline") == 2
 
 
 def test_plot_saves_without_a_window(tmp_path):
