@@ -15,6 +15,7 @@ from suffice.errors import FitError, GraphError
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import Step
+from suffice.structure.directions import directions
 from suffice.structure.explain import Neighbourhood, explain
 from suffice.structure.explanations import Explanation, spelled
 from suffice.structure.plan import Plan, in_words
@@ -82,8 +83,7 @@ class Found:
         """What a method returned, its graph replaced by the member of its class that stands for the class."""
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
-            roots = {getattr(method, option, None) for option in ("root", "target")}
-            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots)
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, _roots(method))
             edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
             one_way = [(problem.names[c], problem.names[p]) for p, c in edges if not problem.has_family(p, (c,))]
             cpdag = problem.dag(list(parents)).cpdag(one_way)
@@ -207,6 +207,15 @@ class Found:
         return {e: self._scores[e[1]] - float(w) for e, w in zip(named, without, strict=True)}
 
     @cached_property
+    def directions(self) -> dict[Edge, str]:
+        """Why each edge (parent, child) leads this way: "compelled" (every equivalent graph has it so), "either way" (the data
+        cannot tell), "fixed by constraints", "fixed by the kind of model" (from a number to a state there is no edge), in
+        sequences also "by time"; empty when the method uses no score."""
+        if self._parents is None:
+            return {}
+        return directions(self.problem, self.problem.rules_of(self.method), self._parents, _roots(self.method))
+
+    @cached_property
     def n_parameters(self) -> int:
         """How many parameters a network of this graph has."""
         return sum(self.problem.n_parameters(*family) for family in enumerate(self.problem.parents(self.dag)))
@@ -243,6 +252,7 @@ class Found:
             "directed": [list(e) for e in self.cpdag.directed],
             "undirected": [list(e) for e in self.cpdag.undirected],
             "losses": [[*e, loss] for e, loss in self.losses.items()],
+            "directions": [[*e, why] for e, why in self.directions.items()],
             "score": self.score,
             "bound": self.bound,
             "gap": self.gap,
@@ -302,18 +312,16 @@ class Found:
         return repr(self.problem.score)
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        open_ended = {frozenset(e) for e in self.cpdag.undirected}
         if self._parents is None:
             rows: list[list[object]] = [[f"{spelled(a)} -> {spelled(b)}"] for a, b in self.cpdag.directed]
             return ["edge"], rows + [[f"{spelled(a)} - {spelled(b)}"] for a, b in self.cpdag.undirected]
-        past = self.past
-        ways = {e: "by time" if e[0] in past else "either way" if frozenset(e) in open_ended else "" for e in self.losses}
+        ways = self.directions
         rows = [[f"{spelled(a)} -> {spelled(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
 
     def __repr__(self) -> str:
         header, rows = self._table()
-        more = f"\n... and {len(rows) - N_SHOWN:,} more edges; see found.losses" if len(rows) > N_SHOWN else ""
+        more = f"\n... and {_many(len(rows) - N_SHOWN, 'more edge')}" if len(rows) > N_SHOWN else ""
         table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
         return f"Found: {self.summary()}{table}{more}"
 
@@ -324,11 +332,16 @@ class Found:
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""
         if self._problem is not None:
-            _ = self._scores, self.losses, self.plan, self._score_word
+            _ = self._scores, self.losses, self.plan, self._score_word, self.directions
             if self._parents is not None:
                 _ = self.n_parameters
-        own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties"}
+        own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties", "directions"}
         return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
+
+
+def _roots(method: Any) -> set[object]:
+    """The nodes that a method was told to begin with."""
+    return {getattr(method, option, None) for option in ("root", "target")}
 
 
 def canonical(
