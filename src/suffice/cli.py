@@ -19,6 +19,7 @@ from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
+    CountWords,
     FiniteWords,
     Integers,
     Missing,
@@ -126,12 +127,35 @@ def sample(
         say(f"{rows.num_rows:,} rows of {rows.num_columns} columns written to {out}")
 
 
+@app.command("schema")
+def schema_command(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "auto",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    count: CountWords = None,
+    bins: BinWords = None,
+    without: Without = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
+    from suffice import cli_inputs as inputs
+
+    if data.lower().endswith(".stats"):
+        raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
+    declared = inputs.declarations(finite, real, bins, count)
+    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)
+
+
 @app.command("missing")
 def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     weights: Weights = None,
     missing: Missing = None,
-    integers: Integers = "real",
+    integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,

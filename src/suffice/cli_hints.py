@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
+
+QUOTED = r"'([^']*)'"
+
+
+def _quoted(name: str) -> str:
+    """A name that stands in a message, as a shell needs it."""
+    return shlex.quote(name[1:-1])
+
+
+def _integers(found: re.Match[str]) -> str:
+    return f"--integers {found[1].lower()}, or --{found[1].lower()} {_quoted(found[2])}"
+
+
+def _states(found: re.Match[str]) -> str:
+    return "--finite " + shlex.quote(f"{found[1][1:-1]}={','.join(re.findall(QUOTED, found[2]))}")
+
 
 HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"hidden=\[Finite\('[^']*', \[\.\.\.\]\)\] or \[Real\('([^']*)'\)\], or (--hidden [^ ]+=3)", r"\2, or --hidden \1=real"),
@@ -24,8 +41,11 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\b(Free|Stationary|Diffuse)\(\)", lambda found: f"--first {found[1].lower()}"),
     (r"\bfirst= ", "--first "),
     (r"ask without best", "ask without --best"),
-    (r"integers=Finite or variables=, or --finite on the command line", "--integers finite, or --finite NAME"),
-    (r"integers=Finite", "--integers finite"),
+    (r"scan\(data, integers=(Finite|Real)\) or variables=\{('[^']*'): (?:Finite|Real)\}", _integers),
+    (r"variables=\{('[^']*'): (Finite|Real)\}", lambda found: f"--{found[2].lower()} {_quoted(found[1])}"),
+    (r"integers=(Finite|Real)", lambda found: f"--integers {found[1].lower()}"),
+    (r"variables=\{('[^']*'): \[('[^\]]*')\]\}", _states),
+    (r"decimal=','", "--decimal ,"),
     (r"missing=\[[^\]]*\], or (--missing [^;]*) on the command line", r"\1"),
     (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
     (r"say so with missing=", "say so with --missing"),

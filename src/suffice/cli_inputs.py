@@ -200,7 +200,7 @@ def data_of(
     *,
     weights: str | None = None,
     missing: Words = None,
-    integers: str = "real",
+    integers: str = "auto",
     without: Words = None,
 ) -> Any:
     """Data from a path, as the options say: rows, or statistics that were saved."""

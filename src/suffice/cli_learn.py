@@ -88,7 +88,7 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only foretell what the search would cost")] = False,
     weights: Weights = None,
     missing: Missing = None,
-    integers: Integers = "real",
+    integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,

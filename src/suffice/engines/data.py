@@ -11,51 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import OneTable
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, checked_function, step_of
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, T, added, checked_function, step_of
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
+from suffice.engines.schema import Schema, Summarise
 from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
 from suffice.errors import DataError, listed, whole
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, NumbersStay
 
 __all__ = ["Data", "Schema", "added"]
 
 MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
-
-
-class Schema(OneTable, Mapping[str, Variable]):
-    """The variables of some data by name; prints as a table.
-
-    >>> from suffice.variables import Finite
-    >>> print(Schema({"smoke": Finite("smoke", ["no", "yes"])}, {"smoke": 3}))
-    column  kind    states   missing
-    ──────  ──────  ───────  ───────
-    smoke   Finite  no, yes  3
-    """
-
-    def __init__(self, variables: Mapping[str, Variable], missing: Mapping[str, int]) -> None:
-        self._variables, self._missing = dict(variables), dict(missing)
-
-    def __getitem__(self, name: str) -> Variable:
-        return self._variables[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._variables)
-
-    def __len__(self) -> int:
-        return len(self._variables)
-
-    def _table(self) -> tuple[list[str], list[list[object]]]:
-        rows: list[list[object]] = []
-        for name, v in self._variables.items():
-            states = listed(v.states, 6, "str") if isinstance(v, Finite) else ""
-            rows.append([name, type(v).__name__, states, self._missing.get(name) or ""])
-        return ["column", "kind", "states", "missing"], rows
 
 
 class Data:
@@ -82,8 +52,20 @@ class Data:
 
     @property
     def schema(self) -> Schema:
-        """What each column is: a mapping from names to variables. What is declared is known without reading."""
-        return Schema(self.engine.variables(self.columns), {n: s.n_missing for n, s in self.engine.seen.items()})
+        """What each column is: a mapping from names to variables. What is declared is known without reading; printed, it is a
+        report of all rows."""
+        return Schema(self.engine.variables(self.columns), look=self._looked)
+
+    def _looked(self) -> tuple[int, dict[str, Seen], dict[str, Any]]:
+        """The number of rows, what was found in each column, and a summary of its values."""
+        known = self.known
+        lacking = [n for n in self.columns if n not in self.engine.summaries]
+        if lacking:
+            sizes = {n: v.n_states if isinstance(v := known.variables[n], Finite) else None for n in lacking}
+            found = self.engine.fold(Summarise(sizes), lacking, what="counting values")
+            self.engine.summaries = {**self.engine.summaries, **found}
+        summaries = self.engine.summaries
+        return known.n_rows, {n: self.engine.seen[n] for n in self.columns}, {n: summaries[n] for n in self.columns}
 
     @property
     def n_rows(self) -> int:
@@ -137,6 +119,17 @@ class Data:
         if isinstance(variables, Mapping) and self._are(variables):
             return self
         return Data(self.engine.declared(variables), self.columns)
+
+    def with_numbers(self, names: Iterable[str]) -> Data:
+        """The same rows, where numbers in these columns are numbers, however few values they have; what is declared stays.
+
+        >>> from suffice.engines import scan
+        >>> scan({"dose": [0, 1, 1]}).with_numbers(["dose"]).schema["dose"]
+        Real('dose')
+        """
+        seen = self.engine.seen
+        coded = [n for n in names if n in self.columns and (n not in seen or isinstance(seen[n].variable, Finite))]
+        return self.with_variables(dict.fromkeys(coded, NumbersStay)) if coded else self
 
     def _are(self, variables: Mapping[str, Any]) -> bool:
         """Whether columns are known to be these variables, without reading them for it."""
@@ -274,7 +267,7 @@ class Data:
         if not self._read:
             rows = "" if self.engine.n_rows is None else f"{self.engine.n_rows:,} rows, "
             return f"Data({rows}{len(self.columns)} columns, not read yet: {listed(self.columns, style='str')})"
-        return f"Data({self.n_rows:,} rows, {len(self.columns)} columns)\n{self.schema!r}"
+        return f"Data({len(self.columns)} {'column' if len(self.columns) == 1 else 'columns'}): {self.schema!r}"
 
     def _repr_html_(self) -> str:
         return self.schema._repr_html_() if self._read else repr(self)

@@ -20,7 +20,7 @@ from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.discriminative import fit_conditional
-from suffice.learning.incomplete import Task, checked_families, task_of
+from suffice.learning.incomplete import Task, checked_families, numbers_of, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected, score_undirected
@@ -284,7 +284,7 @@ def _beside_regressions(
     if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
-    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data)
+    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data).with_numbers(numbers_of(families, graph))
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")

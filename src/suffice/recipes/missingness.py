@@ -47,7 +47,7 @@ def missingness(
     *,
     weights: Any = None,
     missing: Iterable[object] = (),
-    integers: type[Real] | type[Finite] = Real,
+    integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
     warn: bool = False,
 ) -> Missingness:
