@@ -1,4 +1,4 @@
-"""What a column is where nobody said it: one rule at the door, the same on every engine, with its doubts in a report and notes."""
+"""What a column is where nobody said it: one rule at the door, on every engine, with its doubts in a report and notes."""
 
 from __future__ import annotations
 

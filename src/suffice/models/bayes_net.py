@@ -76,15 +76,15 @@ class BayesNet(Provenance, Tabular, Answering):
         statistics: Statistics | None = None,
         prior: Prior | None = None,
         estimate: Estimate | None = None,
-        fit_info: str = "written down",
-        intervened: Iterable[str] = (),
+        fit_info: str = "given by hand",
+        interventions: Mapping[str, Any] = MappingProxyType({}),
         incomplete: bool = False,
         hidden: Iterable[str] = (),
         ties: Iterable[Tie] = (),
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._intervened, self._incomplete, self._hidden = frozenset(intervened), incomplete, frozenset(hidden)
+        self._interventions, self._incomplete, self._hidden = dict(interventions), incomplete, frozenset(hidden)
         self._ties = tuple(ties)
 
     @classmethod
@@ -111,7 +111,18 @@ class BayesNet(Provenance, Tabular, Answering):
     @property
     def intervened(self) -> frozenset[str]:
         """The nodes that `do` set from outside: their distributions are known, not estimated."""
-        return self._intervened
+        return frozenset(self._interventions)
+
+    @property
+    def interventions(self) -> Mapping[str, Any]:
+        """What `do` set nodes to, by name: answers say it.
+
+        >>> import suffice as sf
+        >>> done = sf.load("asia").do({"smoke": "yes"})
+        >>> dict(done.interventions), repr(done.query("lung")).partition(",")[0]
+        ({'smoke': 'yes'}, 'p(lung | do(smoke=yes))')
+        """
+        return MappingProxyType(self._interventions)
 
     @property
     def shared(self) -> tuple[tuple[str, ...], ...]:

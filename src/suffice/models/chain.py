@@ -97,7 +97,7 @@ class Chain(Provenance, Tabular):
         statistics: Statistics | None = None,
         prior: Prior | None = None,
         estimate: Estimate | None = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
         incomplete: bool = False,
         hidden: Iterable[str] = (),
         first_slices: First | None = None,

@@ -83,7 +83,7 @@ class GaussianMarkovNet(Undirected, Provenance, Tabular):
         covariance: Array,
         mean: Array,
         statistics: Statistics | None = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
         penalty: Any = None,
     ) -> None:
         self._graph = graph

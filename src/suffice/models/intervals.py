@@ -109,7 +109,7 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
         cpd = cpds[n]
         if cpd.imagined is not None:
             cpds[n] = cpd.family.estimate(cpd.child, cpd.parent_variables, cpd.seen, cpd.imagined, Mean())
-    return BayesNet.of(bn.dag, bn.variables, cpds, intervened=bn.intervened)
+    return BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions)
 
 
 def _check_draws(draws: object, size: int) -> None:
@@ -129,7 +129,7 @@ def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     about = f"the answer depends on {name!r}, a {words(cpd)}"
     if cpd.fitted is None:
         raise FitError(
-            f"{about} that was not fitted to complete rows by itself (it was written down, learned by EM, or has a number that "
+            f"{about} that was not fitted to complete rows by itself (it was given by hand, learned by EM, or has a number that "
             f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
         )
     if not np.isfinite(cpd.fitted.covariance).all():

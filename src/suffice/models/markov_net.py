@@ -72,7 +72,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         penalty: Any = None,
         objective: Any = None,
         log_evidence: float | None = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
         trace: Iterable[Any] = (),
     ) -> None:
         self._variables, self._factors, self._model = dict(variables), tuple(factors), model

@@ -165,7 +165,7 @@ def reduced(
     for name in bn.compiled.reals:
         cpds[name] = cpds[name] if name in needed else stand_in(bn[name], known=name in values)
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
-    return BayesNet.of(dag, bn.variables, cpds, intervened=bn.intervened)
+    return BayesNet.of(dag, bn.variables, cpds, interventions=bn.interventions)
 
 
 def answerable(bn: BayesNet, numbers: Mapping[str, float], seen: Iterable[str]) -> list[str]:

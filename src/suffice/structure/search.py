@@ -282,7 +282,9 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
 
 def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
     """A constraint on a column that is left out is a mistake that should be explained."""
-    for name in data.identifiers if isinstance(data, Data) else ():
+    if isinstance(data, Statistics):
+        return
+    for name in data.identifiers:
         if name in constraints.names:
             raise FitError(
                 f"the constraints name {name!r}, which is left out of the search, as an identifier; "
