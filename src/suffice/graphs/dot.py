@@ -1,5 +1,5 @@
-"""Graphs in Graphviz's language, `digraph { a -> b }`, and dagitty's, `dag { a -> b }`: nodes and arrows are read, the rest, such as
-colours and places, is passed over. What is no arrow (`--`, `<->`) is refused."""
+"""Graphs in Graphviz's language, `digraph { a -> b }`, and dagitty's, `dag { a -> b }`: nodes and arrows are read, the rest, such
+as colours and places, is passed over. What is no arrow (`--`, `<->`) is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"|(?P<name>[^\s{}\[\];,=:\"<>-](?:[^\s{}\[\];,=:\"<>-]|-(?![->]))*+|-?[0-9.]+)",
     re.DOTALL | re.MULTILINE,
 )
-_HEAD = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b[^{]*\{", re.IGNORECASE)
+_HEAD = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b[^{;>]*\{", re.IGNORECASE)
 
 Edge = tuple[str, str]
 Token = tuple[str, str]
@@ -60,11 +60,15 @@ def _tokens(text: str, start: int) -> list[Token]:
     return found
 
 
+DEEPEST = 100
+"""Braces within braces that are read."""
+
+
 class _Reader:
     """The statements between the braces, one token after the other."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        self.tokens, self.at = tokens, 0
+        self.tokens, self.at, self.depth = tokens, 0, 0
         self.names: dict[str, None] = {}
         self.edges: dict[Edge, None] = {}
 
@@ -86,12 +90,15 @@ class _Reader:
     def _statements(self) -> list[str]:
         """The names up to the closing brace."""
         found: dict[str, None] = {}
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise GraphError(f"the text is not a graph: there are more than {DEEPEST} braces within each other")
         while self._peek() != "}":
             if self._peek() in (";", ","):
                 self.at += 1
                 continue
             found.update(dict.fromkeys(self._statement()))
-        self.at += 1
+        self.at, self.depth = self.at + 1, self.depth - 1
         return list(found)
 
     def _statement(self) -> list[str]:

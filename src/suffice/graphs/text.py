@@ -1,5 +1,6 @@
 """What graphs are made of: text (`a, b -> c; c -> d`, bnlearn's `[a][b][c|a:b][d|c]`, Graphviz's `digraph { a -> b }`, dagitty's
-`dag { a -> b }`, or lines `a -- b; b -- c`), mappings, pairs and networkx graphs, read into checked names and pairs, and written as text.
+`dag { a -> b }`, or lines `a -- b; b -- c`), mappings, pairs and networkx graphs, read into checked names and pairs, and written as
+text.
 
 Names are any text without the marks `;` `,` `->` `<-` (of undirected graphs `--`) and line breaks; in double quotes they may hold
 those too, with `\\"`, `\\\\` and `\\n` for a quote, a backslash and a line break. Everything here takes time linear in the length
@@ -122,7 +123,12 @@ def _looks_like_arrow(text: str, run: re.Match[str]) -> bool:
     if "->" in found or "<-" in found or found in _ARROWS:
         return True
     around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
-    return set(found) == {"-"} and len(around) == 2 and not around.strip() and not text[: run.start()].rstrip().endswith("[")
+    return (
+        set(found) == {"-"}
+        and len(around) == 2
+        and not around.strip()
+        and not text[max(run.start() - 9, 0) : run.start()].rstrip().endswith("[")
+    )
 
 
 def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
