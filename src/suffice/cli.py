@@ -127,6 +127,17 @@ def sample(
         say(f"{rows.num_rows:,} rows of {rows.num_columns} columns written to {out}")
 
 
+@app.command("networks")
+def networks_command(as_json: AsJson = False) -> None:
+    """List the networks and the tables that come with the package: where a file is asked for, their names will do."""
+    from suffice.formats import networks, tables
+
+    if as_json:
+        print(json.dumps({"networks": list(networks()), "tables": list(tables())}))
+        return
+    print(f"networks\n\n{networks()}\n\ntables\n\n{tables()}")
+
+
 @app.command("schema")
 def schema_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],

@@ -12,7 +12,7 @@ from suffice.cli_words import GAPS, INTEGERS, Words, chosen, fields
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listed, nearest
-from suffice.formats import NAMES, SUFFIXES, load, read
+from suffice.formats import NAMES, SUFFIXES, TABLES, load, path_of, read
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
@@ -204,6 +204,8 @@ def data_of(
     without: Words = None,
 ) -> Any:
     """Data from a path, as the options say: rows, or statistics that were saved."""
+    if path in TABLES and not Path(path).exists():
+        path = path_of(TABLES[path])
     options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
     if not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options)

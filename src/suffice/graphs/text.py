@@ -1,6 +1,6 @@
 """What graphs are made of: text (`a, b -> c; c -> d`, bnlearn's `[a][b][c|a:b][d|c]`, Graphviz's `digraph { a -> b }`, dagitty's
-`dag { a -> b }`, or lines `a -- b; b -- c`), mappings, pairs and networkx graphs, read into checked names and pairs, and written as
-text.
+`dag { a -> b }`, or lines `a -- b; b -- c`), mappings, pairs and networkx graphs, read into checked names and pairs, and written
+as text.
 
 Names are any text without the marks `;` `,` `->` `<-` (of undirected graphs `--`) and line breaks; in double quotes they may hold
 those too, with `\\"`, `\\\\` and `\\n` for a quote, a backslash and a line break. Everything here takes time linear in the length
