@@ -692,9 +692,9 @@ def test_words_among_numbers_are_noted_once(tmp_path: Path) -> None:
         "'x': numbers but for 'NA', and so taken for states; if that means a missing cell, say so: "
         'missing=["NA"], or --missing NA on the command line',
         "'y', 'n': numbers but for 'gone', '?', and so taken for states; if that means a missing cell, say so: "
-        'missing=["gone", "?"], or --missing gone --missing \'?\' on the command line',
+        'missing=["gone", "?"], or --missing \'gone,?\' on the command line',
         "'s': '-', '.' is taken for a state, as only an empty cell is missing; if it means that, say so: "
-        'missing=["-", "."], or --missing - --missing . on the command line',
+        'missing=["-", "."], or --missing -,. on the command line',
     ]
     assert not _noted(tmp_path / "rows.csv", missing=["NA", "gone", "?", "-", "."])
     declared = {"x": Finite, "y": Finite, "s": Finite}

@@ -30,7 +30,7 @@ from suffice.cli_arguments import (
     Without,
 )
 from suffice.cli_hints import in_options
-from suffice.errors import SufficeError, SufficeNote
+from suffice.errors import SufficeError, SufficeNote, counted
 from suffice.kernels import announce
 from suffice.terminal import console, print_facts, say, working
 
@@ -124,7 +124,7 @@ def sample(
         rows = drawn.sample(n, seed=seed) if length is None else drawn.sample(n, length, seed)
         write_stream([rows], out)
     if out:
-        say(f"{rows.num_rows:,} rows of {rows.num_columns} columns written to {out}")
+        say(f"{counted(rows.num_rows, 'row')} of {counted(rows.num_columns, 'column')} written to {out}")
 
 
 @app.command("networks")

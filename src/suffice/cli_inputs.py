@@ -194,6 +194,15 @@ def _hidden(text: str, first: int) -> Finite:
     return Finite(name, each)
 
 
+def missing_words(words: Words) -> tuple[str, ...]:
+    """The words of `--missing`, each time one or several, by the rules of CSV.
+
+    >>> missing_words(["NA,?", '"a,b"']), missing_words(None)
+    (('NA', '?', 'a,b'), ())
+    """
+    return tuple(dict.fromkeys(word for text in words or () for word in fields(text)))
+
+
 def data_of(
     path: str,
     variables: dict[str, Any] | None = None,
@@ -206,7 +215,7 @@ def data_of(
     """Data from a path, as the options say: rows, or statistics that were saved."""
     if path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
+    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **chosen(INTEGERS, integers, "--integers")}
     if not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options)
     elif variables or any(options.values()):

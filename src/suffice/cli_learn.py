@@ -85,7 +85,7 @@ def learn(
     ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only foretell what the search would cost")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what the search would cost")] = False,
     weights: Weights = None,
     missing: Missing = None,
     integers: Integers = "auto",

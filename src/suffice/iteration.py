@@ -82,6 +82,47 @@ def checked_seconds(limit: Any) -> float | None:
     return float(limit)
 
 
+NOTEBOOK = 2.0
+"""Seconds before a notebook shows what is going on."""
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in a cell of a notebook.
+
+    >>> in_notebook()
+    False
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class Line:
+    """A line below a cell of a notebook that is written again and again, and taken away at the end: what needs no widgets.
+
+    >>> from io import StringIO
+    >>> said = StringIO()
+    >>> line = Line(said)
+    >>> line.update("half"); line.stop(); said.getvalue()
+    '\\rhalf\\r    \\r'
+    """
+
+    def __init__(self, stream: Any = None) -> None:
+        self._stream, self._width = stream or sys.stderr, 0
+
+    def update(self, text: str) -> None:
+        """Show this text instead."""
+        self._write("\r" + text.ljust(self._width))
+        self._width = max(self._width, len(text))
+
+    def stop(self) -> None:
+        """Take the line away."""
+        self._write("\r" + " " * self._width + "\r")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
 class OutOfTime(Exception):
     """The time limit was reached. Whoever started the run catches it and takes the best so far."""
 
@@ -124,7 +165,8 @@ class Progress(Generic[T]):
         self.check()
 
     def check(self, what: str = "") -> None:
-        """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal, from the second second on."""
+        """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal from the second second on, in a
+        notebook from the third."""
         now = self.seconds
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
@@ -134,9 +176,11 @@ class Progress(Generic[T]):
 
     def _show(self, what: str) -> None:
         if self.show is None:
-            self.show = sys.stderr.isatty()
-        if not self.show:
+            self.show = sys.stderr.isatty() or in_notebook()
+        if not self.show or (self.seconds < NOTEBOOK and in_notebook()):
             return
+        if self._bar is None and in_notebook():
+            self._bar = Line()
         if self._bar is None:
             from rich.console import Console
             from rich.status import Status

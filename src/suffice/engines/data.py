@@ -18,7 +18,7 @@ from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
-from suffice.errors import DataError, listed, whole
+from suffice.errors import DataError, counted, listed, whole
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, NumbersStay
 
@@ -265,8 +265,8 @@ class Data:
 
     def __repr__(self) -> str:
         if not self._read:
-            rows = "" if self.engine.n_rows is None else f"{self.engine.n_rows:,} rows, "
-            return f"Data({rows}{len(self.columns)} columns, not read yet: {listed(self.columns, style='str')})"
+            rows = "" if self.engine.n_rows is None else f"{counted(self.engine.n_rows, 'row')}, "
+            return f"Data({rows}{counted(len(self.columns), 'column')}, not read yet: {listed(self.columns, style='str')})"
         return f"Data({len(self.columns)} {'column' if len(self.columns) == 1 else 'columns'}): {self.schema!r}"
 
     def _repr_html_(self) -> str:

@@ -231,8 +231,10 @@ def _every(doubts: Sequence[Doubt]) -> list[str]:
 def _as_missing(doubts: Sequence[Doubt]) -> tuple[str, str]:
     """Words for a sentence, and how to say that they mean a missing cell."""
     every = _every(doubts)
-    options = " ".join(f"--missing {shlex.quote(w)}" for w in every)
-    return listed(every), f"missing={json.dumps(every, ensure_ascii=False)}, or {options} on the command line"
+    words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
+    return listed(
+        every
+    ), f"missing={json.dumps(every, ensure_ascii=False)}, or --missing {shlex.quote(words)} on the command line"
 
 
 CODED, FEW_NUMBERS = Cause(_about_coded), Cause(_about_few)

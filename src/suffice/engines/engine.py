@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, MissingCells, listed, nearest
+from suffice.errors import DataError, MissingCells, counted, listed, nearest
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
     found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
     if found:
         raise MissingCells(
-            f"there are missing cells ({listed(found, style='str')}, of {n_rows:,} rows), and counting needs complete "
+            f"there are missing cells ({listed(found, style='str')}, of {counted(n_rows, 'row')}), and counting needs complete "
             "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
         )
 

@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar, cast
 
+from suffice.iteration import NOTEBOOK, Line, in_notebook
+
 T = TypeVar("T")
 
 
@@ -78,17 +80,31 @@ def watched(items: Iterable[T], what: str, total: int | None = None, size: Calla
     >>> list(watched([1, 2, 3], "counting"))
     [1, 2, 3]
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() and not in_notebook():
         yield from items
         return
+    patience = NOTEBOOK if in_notebook() else PATIENCE
     start, done = time.perf_counter(), 0
     source = iter(items)
     for item in source:
         yield item
         done += size(item)
-        if time.perf_counter() - start > PATIENCE:
-            yield from _shown(source, what, total, size, done)
+        if time.perf_counter() - start > patience:
+            yield from (_in_a_line if in_notebook() else _shown)(source, what, total, size, done)
             return
+
+
+def _in_a_line(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
+    line, shown = Line(), 0.0
+    try:
+        for item in items:
+            yield item
+            done += size(item)
+            if time.perf_counter() - shown > 0.1:
+                line.update(f"{what}: {done / total:.0%}" if total else f"{what}: {done:,}")
+                shown = time.perf_counter()
+    finally:
+        line.stop()
 
 
 def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
@@ -101,6 +117,21 @@ def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T],
         for item in items:
             yield item
             bar.advance(task, size(item))
+
+
+def used_memory() -> float:
+    """The bytes of memory that this process has now, as far as the system says.
+
+    >>> used_memory() > 1e6
+    True
+    """
+    try:
+        with open("/proc/self/statm") as line:
+            return float(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        import resource  # not on every system, and then only the most so far
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
 def available_memory() -> float:

@@ -1,4 +1,4 @@
-"""What comes with the package, so that examples need no files: networks of the Bayesian network repository, and some small tables.
+"""What comes with the package, so that examples need no files: networks of the Bayesian network repository, and small tables.
 NOTICE names their authors and licences."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from suffice.display import Rows, Tabular, number
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, counted, listed
 from suffice.families.family import Interval, frame
 from suffice.inference.network import Array, Ints
 from suffice.models.evidence import code_of, in_words, unknown_name
@@ -181,15 +181,6 @@ def apart(taken: Iterable[str], names: Iterable[str]) -> list[str]:
         used.add(name)
         result.append(name)
     return result
-
-
-def counted(n: int, noun: str) -> str:
-    """A number of things for a sentence.
-
-    >>> counted(1, "node"), counted(2000, "more node")
-    ('1 node', '2,000 more nodes')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def and_more(n: int, noun: str) -> str:

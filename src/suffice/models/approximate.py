@@ -245,7 +245,15 @@ def _answer(
         _note_quality(shares)
         probs, error = (part.reshape(sizes(question.finite)) for part in (shares.mean, shares.error))
         worth = shares.effective_sample_size
-        finite = Distribution(question.finite, probs, None, error, worth, f"{how}, worth {worth:,.0f}", question.evidence.given)
+        finite = Distribution(
+            question.finite,
+            probs,
+            None,
+            error,
+            worth,
+            f"{how}, as good as {worth:,.0f} independent ones",
+            question.evidence.given,
+        )
     if not question.reals and finite is not None:
         return finite
     _note_quality(*(drawn.mean(column) for column in trace.reals.T))

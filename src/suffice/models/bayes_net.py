@@ -12,13 +12,14 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, nearest
+from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.gathering import gather
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.graphs.text import Edge
 from suffice.models.answering import Answering
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.provenance import Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
@@ -97,6 +98,26 @@ class BayesNet(Provenance, Tabular, Answering):
     @property
     def dag(self) -> Dag:
         return self._dag
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes, sorted.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").nodes
+        ('Cancer', 'Dyspnoea', 'Pollution', 'Smoker', 'Xray')
+        """
+        return self._dag.nodes
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges (parent, child) of the graph.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").edges[0]
+        ('Cancer', 'Dyspnoea')
+        """
+        return self._dag.edges
 
     @property
     def variables(self) -> Mapping[str, Variable]:

@@ -95,7 +95,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float) 
         modes = "" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)"
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
-    return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without}, its ends ± {error:.2g}"
+    return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without} (Monte-Carlo error of its ends {error:.2g})"
 
 
 def _at_means(bn: BayesNet, question: Question) -> BayesNet:

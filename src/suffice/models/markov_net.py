@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, counted, nearest
 from suffice.families.family import Mean
 from suffice.graphs import Graph
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.factor import CompleteRows, Factor, checked_factors, twin_of
 from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit

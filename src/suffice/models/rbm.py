@@ -18,11 +18,11 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
-from suffice.errors import FitError, ModelError, TooLarge, whole
+from suffice.errors import FitError, ModelError, TooLarge, counted, whole
 from suffice.inference.ais import AIS, LogNormaliser
 from suffice.inference.boltzmann import MAX_STATES, Machine, key_of
 from suffice.libraries import pa
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.rows.frames import table
 from suffice.models.sampling import arrow_columns
 from suffice.models.visible import ROWS, Array, OfUnits, VisibleColumns, checked_memory

@@ -197,7 +197,7 @@ class FoundGraph:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the search was foretold to cost."""
+        """What the search was estimated to cost."""
         return Plan.of(self.problem, self.method)
 
     @property

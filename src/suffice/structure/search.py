@@ -13,7 +13,7 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
-from suffice.errors import DataError, FitError, listed, note, whole
+from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
 from suffice.statistics import Moments, Statistics
@@ -106,7 +106,7 @@ def search(
     constraints forbid or require is one in either direction. `Moments` of real columns are data enough for the first two.
 
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
-    the search takes beside the data. `dry_run=True` only foretells the cost. `progress` shows the best score so far on standard
+    the search takes beside the data. `dry_run=True` only estimates the cost. `progress` shows the best score so far on standard
     error: by default on a terminal, after a second.
 
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
@@ -300,8 +300,8 @@ def _refuse_missing(data: Data, instead: str) -> None:
     gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
     if gaps:
         raise DataError(
-            f"there are missing cells ({listed(gaps, style='str')}, of {data.n_rows:,} rows), and a search needs complete rows; "
-            f"no row is ever dropped: {instead}"
+            f"there are missing cells ({listed(gaps, style='str')}, of {counted(data.n_rows, 'row')}), and a search needs "
+            f"complete rows; no row is ever dropped: {instead}"
         )
 
 

@@ -26,11 +26,10 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
-from suffice.errors import ModelError, TooLarge, listed, nearest, note
+from suffice.errors import ModelError, TooLarge, counted, listed, nearest, note
 from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.network import NONE
 from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
-from suffice.models.answers import counted
 from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
 from suffice.models.question import Question
