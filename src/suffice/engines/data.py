@@ -33,7 +33,7 @@ class Data:
 
     Whatever is asked of the rows is asked of their engine, by a step that is folded over them.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"x": ["a", "b", "a"], "y": [1.5, 2.5, None]})
     >>> data.n_rows, data.columns, data.schema["x"], dict(data.missing)
     (3, ('x', 'y'), Finite('x', ['a', 'b']), {'x': 0, 'y': 1})
@@ -123,7 +123,7 @@ class Data:
     def with_numbers(self, names: Iterable[str]) -> Data:
         """The same rows, where numbers in these columns are numbers, however few values they have; what is declared stays.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"dose": [0, 1, 1]}).with_numbers(["dose"]).schema["dose"]
         Real('dose')
         """
@@ -156,7 +156,7 @@ class Data:
         The blocks are added in a fixed tree, so the sum does not depend on the number of threads. `what` is done is said by a
         bar where it takes long, if it is given.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> data = scan({"y": [1.0, 2.0]})
         >>> float(data.fold(lambda block: block.columns["y"].sum()))
         3.0
@@ -174,7 +174,7 @@ class Data:
 
         The rows come in their order or, with a seed, in a random one, as far as an engine can mix them.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"y": [1.0, 2.0]}).walk(lambda state, block: state + block.n_rows, 5)
         7
         """
@@ -185,7 +185,7 @@ class Data:
     def sample(self, n: int, seed: int = 0) -> Rows:
         """n of the rows, drawn without replacement, in their order; all of them if there are no more.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"x": ["a", "b", "c"]}).sample(2).n_rows
         2
         """
@@ -202,7 +202,7 @@ class Data:
 
         More of them than `limit` are refused; without one, more than take 2 GiB.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"x": ["b", "a", "b"]}).distinct().weights
         array([2., 1.])
         """
@@ -229,7 +229,7 @@ class Data:
 
         Weights that are whole numbers count equal rows, which are drawn one by one; other weights stay with their rows.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
         100.0
         """
@@ -239,7 +239,7 @@ class Data:
     def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
         """For each of some folds of the rows, chosen at random: views of the rows outside it and of the rows inside.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
         [(2, 3), (3, 2)]
         """

@@ -327,7 +327,7 @@ class Cuts:
 def binned(values: Floats, variable: Finite) -> Codes:
     """The bin of each number.
 
-    >>> from suffice.variables import Bins
+    >>> from suffice import Bins
     >>> binned(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
     array([  0,   1, 255], dtype=uint8)
     """

@@ -44,7 +44,7 @@ def scan(
     Columns that are larger, encoded, than `memory_limit` (by default 1 GiB, or SUFFICE_MEMORY_LIMIT) are kept in a temporary
     file. `print(data.schema)` reports what each column is, and what may have been meant otherwise.
 
-    >>> from suffice.variables import Bins
+    >>> from suffice import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
     2 rows
     <BLANKLINE>

@@ -66,7 +66,7 @@ class Schema(OneTable, Mapping[str, Variable]):
     """The variables of some data by name. Printed it is a report: what each column is, its values with their counts, its missing
     cells, and what may have been meant otherwise.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> print(scan({"smoke": ["no", "yes", "yes", None], "age": [17.5, 64.0, 30.25, 41.0]}).schema)
     4 rows
     <BLANKLINE>
@@ -117,7 +117,7 @@ class Schema(OneTable, Mapping[str, Variable]):
     def records(self) -> list[dict[str, object]]:
         """The report for a program: a record for each column.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"smoke": ["no", "yes", "yes"]}).schema.records()
         [{'column': 'smoke', 'kind': 'Finite', 'missing': 0, 'doubts': [], 'states': {'no': 1, 'yes': 2}}]
         """

@@ -96,7 +96,7 @@ def write(bn: Any, path: str | PathLike[str]) -> None:
     """Write a network, a chain or a machine to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> bn = BayesNet("coin", {"coin": [0.5, 0.5]}, variables=[Finite("coin", ["head", "tail"])])
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "coin.xdsl.gz"
     >>> write(bn, file)

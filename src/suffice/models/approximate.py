@@ -44,7 +44,7 @@ def query(
 ) -> Distribution | Samples:
     """p(targets | evidence) by drawing: a `Distribution` with standard errors, or `Samples` where a target is real.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> from suffice.models.evidence import observed
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
     >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), LikelihoodWeighting(100_000))

@@ -268,7 +268,7 @@ class BayesNet(Provenance, Tabular, Answering):
     def update(self, more: Any) -> BayesNet:
         """The network that all rows together give, old and new, with the same prior.
 
-        >>> from suffice.learning.fit import fit
+        >>> from suffice import fit
         >>> bn = fit("x", {"x": ["a", "b"]})
         >>> bn.update({"x": ["b", "b"]})["x"].probs
         array([0.25, 0.75])

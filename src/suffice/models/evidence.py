@@ -57,7 +57,7 @@ class Observed(NamedTuple):
 def observed(bn: BayesNet, given: Given) -> Observed:
     """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
     >>> observed(bn, {"x": "b"}).codes, observed(bn, {"x": [1.0, 0.5]}).soft
     (array([1]), {0: array([1. , 0.5])})

@@ -43,8 +43,8 @@ MAX_NUMBERS = 2**25
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 
-    >>> from suffice.families.priors import Dirichlet
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import Dirichlet
+    >>> from suffice import fit
     >>> from suffice.models.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
@@ -179,8 +179,8 @@ class Redrawn:
     Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
     a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
 
-    >>> from suffice.families.priors import Dirichlet
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import Dirichlet
+    >>> from suffice import fit
     >>> from suffice.models.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))

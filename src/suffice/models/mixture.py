@@ -247,7 +247,7 @@ class Mixture(ComponentMixture):
     def __getitem__(self, state: Any) -> Mixture:
         """The mixture given a state of the finite target, or a tuple of states or a mapping where there are several.
 
-        >>> from suffice.variables import Finite
+        >>> from suffice import Finite
         >>> u = Distribution((Finite("u", ["no", "yes"]),), np.array([0.25, 0.75]))
         >>> answer = Mixture(("x",), [0.25, 0.75], [[0.0], [4.0]], [[[1.0]], [[1.0]]], (("no",), ("yes",)), u)
         >>> answer["yes"].mean, answer.finite["yes"]

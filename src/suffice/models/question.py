@@ -59,7 +59,7 @@ def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft:
 class Question:
     """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> from suffice.models.evidence import observed
     >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
     >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])

@@ -53,7 +53,7 @@ def directions(problem: Problem, rules: Rules, parents: Sequence[Parents], roots
 def model_limit(variables: Iterable[Variable]) -> str | None:
     """What is said before states and numbers are searched together: which directions there are, and how to have the others.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> model_limit([Real("x"), Real("y")])
     >>> print(model_limit([Finite("ill", ["no", "yes"]), Real("sbp")]))
     'sbp' is a number beside states: an edge between them can only lead from the state to the number (conditional Gaussian), ...

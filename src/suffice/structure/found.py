@@ -46,8 +46,8 @@ class Tie(NamedTuple):
 class Found:
     """The result of `search`. It prints as a table: each edge with what the score loses without it.
 
-    >>> from suffice.structure.search import search
-    >>> from suffice.structure.hill_climb import HillClimb
+    >>> from suffice import search
+    >>> from suffice import HillClimb
     >>> found = search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}, method=HillClimb())
     >>> found.dag, found.cpdag.undirected
     (Dag('x -> y; z'), (('x', 'y'),))
@@ -121,8 +121,8 @@ class Found:
     def graph(self) -> Graph:
         """The edges without their directions: of `ChowLiu` the undirected tree.
 
-        >>> from suffice.structure.chow_liu import ChowLiu
-        >>> from suffice.structure.search import search
+        >>> from suffice import ChowLiu
+        >>> from suffice import search
         >>> search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}, method=ChowLiu()).graph
         Graph('x -- y')
         """
@@ -132,8 +132,8 @@ class Found:
     def template(self) -> Template:
         """The graph of a search in sequences: the parents of each variable at the present step, and in the first steps.
 
-        >>> from suffice.engines.sequences import sequences
-        >>> from suffice.structure.search import search
+        >>> from suffice import sequences
+        >>> from suffice import search
         >>> found = search(sequences({"x": list("uuuuuuvvvvvv") * 9, "y": list("aaaaaabbbbbb") * 9}))
         >>> found.template
         Template('x[-1] -> x; x -> y')

@@ -122,7 +122,7 @@ class Link(Explanation):
 class FoundGraph:
     """The result of `search` by a method whose edges have no direction. It prints as a table of edges with their strengths.
 
-    >>> from suffice.graphs import Graph
+    >>> from suffice import Graph
     >>> from suffice.structure.search import problem_of
     >>> problem = problem_of({"a": [0.5, 1.5, 2.5], "b": [1.5, 0.5, 3.5]}, None, None)
     >>> found = GraphOutcome(Graph([("a", "b")]), strengths={("a", "b"): 0.75}).found(problem, "by hand", True)

@@ -62,7 +62,7 @@ class Plan(OneTable):
     """What a search will cost. Counts are exact or, with `at_least`, a lower bound; seconds are an estimate within a few times.
 
     >>> from suffice.structure.search import problem_of
-    >>> from suffice.structure.hill_climb import HillClimb
+    >>> from suffice import HillClimb
     >>> rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
     >>> plan = Plan.of(problem_of(rows, None, None, seed=0, time_limit=None, threads=None), HillClimb())
     >>> plan.n_rows, plan.n_variables, plan.at_least
@@ -153,7 +153,7 @@ def check(plan: Plan, memory_limit: float | None) -> None:
 def in_words(method: Any) -> str:
     """A method with the options that are not its defaults.
 
-    >>> from suffice.structure.hill_climb import HillClimb
+    >>> from suffice import HillClimb
     >>> in_words(HillClimb(max_parents=3))
     'HillClimb(max_parents=3)'
     """

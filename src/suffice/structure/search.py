@@ -113,7 +113,7 @@ def search(
     >>> found = search(rows)
     >>> found.dag, round(found.score, 2), found.proved
     (Dag('moon; rain -> wet'), -62.38, True)
-    >>> from suffice.engines.sequences import sequences
+    >>> from suffice import sequences
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
@@ -145,7 +145,7 @@ def search(
 def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem]:
     """A maximum of parents that is only the method's default gives way to that of the constraints, of the variables they name.
 
-    >>> from suffice.structure.constraints import MaxParents
+    >>> from suffice import MaxParents
     >>> rows = {name: ["u", "v"] for name in "abcdef"}
     >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))
     >>> method.max_parents, problem.rules.max_parents.tolist()
