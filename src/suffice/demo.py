@@ -12,7 +12,6 @@ from suffice.display import text_table
 from suffice.engines.data import Data
 from suffice.engines.parallel import n_threads
 from suffice.engines.scan import scan
-from suffice.families.categorical import Table
 from suffice.families.gathering import gather
 from suffice.families.priors import BDeu
 from suffice.formats import load
@@ -74,7 +73,7 @@ def _ask(truth: BayesNet, bn: BayesNet) -> None:
     seen = {"CVP": "HIGH", "HRBP": "HIGH"}
     print("Ask the fitted network: what if the central venous pressure and the heart rate are high?\n")
     print(bn.query("LVFAILURE", given=seen, interval=0.95))
-    print(f"In truth p(LVFAILURE=TRUE | ...) is {truth.query('LVFAILURE', given=seen)['TRUE']:.4f}.")
+    print(f"In truth p(LVFAILURE=TRUE | ...) is {truth.marginals(seen)['LVFAILURE']['TRUE']:.4f}.")
     likely = bn.marginals(seen)["HYPOVOLEMIA"]["TRUE"]
     print(f"All 37 marginals given these come from one junction tree; p(HYPOVOLEMIA=TRUE | ...) is {likely:.4f} among them.\n")
 
@@ -98,7 +97,7 @@ def _graph(truth: BayesNet, data: Data, working: Working) -> None:
 def _intervals(truth: BayesNet, bn: BayesNet, node: str) -> None:
     """One root's probabilities beside the true ones, with what the data leaves open."""
     lower, upper = bn[node].interval(0.95)
-    known: Table = truth[node]
+    known = truth[node]
     cells = zip(bn[node].child.states, bn[node].probs, lower, upper, strict=True)
     rows = [[s, float(known.probs[known.child.code(s)]), *map(float, rest)] for s, *rest in cells]
     print(text_table([node, "truth", "fitted", "95 % from", "to"], rows), "\n")

@@ -85,7 +85,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probs = self.predict_proba(X)
         lost = np.isnan(probs[:, 0])
         if lost.any():
-            probs[lost] = self.network_.query(self.target).probs
+            probs[lost] = self.network_.marginals()[self.target].probs
         return np.asarray(self.classes_[probs.argmax(axis=1)])
 
 

@@ -26,7 +26,7 @@ class Categorical(Draws):
 
     The conjugate prior is `Dirichlet`. `mean` and `variance` are those of the indicators of the k states.
 
-    >>> from suffice import Dirichlet
+    >>> from suffice.exponential import Dirichlet
     >>> seen = Categorical(states=["red", "green", "blue"]).statistic(["red", "blue", "red"])
     >>> seen.family.estimate(seen).probs.round(3)
     array([0.667, 0.   , 0.333])

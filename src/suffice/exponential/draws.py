@@ -198,7 +198,7 @@ class Draws(Family):
 class Multinomial(Draws):
     """The counts of `k` states in `n` draws. The conjugate prior is `Dirichlet`, the predictive `DirichletMultinomial`.
 
-    >>> from suffice import Dirichlet
+    >>> from suffice.exponential import Dirichlet
     >>> seen = Multinomial(4, 3).statistic([[2, 1, 1], [4, 0, 0]])
     >>> Multinomial(4, 3).estimate(seen)
     Multinomial(n=4, probs=[0.75, 0.125, 0.125])

@@ -35,7 +35,7 @@ from suffice.libraries import sc
 class Poisson(Summed):
     """Counts of a given `rate`, which is their mean. The conjugate prior is `Gamma`, the predictive `NegativeBinomial`.
 
-    >>> from suffice import Gamma
+    >>> from suffice.exponential import Gamma
     >>> seen = Poisson().statistic([3, 1, 4, 1, 5])
     >>> Poisson().estimate(seen)
     Poisson(rate=2.8)

@@ -125,6 +125,7 @@ def write(bn: Any, path: str | PathLike[str]) -> None:
 def json_of(model: Any) -> str:
     """Suffice's own JSON of a model.
 
+    >>> from suffice import load
     >>> json_of(load("asia"))[:40]
     '{"suffice": "bayes_net", "version": 1, "'
     """

@@ -161,7 +161,7 @@ class BayesNet(Provenance, Tabular, Answering):
         again = {node for tie in self._ties for node in tie.nodes[1:]}
         return sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Cpd:
         if name not in self._cpds:
             raise ModelError(f"the network has no node {name!r}{nearest(str(name), self._cpds)}")
         return self._cpds[name]

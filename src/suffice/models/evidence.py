@@ -19,7 +19,7 @@ from suffice.variables import Count, Finite, Variable, state_text
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
-Given = Mapping[str, Any] | None
+Given = Mapping[str, object] | None
 """Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
 
 

@@ -58,7 +58,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     size = len(question.reals) or n_configurations(question.finite)
     _check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
-    point = _at_means(bn, question).query(targets, evidence.given)
+    point: Any = _at_means(bn, question).query(targets, evidence.given)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
@@ -199,11 +199,14 @@ class Redrawn:
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
         self._question = question
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
+        cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
         table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
-        self._tables: list[Any] = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
-        self._tables += [DrawnRegression(bn[n], self._number, known) for n in factors]
+        self._tables: list[Any] = [
+            DrawnTable(cpds[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes
+        ]
+        self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
         self._gaussians = [
-            (DrawnLinear if bn[n].is_regression else DrawnGaussian)(bn[n], self._number, self._real_number) for n in real_nodes
+            (DrawnLinear if bn[n].is_regression else DrawnGaussian)(cpds[n], self._number, self._real_number) for n in real_nodes
         ]
         self._groups = self._grouped(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]

@@ -336,7 +336,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
             near, rest = near_net(self, names, given)
             if len(near) == len(self):
                 raise
-            return replace(near.directed.query(targets, rest, **how), given=dict(given))
+            answer: Any = near.directed.query(targets, rest, **how)
+            return replace(answer, given=dict(given))
 
     def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
         """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""

@@ -161,7 +161,7 @@ def reduced(
             raise no_formula(bn[name], values)
     cpds: dict[str, Any] = {n: bn[n] for n in bn}
     for name in bn.compiled.open:
-        cpds[name] = _reduced(bn[name], values) if name in needed else stand_in(bn[name], known=name in values)
+        cpds[name] = _reduced(cpds[name], values) if name in needed else stand_in(bn[name], known=name in values)
     for name in bn.compiled.reals:
         cpds[name] = cpds[name] if name in needed else stand_in(bn[name], known=name in values)
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
