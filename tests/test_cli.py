@@ -167,7 +167,9 @@ def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
         ('missing=["NA", "?"], or --missing NA --missing \'?\' on the command line', "--missing NA --missing '?'"),
         ("say so with missing=", "say so with --missing"),
         ("allow more with max_iter=, or accelerate=Squarem()", "allow more with --max-iter"),
-        ("integers=Finite or variables=, or --finite on the command line", "--integers finite, or --finite NAME"),
+        ("say so: scan(data, integers=Real) or variables={'a b': Real}", "say so: --integers real, or --real 'a b'"),
+        ("keeps it: variables={'x': Finite}", "keeps it: --finite x"),
+        ("count: variables={'x': ['no', 'a b']}", "count: --finite 'x=no,a b'"),
         ("or integers=Finite", "or --integers finite"),
     ],
 )

@@ -147,7 +147,9 @@ def test_numbers_weights_and_declared_columns(learn) -> None:
     assert facts["variables"] == ["k", "x", "y"]
     assert ["x", "y"] in facts["edges"]
     assert isinstance(sf.read("n.json").variables["k"], sf.Finite)
-    code, out, err = learn("n.csv", "--method", "hill-climb", "--score", "bge", "--weights", "w", "-o", "g.json")
+    code, out, err = learn(
+        "n.csv", "--method", "hill-climb", "--score", "bge", "--weights", "w", "--integers", "real", "-o", "g.json"
+    )
     assert code == 0, err
 
 

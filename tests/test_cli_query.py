@@ -134,7 +134,10 @@ def test_interventions(run, ask, asia) -> None:
     for options in (["--do", "lung=yes", "--do", "tub=[0.5,0.5]"], ["--do", "lung=yes, tub=[0.5,0.5]"]):
         code, out, err = run("query", "asia", "P(smoke | xray=yes)", *options)
         assert (code, out) == (0, repr(after.query("smoke", {"xray": "yes"})) + "\n")
-        assert err.startswith("after do(lung=yes, tub")
+        assert out.startswith("p(smoke | do(lung=yes, tub~(0.5, 0.5)), xray=yes), exact\n")
+        assert err == ""
+    assert "given do(lung=yes), xray=yes" in run("query", "asia", "xray=yes", "--all", "--do", "lung=yes")[1]
+    assert "given do(lung=yes);" in run("query", "asia", "--mpe", "--do", "lung=yes")[1]
     facts = ask("asia", "P(smoke=yes)", "--do", "lung=yes", "--json")
     assert facts["do"] == {"lung": "yes"}
     assert facts["probabilities"][0]["probability"] == pytest.approx(0.5)

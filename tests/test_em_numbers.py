@@ -484,6 +484,6 @@ def test_standard_errors_of_columns_far_from_zero(mean: float, sd: float) -> Non
 @pytest.mark.parametrize("n", [3_000, 20_000, 30_000])
 def test_the_default_prior_of_a_constant_column_with_a_gap(n: int) -> None:
     """The rounding of a mean is no variance to take a prior's default from."""
-    with_gap, without = ({"x": [1.0] * n + more} for more in ([None], []))
+    with_gap, without = (sf.scan({"x": [1.0] * n + more}, integers=sf.Real) for more in ([None], []))
     variance = sf.fit("x", without, prior=sf.NormalInverseGamma())["x"].variance
     np.testing.assert_allclose(sf.fit("x", with_gap, prior=sf.NormalInverseGamma())["x"].variance, variance, rtol=1e-6)

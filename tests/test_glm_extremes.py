@@ -99,6 +99,9 @@ def test_numbers_are_taken_as_the_family_needs_them():
     x = rng.normal(size=300)
     zero_one = (rng.random(300) < 0.5).astype(float)
     with pytest.warns(SufficeNote, match="'y' for states"):
+        states = sf.fit("x -> y", sf.scan({"x": x, "y": zero_one}, integers=sf.Real), families={"y": sf.Logistic()})
+    assert states.variables["y"] == sf.Finite("y", ["0", "1"])
+    with pytest.warns(SufficeNote, match="'y': numbers with few different values, taken for states"):
         states = sf.fit("x -> y", {"x": x, "y": zero_one}, families={"y": sf.Logistic()})
     assert states.variables["y"] == sf.Finite("y", ["0", "1"])
     with pytest.warns(SufficeNote, match="'y' for counts"):

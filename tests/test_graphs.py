@@ -542,7 +542,7 @@ def test_html_escapes_names():
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "b &amp; c" in html
-    assert html.count("<line") == 2
+    assert html.count("<polyline") == 2
 
 
 def test_plot_saves_without_a_window(tmp_path):
@@ -569,3 +569,54 @@ def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
 def test_import_takes_no_networkx_or_matplotlib():
     script = "import sys, suffice.graphs as g; g.Dag('a -> b').cpdag(); print({'networkx', 'matplotlib'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dag{ a -> b }", "a -> b"),
+        ('dag {\nbb="0,0,1,1"\nX [exposure,pos="0,1"]\nY [outcome]\nX -> Y\nZ -> X\nY <- Z\n}', "X, Z -> Y; Z -> X"),
+        ("digraph G { rankdir=LR; node [shape=box]; a -> b -> c [color=red]; d; /* no */ // -> e\n}", "a -> b -> c; d"),
+        ('strict digraph { "lung cancer" -> {x-ray y}; subgraph cluster_0 { y -> z } }', '"lung cancer" -> x-ray, y; y -> z'),
+        ("dag{a->b b->c}", "a -> b -> c"),
+        ("digraph { a:port -> b:n; }", "a -> b"),
+        ("digraph {}", ""),
+    ],
+)
+def test_graphviz_and_dagitty_are_read(text, expected):
+    assert Dag(text) == Dag(expected)
+
+
+def test_what_is_written_for_graphviz_is_read():
+    dag = Dag('a -> b; "say \\"x\\" -> {y}" -> b; c')
+    assert Dag(dag.to_dot()) == dag
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a - b", "a -- b", "a <-> b", "a => b", "a ~> b", "dagg{ a -> b }", "{a} -> b", "pdag{ a -> b }", "graph { a -- b }"),
+        *("dag{ a <-> b }", "digraph { a -- b }", "digraph { a -> }", "digraph { a -> b", "digraph { a -> b } c"),
+        *("dag{ a -> <b> }", "digraph " + "{" * 10_000),
+    ],
+)
+def test_oddities_are_refused(text):
+    with pytest.raises(GraphError, match=r"graph|arrow"):
+        Dag(text)
+
+
+def test_names_with_marks_in_them_still_stand():
+    assert Dag("x-ray -> a_b; lung cancer -> x-ray").nodes == ("a_b", "lung cancer", "x-ray")
+    assert Dag('"a - b" -> "{c}"').nodes == ("a - b", "{c}")
+    assert Dag(str(Dag('"a - b" -> "{c}"'))) == Dag('"a - b" -> "{c}"')
+
+
+def test_a_comparison_says_what_it_compares():
+    drawn = compare(Dag("a -> b"), Dag("b -> a"))
+    assert repr(drawn).splitlines()[0] == (
+        "Comparison: shd 0 between the equivalence classes; all below is of the graphs as drawn (equivalent ones may differ)"
+    )
+    assert drawn.reversed == (("a", "b"),)
+    classes = compare(Dag("a -> b").cpdag(), Dag("b -> a"))
+    assert repr(classes).splitlines()[0].endswith("all below is of the classes, too")
+    assert classes.reversed == ()

@@ -70,13 +70,13 @@ def test_a_variable_is_set_to_a_distribution(confounded: sf.BayesNet) -> None:
 
 def test_what_the_network_says_of_itself(confounded: sf.BayesNet) -> None:
     done = confounded.do({"drug": "yes"}).do({"sex": [0.1, 0.9]})
-    assert done.fit_info == "written down; then do(drug=yes); then do(sex~(0.1, 0.9))"
+    assert done.fit_info == "given by hand; then do(drug=yes); then do(sex~(0.1, 0.9))"
     assert done.intervened == {"drug", "sex"}
     assert confounded.intervened == frozenset()
     assert list(done) == list(confounded)
     assert confounded.do({}) == confounded
     assert pickle.loads(pickle.dumps(done)) == done
-    with pytest.raises(ModelError, match="written down"):
+    with pytest.raises(ModelError, match="given by hand"):
         done.update({"sex": ["no"], "drug": ["no"], "well": ["no"]})
 
 
@@ -114,7 +114,7 @@ def test_a_real_variable_moves_into_its_children(hybrid: sf.BayesNet) -> None:
     np.testing.assert_array_equal(done["y"].variance, [1.0, 4.0])
     assert done["v"] is hybrid["v"]
     assert done.dag == sf.Dag("u -> y; z -> y; y -> v")
-    assert done.fit_info == "written down; then do(x=10)"
+    assert done.fit_info == "given by hand; then do(x=10)"
     assert done.query("y").mean == pytest.approx(15.0)
     assert done.query("y", {"u": "b"}).mean == pytest.approx(9.0)
 
@@ -189,3 +189,34 @@ def test_d_separation(confounded: sf.BayesNet) -> None:
     assert not chain.d_separated("drug", "sex", given="well")
     with pytest.raises(GraphError, match="no node 'sexx'; did you mean 'sex'"):
         chain.d_separated("drug", "sexx")
+
+
+def test_answers_say_what_was_set() -> None:
+    """An answer without its intervention is read as another one."""
+    asia = sf.load("asia")
+    done = asia.do({"smoke": "yes"})
+    assert repr(done.query("lung")).startswith("p(lung | do(smoke=yes)), exact\n")
+    assert repr(done.query("lung", {"xray": "yes"})).startswith("p(lung | do(smoke=yes), xray=yes), exact\n")
+    assert repr(done.do({"tub": "no"}).query("lung")).startswith("p(lung | do(smoke=yes, tub=no)), exact\n")
+    assert repr(done.query(["lung", "xray"])).startswith("p(lung, xray | do(smoke=yes)), exact\n")
+    drawn = done.query("lung", method=sf.LikelihoodWeighting(1000))
+    assert repr(drawn).startswith("p(lung | do(smoke=yes)), ")
+    assert repr(pickle.loads(pickle.dumps(drawn))) == repr(drawn)
+    assert "given do(smoke=yes)" in repr(done.marginals())
+    assert repr(done.marginals()["lung"]).startswith("p(lung | do(smoke=yes))")
+    assert "given do(smoke=yes)" in repr(done.most_probable())
+    assert repr(asia.query("lung")).startswith("p(lung), exact\n")
+    fitted = sf.fit(asia.dag, asia.sample(500, seed=0), prior=sf.BDeu(1)).do({"smoke": "yes"})
+    assert repr(fitted.query("lung", interval=0.9)).startswith("p(lung | do(smoke=yes)), ")
+
+
+def test_answers_of_numbers_say_what_was_set() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    f = rng.choice(["a", "b"], 200)
+    bn = sf.fit("f -> x -> y", {"f": f, "x": x, "y": x + rng.normal(size=200)})
+    done = bn.do({"x": 1.5})
+    assert repr(done.query("y")).startswith("p(y | do(x=1.5)), ")
+    mixed = bn.do({"x": 1.5}).query(["y", "f"])
+    assert repr(mixed).startswith("p(y, f | do(x=1.5)), ")
+    assert repr(mixed["a"]).startswith("p(y | do(x=1.5), f=a), ")

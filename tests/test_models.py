@@ -216,7 +216,7 @@ def test_unknown_states_and_nodes_are_named() -> None:
 def test_without_a_posterior_there_is_no_interval() -> None:
     with pytest.raises(FitError, match="prior"):
         sf.fit("x -> y", small().sample(100, seed=0))["y"].interval()
-    with pytest.raises(ModelError, match="written down"):
+    with pytest.raises(ModelError, match="given by hand"):
         small().update({"x": ["no"], "y": ["a"]})
 
 

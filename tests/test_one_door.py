@@ -126,6 +126,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "fit tables": (some(WHOLE, *FINITE), lambda d: numbers(sf.fit("a -> b -> c; a -> l", d, prior=sf.BDeu(1)))),
     "fit numbers": (some(WHOLE, "a", *REAL), lambda d: numbers(sf.fit("a -> x -> y", d))),
     "score": (some(WHOLE, *FINITE), lambda d: sf.score("a -> b -> c; l", d, sf.BIC())),
+    "schema": (some(WHOLE, *FINITE, *REAL), lambda d: str(d.schema)),
     "update": (some(WHOLE, "a", "b"), lambda d: numbers(sf.fit("a -> b", some(WHOLE, "a", "b")).update(d))),
     "naive Bayes": (some(WHOLE, *FINITE, *REAL), lambda d: numbers(sf.naive_bayes(d, "a"))),
     "naive Bayes with gaps": (some(HOLED, *FINITE), lambda d: numbers(sf.naive_bayes(d, "a"))),

@@ -398,7 +398,7 @@ def test_ctrl_c_keeps_the_folds_done() -> None:
 
 
 def test_a_replicate_that_cannot_be_searched_is_named() -> None:
-    rows = {"a": [0.0] * 49 + [1.0], "b": np.random.default_rng(0).normal(size=50)}
+    rows = sf.scan({"a": [0.0] * 49 + [1.0], "b": np.random.default_rng(0).normal(size=50)}, integers=sf.Real)
     with pytest.raises(sf.SufficeError, match=r"replicate .* of the bootstrap"):
         sf.bootstrap(rows, n=20)
     with pytest.raises(sf.SufficeError, match=r"fold .* of 5"):

@@ -98,7 +98,7 @@ def test_real_targets_and_evidence(method: Any) -> None:
     assert one.interval(0.9) == pytest.approx(same.interval(0.9), abs=0.06)
     assert one.cdf(1.0) == pytest.approx(same.cdf(1.0), abs=0.03)
     assert one.variance == pytest.approx(one.sd**2)
-    assert "worth" in repr(one)
+    assert "as good as" in repr(one)
     assert "<table>" in one._repr_html_()
 
 

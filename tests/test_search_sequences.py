@@ -183,7 +183,7 @@ def test_constraints_of_some_names() -> None:
 def test_explanations_know_time(recovered: Any) -> None:
     found: Any = sf.search(recovered, lags=2)
     edge = found.explain("a[-1] -> b")
-    assert edge.by_time
+    assert edge.why == "by time"
     assert "fixed by time" in repr(edge)
     assert "it would lead into the past" in repr(edge)
     assert edge.loss == pytest.approx(1186.927, abs=1e-3)
@@ -209,7 +209,7 @@ def test_edges_within_a_step_may_go_either_way() -> None:
         found = sf.search(sf.sequences(rows), lags={"u": 1})
     assert found.template == sf.Template("u[-1] -> u; u[-1], u -> v")
     assert found.cpdag.undirected == (("u", "v"),)
-    assert "reversible" in repr(found.explain("u -> v"))
+    assert "either way" in repr(found.explain("u -> v"))
     assert found.template.first == (sf.Dag("u -> v"),)
     with pytest.warns(SufficeNote):
         told = sf.search(sf.sequences(rows), lags={"u": 1}, constraints=Forbid(("u[-1]", "v")))

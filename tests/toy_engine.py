@@ -25,7 +25,6 @@ from suffice.engines import Data, Sum
 from suffice.engines.partitions import Partitions, Raw, caused
 from suffice.engines.sample import Distinct, Sample
 from suffice.engines.sources import Options, checked_variables, checked_words
-from suffice.variables import Real
 
 
 @cache
@@ -107,7 +106,7 @@ def toy(
     if weights is not None and not isinstance(weights, str):
         table, weights = table.append_column("_weight", pa.array(np.asarray(weights, float))), "_weight"
     blocks = [pa.concat_tables([table.slice(a, size)]).combine_chunks() for a in range(0, max(1, len(table)), size)]
-    options = Options({}, weights, checked_words(how.get("missing", ())), how.get("integers", Real))
+    options = Options({}, weights, checked_words(how.get("missing", ())), how.get("integers"))
     engine = Toy(blocks, n, options, here, [])
     declared = checked_variables(variables, engine)  # type: ignore[arg-type]
     engine = engine.again(replace(options, declared=declared))

@@ -33,7 +33,7 @@ _NAMES = {
     "families.priors": "BDeu BDs BGe Dirichlet Gamma K2 NormalInverseGamma NormalWishart",
     "families.regression_cpd": "Regression RegressionCpd",
     "families.responses": "BinomialLogit GammaInverse GammaLog Linear NegativeBinomialLog PoissonLog Probit",
-    "formats": "load read write",
+    "formats": "load networks read table tables write",
     "graphs": "Cpdag Dag Graph Template compare lag n_dags shd",
     "incomplete.first_slices": "Diffuse Free Given Stationary",
     "inference.ais": "AIS LogNormaliser",
@@ -147,7 +147,14 @@ if TYPE_CHECKING:
         PoissonLog as PoissonLog,
         Probit as Probit,
     )
-    from suffice.formats import load as load, read as read, write as write
+    from suffice.formats import (
+        load as load,
+        networks as networks,
+        read as read,
+        table as table,
+        tables as tables,
+        write as write,
+    )
     from suffice.graphs import (
         Cpdag as Cpdag,
         Dag as Dag,

@@ -19,6 +19,7 @@ from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
+    CountWords,
     FiniteWords,
     Integers,
     Missing,
@@ -29,7 +30,7 @@ from suffice.cli_arguments import (
     Without,
 )
 from suffice.cli_hints import in_options
-from suffice.errors import SufficeError, SufficeNote
+from suffice.errors import SufficeError, SufficeNote, counted
 from suffice.kernels import announce
 from suffice.terminal import console, print_facts, say, working
 
@@ -123,7 +124,41 @@ def sample(
         rows = drawn.sample(n, seed=seed) if length is None else drawn.sample(n, length, seed)
         write_stream([rows], out)
     if out:
-        say(f"{rows.num_rows:,} rows of {rows.num_columns} columns written to {out}")
+        say(f"{counted(rows.num_rows, 'row')} of {counted(rows.num_columns, 'column')} written to {out}")
+
+
+@app.command("networks")
+def networks_command(as_json: AsJson = False) -> None:
+    """List the networks and the tables that come with the package: where a file is asked for, their names will do."""
+    from suffice.formats import networks, tables
+
+    if as_json:
+        print(json.dumps({"networks": list(networks()), "tables": list(tables())}))
+        return
+    print(f"networks\n\n{networks()}\n\ntables\n\n{tables()}")
+
+
+@app.command("schema")
+def schema_command(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    weights: Weights = None,
+    missing: Missing = None,
+    integers: Integers = "auto",
+    finite: FiniteWords = None,
+    real: RealWords = None,
+    count: CountWords = None,
+    bins: BinWords = None,
+    without: Without = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
+    from suffice import cli_inputs as inputs
+
+    if data.lower().endswith(".stats"):
+        raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
+    declared = inputs.declarations(finite, real, bins, count)
+    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)
 
 
 @app.command("missing")
@@ -131,7 +166,7 @@ def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     weights: Weights = None,
     missing: Missing = None,
-    integers: Integers = "real",
+    integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,

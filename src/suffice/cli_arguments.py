@@ -13,8 +13,11 @@ Model = Annotated[
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
 Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
-Missing = Annotated[list[str] | None, typer.Option(help="a word that means a missing cell, besides the empty cell")]
-Integers = Annotated[str, typer.Option(help="what columns of whole numbers are: real or finite")]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="words that mean a missing cell, besides the empty cell: NA,?; one with a comma in quotes"),
+]
+Integers = Annotated[str, typer.Option(help="what whole numbers are: real, finite, or auto: finite where they have few values")]
 FiniteWords = Annotated[
     list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")
 ]

@@ -130,7 +130,7 @@ def fit(
     ] = None,
     weights: Weights = None,
     missing: Missing = None,
-    integers: Integers = "real",
+    integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
     bins: BinWords = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 
 OBJECTIVES = {"Likelihood": "likelihood", "Bayes": "bayes", "PseudoLikelihood": "pseudo", "ContrastiveDivergence": "cd:1"}
@@ -14,11 +15,35 @@ def _objective(found: re.Match[str]) -> str:
     return f"the nearest is --objective {word}"
 
 
+QUOTED = r"'([^']*)'"
+
+
+def _quoted(name: str) -> str:
+    """A name that stands in a message, as a shell needs it."""
+    return shlex.quote(name[1:-1])
+
+
+def _shell(option: str, word: str) -> Callable[[re.Match[str]], str]:
+    """An option with a word that has parts of what was found in it, as a shell needs it."""
+    return lambda found: option + shlex.quote(found.expand(word))
+
+
+def _integers(found: re.Match[str]) -> str:
+    return f"--integers {found[1].lower()}, or --{found[1].lower()} {_quoted(found[2])}"
+
+
+def _states(found: re.Match[str]) -> str:
+    return "--finite " + shlex.quote(f"{found[1][1:-1]}={','.join(re.findall(QUOTED, found[2]))}")
+
+
 HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"hidden=\[Finite\('[^']*', \[\.\.\.\]\)\] or \[Real\('([^']*)'\)\], or (--hidden [^ ]+=3)", r"\2, or --hidden \1=real"),
     (r"say order=,", "say --order,"),
     (r"\bgiven= ", "--given "),
-    (r"(?:em\(dag, data, )?hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\]\)?(?:, or --hidden [^ ]+=a,b)?", r"--hidden \1=a,b"),
+    (
+        r"(?:em\(dag, data, )?hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\]\)?(?:, or --hidden [^ ]+=a,b)?",
+        _shell(r"--hidden ", r"\1=a,b"),
+    ),
     (r"the nearest is Bayes\(BDeu\(1\)\)", "the nearest is --objective bayes:bdeu:1"),
     (r"the nearest is ([A-Z]\w+)\((?:'([^']*)')?\)", _objective),
     (r"penalty=L([12])\(([0-9.]+)\)", r"--penalty l\1:\2"),
@@ -36,10 +61,13 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\b(Free|Stationary|Diffuse)\(\)", lambda found: f"--first {found[1].lower()}"),
     (r"\bfirst= ", "--first "),
     (r"ask without best", "ask without --best"),
-    (r"integers=Finite or variables=, or --finite on the command line", "--integers finite, or --finite NAME"),
-    (r"integers=Finite", "--integers finite"),
+    (r"scan\(data, integers=(Finite|Real)\) or variables=\{('[^']*'): (?:Finite|Real)\}", _integers),
+    (r"variables=\{('[^']*'): (Finite|Real)\}", lambda found: f"--{found[2].lower()} {_quoted(found[1])}"),
+    (r"integers=(Finite|Real)", lambda found: f"--integers {found[1].lower()}"),
+    (r"variables=\{('[^']*'): \[('[^\]]*')\]\}", _states),
+    (r"decimal=','", "--decimal ,"),
     (r"missing=\[[^\]]*\], or (--missing [^;]*) on the command line", r"\1"),
-    (r"missing=\[\"([^\"]*)\"\]", r"--missing \1"),
+    (r"missing=\[\"([^\"]*)\"\]", _shell(r"--missing ", r"\1")),
     (r"say so with missing=", "say so with --missing"),
     (r"allow more with max_iter=, or accelerate=Squarem\(\)", "allow more with --max-iter"),
     (
@@ -52,12 +80,12 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"scan\(data, variables=\{'([^']*)': \[\.\.\.\], '([^']*)': \[\.\.\.\]\}\)", r"--finite \1=a,b --finite \2=a,b"),
     (r"\bshared=", "--shared"),
     (r"or of families=", "or of --family"),
-    (r"families=\{'([^']*)': Logistic\(\)\}", r"--family \1=logistic"),
-    (r"families=\{'([^']*)': PoissonLog\(\)\}", r"--family \1=poisson"),
+    (r"families=\{'([^']*)': Logistic\(\)\}", _shell(r"--family ", r"\1=logistic")),
+    (r"families=\{'([^']*)': PoissonLog\(\)\}", _shell(r"--family ", r"\1=poisson")),
     (r"use \w+\(ridge=1\)", "use a ridge, as in --family NAME=WORD:1"),
     (r"variables= in scan declares them", "--count and --finite declare them"),
-    (r"scan\(data, variables=\{'([^']*)': Finite\}\)", r"--finite \1"),
-    (r"declare it, scan\(data, variables=\{'([^']*)': Count\('[^']*'\)\}\)", r"declare it, --count \1"),
+    (r"scan\(data, variables=\{'([^']*)': Finite\}\)", _shell(r"--finite ", r"\1")),
+    (r"declare it, scan\(data, variables=\{'([^']*)': Count\('[^']*'\)\}\)", _shell(r"declare it, --count ", r"\1")),
     (
         r"draw the answer with query\(\.\.\., method=LikelihoodWeighting\(\)\)",
         "draw the answer with suffice query --method lw:10000",
@@ -66,11 +94,11 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"query\((?:node|targets), \.\.\., method=LikelihoodWeighting\(\)\)(?:\.mode)?", "suffice query --method lw:10000"),
     (r"ask without interval=", "ask without --interval"),
     (r"draw it with query\(('[^']*'), \.\.\., method=LikelihoodWeighting\(\)\)", r"draw that of \1 with --method lw:10000"),
-    (r"variables=\{'([^']*)': Bins\((\d+)\)\}", r"--bins \1=\2"),
-    (r"variables=\{name: Bins\((\d+)\)\}", r"--bins NAME=\1"),
-    (r"variables=\{'([^']*)': Real\}", r"--real \1"),
-    (r"variables=\{'([^']*)': \[\.\.\.\]\}", r"--finite \1=a,b"),
-    (r"variables=\[Finite\('([^']*)', \[\.\.\.\]\), \.\.\.\]", r"--finite \1=a,b"),
+    (r"variables=\{'([^']*)': Bins\((\d+)\)\}", _shell(r"--bins ", r"\1=\2")),
+    (r"variables=\{name: Bins\((\d+)\)\}", _shell(r"--bins ", r"NAME=\1")),
+    (r"variables=\{'([^']*)': Real\}", _shell(r"--real ", r"\1")),
+    (r"variables=\{'([^']*)': \[\.\.\.\]\}", _shell(r"--finite ", r"\1=a,b")),
+    (r"variables=\[Finite\('([^']*)', \[\.\.\.\]\), \.\.\.\]", _shell(r"--finite ", r"\1=a,b")),
     (r"cut (it|'[^']*') (?:with|into) Bins\(\.\.\.\)", r"cut \1 with --bins NAME=5"),
     (r"prior=BDeu\((\d+)\) or prior=NormalInverseGamma\(\)", r"--prior bdeu:\1 or --prior nig"),
     (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),

@@ -12,7 +12,7 @@ from suffice.cli_words import GAPS, INTEGERS, Words, chosen, fields
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listed, nearest
-from suffice.formats import NAMES, SUFFIXES, load, read
+from suffice.formats import NAMES, SUFFIXES, TABLES, load, path_of, read
 from suffice.formats.rows import checked_rows_path
 from suffice.graphs import Dag
 from suffice.graphs.lagged import variable_and_lag
@@ -194,17 +194,28 @@ def _hidden(text: str, first: int) -> Finite:
     return Finite(name, each)
 
 
+def missing_words(words: Words) -> tuple[str, ...]:
+    """The words of `--missing`, each time one or several, by the rules of CSV.
+
+    >>> missing_words(["NA,?", '"a,b"']), missing_words(None)
+    (('NA', '?', 'a,b'), ())
+    """
+    return tuple(dict.fromkeys(word for text in words or () for word in fields(text)))
+
+
 def data_of(
     path: Any,
     variables: dict[str, Any] | None = None,
     *,
     weights: str | None = None,
     missing: Words = None,
-    integers: str = "real",
+    integers: str = "auto",
     without: Words = None,
 ) -> Any:
     """Data from a path or a table, as the options say: rows, or statistics that were saved."""
-    options: dict[str, Any] = {"weights": weights, "missing": tuple(missing or ()), **chosen(INTEGERS, integers, "--integers")}
+    if isinstance(path, str) and path in TABLES and not Path(path).exists():
+        path = path_of(TABLES[path])
+    options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **chosen(INTEGERS, integers, "--integers")}
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options)
     elif variables or any(options.values()):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli_arguments import By, Keep, Missing, Model, Order, RowsOut
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say
 
@@ -64,12 +64,12 @@ def predict_command(
     how = words.sampler_of(method)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
-    rows = rows_of(data, missing=tuple(missing or ()))
+    rows = rows_of(data, missing=inputs.missing_words(missing))
     kept = inputs.kept_columns(keep, rows.columns, _names(bn, target), "the prediction")
     tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
     n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
     if out is not None:
-        say(f"{target} predicted in {n_rows:,} rows; written to {out}")
+        say(f"{target} predicted in {counted(n_rows, 'row')}; written to {out}")
     return None
 
 
@@ -88,15 +88,16 @@ def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked:
 
 def _transformed(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
     """The probabilities of the hidden units of a machine in each row."""
+    from suffice import cli_inputs as inputs
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
     if target is not None or keep:
         raise SufficeError("a restricted Boltzmann machine gives its hidden units: leave --target and --keep out")
-    rows = machine.transform(rows_of(data, missing=tuple(missing or ())))
+    rows = machine.transform(rows_of(data, missing=inputs.missing_words(missing)))
     write_stream([rows], out)
     if out is not None:
-        say(f"{rows.num_columns:,} hidden units in {rows.num_rows:,} rows; written to {out}")
+        say(f"{rows.num_columns:,} hidden units in {counted(rows.num_rows, 'row')}; written to {out}")
 
 
 def _names(bn: BayesNet, target: str) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 
 from suffice.cli_arguments import AsJson, Model
 from suffice.errors import FitError, SufficeError, TooLarge, listed
-from suffice.terminal import say, working
+from suffice.terminal import working
 
 if TYPE_CHECKING:
     from suffice.cli_question import Question
@@ -49,7 +49,6 @@ def query(
     from suffice import cli_inputs as inputs
     from suffice import cli_words as words
     from suffice.families.family import checked_level
-    from suffice.models.evidence import in_words
 
     how = words.sampler_of(method)
     if interval is not None:
@@ -71,8 +70,6 @@ def query(
             answer = bn.most_probable(given, targets=asked.targets or None)
         else:
             answer = bn.query(asked.targets, given, method=how, interval=interval, draws=draws, seed=seed)
-    if set_to:
-        say(f"after do({in_words(set_to)})")
     if not as_json:
         print(answers.in_text(answer, asked.states))
         return

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from suffice.cli_arguments import By, Chained, Gaps, Interval, Keep, Missing, Order, RowsOut, Steps
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say, working
 
@@ -99,7 +99,7 @@ def _inferred(
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
-    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {steps.n_steps:,} steps"):
+    with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {counted(steps.n_steps, 'step')}"):
         table = getattr(chain, how)(steps, interval=interval)
     _written(table, beside(data, (by, order), keep, table.column_names), out, "hidden and missing cells")
 
@@ -129,9 +129,9 @@ def forecast(
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     seen = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
-    with working(f"forecasting {steps} steps"):
+    with working(f"forecasting {counted(steps, 'step')}"):
         table = chain.forecast(seen, steps, interval=interval, given=given)
-    _written(table, {}, out, f"{steps:,} steps ahead")
+    _written(table, {}, out, f"{counted(steps, 'step')} ahead")
 
 
 def _ranked(paths: Sequence[Any], steps: Any) -> pa.Table:
@@ -176,7 +176,7 @@ def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: s
     columns = {**beside, **{n: _without_nan(answers[n]) for n in answers.column_names}}
     n_rows = write_stream([pa.table(columns)], out)
     if out is not None:
-        say(f"{told}: {n_rows:,} rows written to {out}")
+        say(f"{told}: {counted(n_rows, 'row')} written to {out}")
 
 
 def _without_nan(cells: Any) -> Any:

@@ -19,7 +19,7 @@ from suffice.families.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, Normal
 from suffice.graphs.text import Edge, read_directed
 from suffice.incomplete.first_slices import Diffuse, Free, Stationary
 from suffice.scores import AIC, BIC, Evidence, LogLikelihood
-from suffice.variables import Count, Finite
+from suffice.variables import Count, Finite, Real
 
 PRIORS: dict[str, tuple[Any, str | None]] = {
     "bdeu": (BDeu, "ess"),
@@ -76,7 +76,7 @@ SAMPLERS = {"lw": "LikelihoodWeighting", "gibbs": "Gibbs"}
 """Methods of `query` beside the exact one."""
 Words = Sequence[str] | None
 """What an option was given, perhaps several times, or not at all."""
-INTEGERS: dict[str, dict[str, Any]] = {"real": {}, "finite": {"integers": Finite}}
+INTEGERS: dict[str, dict[str, Any]] = {"auto": {}, "real": {"integers": Real}, "finite": {"integers": Finite}}
 GAPS = {"refuse": Refuse(), "missing": Missing()}
 FIRST = {"free": Free(), "stationary": Stationary(), "diffuse": Diffuse()}
 """How sequences begin."""

@@ -77,9 +77,7 @@ def _learned(casino: Chain, seed: int, working: Working) -> None:
         ("a fair die stays", 0.95, chain["die"].probs[fair, fair]),
     ]
     print(text_table(["p", "truth", "learned"], [(what, truth, float(p)) for what, truth, p in facts]))
-    print(
-        f"{found.n_iterations} iterations, {found.trace[-1].seconds:.2f} s; ln p {found.trace[-1].log_likelihood:,.3f}, ", end=""
-    )
+    print(f"{found.n_iterations} iterations; ln p {found.trace[-1].log_likelihood:,.3f}, ", end="")
     print(f"of the truth {casino.log_likelihood(evenings):,.3f}.\n")
 
 

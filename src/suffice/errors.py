@@ -112,6 +112,15 @@ def listed(names: Iterable[object], limit: int = 8, style: Literal["repr", "str"
     return ", ".join(items) if len(items) <= limit else f"{', '.join(items[:limit])} and {len(items) - limit} more"
 
 
+def counted(n: float, noun: str) -> str:
+    """A number of things for a sentence.
+
+    >>> counted(1, "node"), counted(2000, "more node"), counted(1.5, "row")
+    ('1 node', '2,000 more nodes', '1.5 rows')
+    """
+    return f"{n:,.10g} {noun}{'' if n == 1 else 's'}"
+
+
 def whole(value: object, what: str, least: int) -> int:
     """A whole number that is not too small, or a refusal that says what it is.
 

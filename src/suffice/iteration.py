@@ -6,13 +6,12 @@ the best value, interrupt it, and still take the best result so far.
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from suffice.errors import FitError
-from suffice.status import LINE
+from suffice.status import LINE, is_shown, patience
 
 T = TypeVar("T")
 M = TypeVar("M", covariant=True)
@@ -126,7 +125,8 @@ class Progress(Generic[T]):
         self.check()
 
     def check(self, what: str = "") -> None:
-        """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal, from the second second on."""
+        """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal from the second second on, in a
+        notebook from the third."""
         now = self.seconds
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
@@ -136,8 +136,8 @@ class Progress(Generic[T]):
 
     def _show(self, what: str) -> None:
         if self.show is None:
-            self.show = sys.stderr.isatty()
-        if not self.show:
+            self.show = is_shown()
+        if not self.show or self.seconds < patience():
             return
         best = f"; best so far {self.score:,.3f}" if self.trace else ""
         self._text = f"{self.what}{': ' + what if what else ''}{best}"

@@ -73,7 +73,7 @@ class BIC(_Penalised):
 class Evidence:
     """ln p(data | graph), parameters integrated out under a prior: `Evidence(BDeu(1))`, `Evidence(K2())`, `Evidence(BGe())`.
 
-    >>> from suffice.families.priors import BDeu
+    >>> from suffice import BDeu
     >>> Evidence(BDeu(1))
     Evidence(prior=BDeu(ess=1))
     """

@@ -1,7 +1,9 @@
-"""One line on the terminal for what is under way: its clock moves by itself, and work within other work shares it."""
+"""One line for what is under way, on a terminal or below a cell of a notebook: its clock moves by itself, and work within other
+work shares it."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -9,6 +11,26 @@ from typing import Any
 
 REFRESHES = 8
 """How often a second the line is drawn."""
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in a cell of a notebook.
+
+    >>> in_notebook()
+    False
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def is_shown() -> bool:
+    """Whether there is somebody to look at it."""
+    return sys.stderr.isatty() or in_notebook()
+
+
+def patience() -> float:
+    """Seconds before what is under way is shown."""
+    return 2.0 if in_notebook() else 1.0
 
 
 class StatusLine:
@@ -57,7 +79,56 @@ class StatusLine:
         return f"{texts}; {time.perf_counter() - min(start for _, start in entries):.0f} s"
 
 
+class CellLine:
+    """A line below a cell of a notebook that is written again and again, and taken away at the end: what needs no widgets.
+
+    >>> from io import StringIO
+    >>> said = StringIO()
+    >>> line = CellLine(lambda: "half", said)
+    >>> line.draw(); line.stop(); said.getvalue()
+    '\\rhalf\\r    \\r'
+    """
+
+    def __init__(self, text: Callable[[], str], stream: Any = None) -> None:
+        self._text, self._stream, self._width = text, stream or sys.stderr, 0
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Draw it now, and again while time goes on."""
+        self.draw()
+        self._thread = threading.Thread(target=self._keep_drawing, daemon=True)
+        self._thread.start()
+
+    def draw(self) -> None:
+        """Write what there is to say over what was said."""
+        text = self._text()
+        self._write("\r" + text.ljust(self._width))
+        self._width = max(self._width, len(text))
+
+    def stop(self) -> None:
+        """Take the line away."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._write("\r" + " " * self._width + "\r")
+
+    def _keep_drawing(self) -> None:
+        while not self._over.wait(2.0 / REFRESHES):
+            self.draw()
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
 def _drawn(text: Callable[[], str]) -> Any:
+    live: Any = CellLine(text) if in_notebook() else _in_terminal(text)
+    live.start()
+    return live
+
+
+def _in_terminal(text: Callable[[], str]) -> Any:
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -69,9 +140,7 @@ def _drawn(text: Callable[[], str]) -> Any:
         spinner.update(text=Text(text(), overflow="ellipsis", no_wrap=True))
         return spinner
 
-    live = Live(console=Console(stderr=True), get_renderable=drawn, refresh_per_second=REFRESHES, transient=True)
-    live.start()
-    return live
+    return Live(console=Console(stderr=True), get_renderable=drawn, refresh_per_second=REFRESHES, transient=True)
 
 
 LINE = StatusLine()

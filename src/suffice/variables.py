@@ -229,7 +229,11 @@ Declaration: TypeAlias = Any
 """What `variables=` takes per column: a variable, a class of variable, `Bins`, or a list of states."""
 
 
-def declared(name: str, what: Declaration) -> Variable | Bins | type[Finite] | type[Real] | type[Count]:
+class NumbersStay:
+    """A declaration: whatever the column is found to be, but numbers are numbers, however few values they have."""
+
+
+def declared(name: str, what: Declaration) -> Variable | Bins | type[Finite] | type[Real] | type[Count] | type[NumbersStay]:
     """What the user declared of one column, checked.
 
     >>> declared("x", ["a", "b"]), declared("x", Real)
@@ -239,7 +243,7 @@ def declared(name: str, what: Declaration) -> Variable | Bins | type[Finite] | t
         if what.name != name:
             raise SchemaError(f"column {name!r} was declared as a variable named {what.name!r}; the names must agree")
         return what
-    if isinstance(what, Bins) or (isinstance(what, type) and what in (Finite, Real, Count)):
+    if isinstance(what, Bins) or (isinstance(what, type) and what in (Finite, Real, Count, NumbersStay)):
         return what
     if isinstance(what, (list, tuple, np.ndarray)):
         return Finite(name, what)

@@ -17,7 +17,7 @@ from suffice.engines.engine import ROWS, Bits, Block, Engine, T, View
 from suffice.engines.external import external
 from suffice.engines.gaps import Missing, Refuse
 from suffice.engines.keyed import Keyed
-from suffice.engines.local import Local, Read, held
+from suffice.engines.local import Local, held
 from suffice.engines.parallel import available_memory, watched
 from suffice.engines.sorted_keys import SortedKeys, refuse_changes
 from suffice.engines.views import Viewed
@@ -60,7 +60,7 @@ class Arranged(Local):
             read = self.rows.seen[name]
             column = self._in_place(read.column)
             n_put = 0 if column is read.column and not isinstance(column, Nothing) else self.arrangement.n_put
-            self.seen[name] = Read(read.variable, read.n_missing + n_put, column)
+            self.seen[name] = replace(read, n_missing=read.n_missing + n_put, column=column)
             if column is not read.column and self.source.stable:
                 del self.rows.seen[name]  # one copy is enough
 

@@ -45,7 +45,7 @@ TABLES = 2**23
 class Bitmaps:
     """The finite columns of some data, ready to be counted in many small tables. Weights are whole numbers.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]})
     >>> bitmaps = Bitmaps(data, list(data.schema.values()))
     >>> tables, offsets = bitmaps.full(np.array([[0, 1]], np.int32))
@@ -161,7 +161,7 @@ def merged(data: Data, variables: Sequence[Finite]) -> Data | None:
 
     One pass counts the table of all variables, whose cells are the rows. Its scores and tests are those of the rows.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"x": ["a", "b"] * 9000})
     >>> few = merged(data, list(data.schema.values()))
     >>> few.n_rows, few.weight

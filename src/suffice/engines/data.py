@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
-from suffice.display import OneTable
 from suffice.engines.encode import code_type
-from suffice.engines.engine import Block, Engine, Known, S, Step, T, added, checked_function, step_of
+from suffice.engines.engine import Block, Engine, Known, S, Seen, Step, T, added, checked_function, step_of
 from suffice.engines.gather import Gather, Plan
 from suffice.engines.parallel import n_threads
 from suffice.engines.sample import Collision, Distinct, Rows, Sample, Stretches, most_of
+from suffice.engines.schema import Schema, Summarise
 from suffice.engines.views import Part, Redrawn, Size, Tally, Viewed
-from suffice.errors import DataError, listed, whole
+from suffice.errors import DataError, counted, listed, whole
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, NumbersStay
 
 __all__ = ["Data", "Schema", "added"]
 
@@ -28,42 +28,12 @@ MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
 
 
-class Schema(OneTable, Mapping[str, Variable]):
-    """The variables of some data by name; prints as a table.
-
-    >>> from suffice.variables import Finite
-    >>> print(Schema({"smoke": Finite("smoke", ["no", "yes"])}, {"smoke": 3}))
-    column  kind    states   missing
-    ──────  ──────  ───────  ───────
-    smoke   Finite  no, yes  3
-    """
-
-    def __init__(self, variables: Mapping[str, Variable], missing: Mapping[str, int]) -> None:
-        self._variables, self._missing = dict(variables), dict(missing)
-
-    def __getitem__(self, name: str) -> Variable:
-        return self._variables[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._variables)
-
-    def __len__(self) -> int:
-        return len(self._variables)
-
-    def _table(self) -> tuple[list[str], list[list[object]]]:
-        rows: list[list[object]] = []
-        for name, v in self._variables.items():
-            states = listed(v.states, 6, "str") if isinstance(v, Finite) else ""
-            rows.append([name, type(v).__name__, states, self._missing.get(name) or ""])
-        return ["column", "kind", "states", "missing"], rows
-
-
 class Data:
     """Rows that are read when they are needed, and never more of them than needed. `scan` makes one.
 
     Whatever is asked of the rows is asked of their engine, by a step that is folded over them.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"x": ["a", "b", "a"], "y": [1.5, 2.5, None]})
     >>> data.n_rows, data.columns, data.schema["x"], dict(data.missing)
     (3, ('x', 'y'), Finite('x', ['a', 'b']), {'x': 0, 'y': 1})
@@ -82,8 +52,20 @@ class Data:
 
     @property
     def schema(self) -> Schema:
-        """What each column is: a mapping from names to variables. What is declared is known without reading."""
-        return Schema(self.engine.variables(self.columns), {n: s.n_missing for n, s in self.engine.seen.items()})
+        """What each column is: a mapping from names to variables. What is declared is known without reading; printed, it is a
+        report of all rows."""
+        return Schema(self.engine.variables(self.columns), look=self._looked)
+
+    def _looked(self) -> tuple[int, dict[str, Seen], dict[str, Any]]:
+        """The number of rows, what was found in each column, and a summary of its values."""
+        known = self.known
+        lacking = [n for n in self.columns if n not in self.engine.summaries]
+        if lacking:
+            sizes = {n: v.n_states if isinstance(v := known.variables[n], Finite) else None for n in lacking}
+            found = self.engine.fold(Summarise(sizes), lacking, what="counting values")
+            self.engine.summaries = {**self.engine.summaries, **found}
+        summaries = self.engine.summaries
+        return known.n_rows, {n: self.engine.seen[n] for n in self.columns}, {n: summaries[n] for n in self.columns}
 
     @property
     def n_rows(self) -> int:
@@ -138,6 +120,17 @@ class Data:
             return self
         return Data(self.engine.declared(variables), self.columns)
 
+    def with_numbers(self, names: Iterable[str]) -> Data:
+        """The same rows, where numbers in these columns are numbers, however few values they have; what is declared stays.
+
+        >>> from suffice import scan
+        >>> scan({"dose": [0, 1, 1]}).with_numbers(["dose"]).schema["dose"]
+        Real('dose')
+        """
+        seen = self.engine.seen
+        coded = [n for n in names if n in self.columns and (n not in seen or isinstance(seen[n].variable, Finite))]
+        return self.with_variables(dict.fromkeys(coded, NumbersStay)) if coded else self
+
     def _are(self, variables: Mapping[str, Any]) -> bool:
         """Whether columns are known to be these variables, without reading them for it."""
         seen = self.engine.seen
@@ -163,7 +156,7 @@ class Data:
         The blocks are added in a fixed tree, so the sum does not depend on the number of threads. `what` is done is said by a
         bar where it takes long, if it is given.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> data = scan({"y": [1.0, 2.0]})
         >>> float(data.fold(lambda block: block.columns["y"].sum()))
         3.0
@@ -181,7 +174,7 @@ class Data:
 
         The rows come in their order or, with a seed, in a random one, as far as an engine can mix them.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"y": [1.0, 2.0]}).walk(lambda state, block: state + block.n_rows, 5)
         7
         """
@@ -192,7 +185,7 @@ class Data:
     def sample(self, n: int, seed: int = 0) -> Rows:
         """n of the rows, drawn without replacement, in their order; all of them if there are no more.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"x": ["a", "b", "c"]}).sample(2).n_rows
         2
         """
@@ -209,7 +202,7 @@ class Data:
 
         More of them than `limit` are refused; without one, more than take 2 GiB.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"x": ["b", "a", "b"]}).distinct().weights
         array([2., 1.])
         """
@@ -236,7 +229,7 @@ class Data:
 
         Weights that are whole numbers count equal rows, which are drawn one by one; other weights stay with their rows.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> scan({"x": ["a", "b"]}, weights=[60, 40]).resample(0).weight
         100.0
         """
@@ -246,7 +239,7 @@ class Data:
     def split(self, folds: int, seed: Any) -> Iterator[tuple[Data, Data]]:
         """For each of some folds of the rows, chosen at random: views of the rows outside it and of the rows inside.
 
-        >>> from suffice.engines import scan
+        >>> from suffice import scan
         >>> [(train.n_rows, test.n_rows) for train, test in scan({"x": list("abcde")}).split(2, 0)]
         [(2, 3), (3, 2)]
         """
@@ -272,9 +265,9 @@ class Data:
 
     def __repr__(self) -> str:
         if not self._read:
-            rows = "" if self.engine.n_rows is None else f"{self.engine.n_rows:,} rows, "
-            return f"Data({rows}{len(self.columns)} columns, not read yet: {listed(self.columns, style='str')})"
-        return f"Data({self.n_rows:,} rows, {len(self.columns)} columns)\n{self.schema!r}"
+            rows = "" if self.engine.n_rows is None else f"{counted(self.engine.n_rows, 'row')}, "
+            return f"Data({rows}{counted(len(self.columns), 'column')}, not read yet: {listed(self.columns, style='str')})"
+        return f"Data({len(self.columns)} {'column' if len(self.columns) == 1 else 'columns'}): {self.schema!r}"
 
     def _repr_html_(self) -> str:
         return self.schema._repr_html_() if self._read else repr(self)

@@ -27,6 +27,7 @@ MAX_STATES = 2**20
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_WITH_POINT = re.compile(r"^[+-]?[0-9.]+(?:\.|e)", re.IGNORECASE)
 _NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
 
 
@@ -170,9 +171,9 @@ class Encoder(Protocol):
 class States:
     """The encoder of a finite column: declared states, or states discovered on the way."""
 
-    def __init__(self, known: Iterable[str], *, fixed: bool, missing: Collection[str] = ()) -> None:
+    def __init__(self, known: Iterable[str], *, fixed: bool, missing: Collection[str] = (), dates: bool = False) -> None:
         self.codes = {state: code for code, state in enumerate(known)}
-        self.fixed, self.missing = fixed, frozenset(missing)
+        self.fixed, self.missing, self.dates = fixed, frozenset(missing), dates
         self.n_missing = 0
         self._last: tuple[Any, Codes] | None = None
 
@@ -201,7 +202,7 @@ class States:
         """The code of each value of an Arrow dictionary."""
         if self._last is not None and self._last[0].equals(dictionary):
             return self._last[1]
-        words = texts(dictionary)
+        words = [self._meant(w) for w in texts(dictionary)] if self.fixed else texts(dictionary)
         codes, missing = self.codes, self.missing
         strange = [i for i, w in enumerate(words) if w not in codes and w is not None and w not in missing]
         n_strange = len(strange)
@@ -228,6 +229,14 @@ class States:
         # A value that does not occur here yet may occur in the next chunk, so the table would be wrong for that one.
         self._last = (dictionary, table) if len(strange) == n_strange else None
         return table
+
+    def _meant(self, word: str | None) -> str | None:
+        """The declared state that a cell means which has blanks around it, or is a number written in another way: 1.0 for 1."""
+        if word is None or not self.fixed or word in self.codes or word in self.missing:
+            return word
+        bare = word.strip()
+        x = number(bare) if _WITH_POINT.search(bare) else None
+        return bare if bare in self.codes else word if x is None or state_text(x) not in self.codes else state_text(x)
 
     def _refuse(self, word: str, row: int) -> None:
         hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
@@ -327,12 +336,24 @@ class Cuts:
 def binned(values: Floats, variable: Finite) -> Codes:
     """The bin of each number.
 
-    >>> from suffice.variables import Bins
+    >>> from suffice import Bins
     >>> binned(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
     array([  0,   1, 255], dtype=uint8)
     """
     dtype = code_type(variable.n_states)
     codes = np.searchsorted(np.asarray(variable.cuts, np.float64), values, side="right").astype(dtype)
+    codes[np.isnan(values)] = missing_code(dtype)
+    return codes
+
+
+def coded(values: Floats, variable: Finite) -> Codes:
+    """The state of each number, where the states are numbers in their order.
+
+    >>> coded(np.array([2.5, 0.0, np.nan]), Finite("x", ["0", "2.5"]))
+    array([  1,   0, 255], dtype=uint8)
+    """
+    dtype = code_type(variable.n_states)
+    codes = np.searchsorted(np.array([float(s) for s in variable.states]), values).astype(dtype)
     codes[np.isnan(values)] = missing_code(dtype)
     return codes
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, MissingCells, listed, nearest
-from suffice.variables import Finite, Variable
+from suffice.errors import DataError, MissingCells, counted, listed, nearest
+from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.engines.bits import BitLayout, BitStep, Counts, Fused
+    from suffice.engines.doubts import Doubt
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -211,10 +213,16 @@ class Known:
 
 @dataclass(frozen=True)
 class Seen:
-    """A column that was read: what it is, and its missing cells."""
+    """A column that was read: what it is, its missing cells, and what may have been meant otherwise."""
 
     variable: Variable
     n_missing: int
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def identifies(self) -> bool:
+        """Whether the column only tells rows apart, by all that is seen of it."""
+        return any(doubt.kind.identifies for doubt in self.doubts)
 
 
 View = Callable[[Block], Block]
@@ -232,6 +240,8 @@ class Engine:
     """The columns, the one of weights apart."""
     seen: Mapping[str, Seen]
     """The columns that were read so far."""
+    summaries: Mapping[str, Any] = MappingProxyType({})
+    """Summaries of columns that were asked for, for who asks again."""
     weights: str | None = None
     """The column that holds the weights of the rows, if one does."""
     weighted: bool = False
@@ -283,7 +293,7 @@ class Engine:
         seen, n_rows = {n: self.seen[n] for n in names}, self.n_rows or 0
         variables = {n: s.variable for n, s in seen.items()}
         missing = {n: s.n_missing for n, s in seen.items()}
-        identifiers = tuple(n for n, v in variables.items() if identifies(v, n_rows))
+        identifiers = tuple(n for n, s in seen.items() if s.identifies)
         return Known(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, identifiers, tuple(self.notes))
 
     def require_complete(self, names: Sequence[str]) -> None:
@@ -345,11 +355,6 @@ class Bits:
         raise NotImplementedError("not all rows are here")
 
 
-def identifies(variable: Variable, n_rows: int) -> bool:
-    """Whether a column has nearly as many inferred states as there are rows."""
-    return isinstance(variable, Finite) and variable.inferred and variable.n_states > max(20, 0.9 * n_rows)
-
-
 def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
     """Refuse missing cells, with their number in each column."""
     for name, n in missing.items():
@@ -358,7 +363,7 @@ def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
     found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
     if found:
         raise MissingCells(
-            f"there are missing cells ({listed(found, style='str')}, of {n_rows:,} rows), and counting needs complete "
+            f"there are missing cells ({listed(found, style='str')}, of {counted(n_rows, 'row')}), and counting needs complete "
             "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
         )
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.columns import Column, Sink
+from suffice.engines.doubts import Notes
 from suffice.engines.encode import NotANumber, Numbers, Wrong, first_rows, texts
-from suffice.engines.infer import Notes
 from suffice.engines.sources import Categories, Kind, Source
 from suffice.errors import DataError, listed
 from suffice.libraries import pa, pc

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -19,10 +19,11 @@ import numpy as np
 from suffice.engines.bins import SAMPLE, binned_variable
 from suffice.engines.bits import BitLayout, LocalBits
 from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill
-from suffice.engines.encode import Encoder, States, Wrong, binned, code_type
+from suffice.engines.doubts import Notes, doubts_about
+from suffice.engines.encode import Encoder, States, Wrong, binned, code_type, coded
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.frames import Encoded
-from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by
+from suffice.engines.infer import Found, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.parallel import in_order, n_threads, watched
 from suffice.engines.sources import Kind, Options, Source, checked_variables, cut, misplaced, passed, readable
 from suffice.engines.views import Viewed, as_declared
@@ -40,7 +41,7 @@ STREAMED = 4
 class Read(Seen):
     """A column that was read, and where it is kept."""
 
-    column: Column
+    column: Column = field(kw_only=True)
 
 
 class Local(Engine):
@@ -82,8 +83,8 @@ class Local(Engine):
             self.set_rows(self.n_rows)
 
     def declared(self, variables: Any) -> Engine:
-        declared = {**self.options.declared, **checked_variables(variables, self.source)}
-        other = Local(self.source, replace(self.options, declared=declared), self._noted.told)
+        options = self.options.with_declared(checked_variables(variables, self.source))
+        other = Local(self.source, options, self._noted.told)
         if self.weights is None and self.weighted:
             other._weight, other.weighted, other.weight = self._weight, True, None
         return other
@@ -116,8 +117,9 @@ class Local(Engine):
             if again:
                 fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
             self._keep(fresh)
-            undeclared = {n: self.seen[n].variable for n in wanted if n not in self.options.declared}
-            self._noted.look(undeclared, self._found, self.source, self.options, self.n_rows or 0)
+            doubts = doubts_about({n: self.seen[n].variable for n in wanted}, self._found, self.options, self.n_rows or 0)
+            self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
+            self._noted.look(doubts)
         if self._weight is not None and not self._weighed:
             self._weigh(self._weight)
 
@@ -210,22 +212,28 @@ class Local(Engine):
         variable = found.variable(name, self.options, self.source.categories(name))
         settled = encoder.settled if isinstance(encoder, Guess) else encoder
         if not isinstance(settled, States):
-            dtype = code_type(variable.n_states) if isinstance(variable, Finite) else np.dtype(np.float64)
-            return Read(variable, found.n_missing, sink.column(name, None, dtype))
+            states = isinstance(variable, Finite) and not found.coded(name, self.options)
+            dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
+            read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
+            return self._recoded(name, read, variable, coded) if isinstance(variable, Finite) and not states else read
         if not isinstance(variable, Finite) or not settled.codes:
-            return Read(variable, found.n_missing, Nothing())
+            return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
-        return Read(variable, found.n_missing, sink.column(name, order, code_type(len(order))))
+        return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
 
     def _cut(self, name: str, bins: Bins) -> Read:
         """A column of numbers as bins."""
         read, variable = self.seen[name], binned_variable(bins, name, self)
         if bins.method != "width" and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
+        return self._recoded(name, read, variable, binned)
+
+    def _recoded(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
+        """A column of numbers as one of states."""
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: binned(read.column.rows(start, stop), variable)})
-        return Read(variable, read.n_missing, sink.column(name, None, code_type(variable.n_states)))
+            sink.add({name: codes(read.column.rows(start, stop), variable)})
+        return replace(read, variable=variable, column=sink.column(name, None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
         """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
@@ -372,7 +380,7 @@ def held(
     cells = {n: np.concatenate([b.columns[n] for b in blocks]) for n in known}
     source = Encoded(known, cells, sum(block.n_rows for block in blocks), place)
     engine = Local(source, Options(dict(variables), memory_limit=memory_limit))
-    engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), Held(cells[n])) for n, v in known.items()}
+    engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), column=Held(cells[n])) for n, v in known.items()}
     if any(block.weight is not None for block in blocks):
         engine.set_weights(np.concatenate([block.weights for block in blocks]))
     return engine

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar, cast
 
-from suffice.status import LINE
+from suffice.status import LINE, is_shown, patience
 
 T = TypeVar("T")
 
@@ -70,17 +70,13 @@ def ahead(items: Iterator[T]) -> Generator[T]:
                 items.close()
 
 
-PATIENCE = 1.0
-"""Seconds before a bar appears."""
-
-
 def watched(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
     """The same items, with a line on the terminal that counts their sizes up to `total`.
 
     >>> list(watched([1, 2, 3], "counting"))
     [1, 2, 3]
     """
-    if not sys.stderr.isatty():
+    if not is_shown():
         yield from items
         return
     start, done = time.perf_counter(), 0
@@ -88,13 +84,13 @@ def watched(items: Iterable[T], what: str, total: int | None = None, size: Calla
     for item in source:
         yield item
         done += size(item)
-        if time.perf_counter() - start > PATIENCE:
+        if time.perf_counter() - start > patience():
             yield from _shown(source, what, total, size, done)
             return
 
 
 def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
-    start, before = time.perf_counter() - PATIENCE, done
+    start, before = time.perf_counter() - patience(), done
 
     def text() -> str:
         if not total:
@@ -109,6 +105,21 @@ def _shown(items: Iterator[T], what: str, total: int | None, size: Callable[[T],
             done += size(item)
     finally:
         LINE.end(line)
+
+
+def used_memory() -> float:
+    """The bytes of memory that this process has now, as far as the system says.
+
+    >>> used_memory() > 1e6
+    True
+    """
+    try:
+        with open("/proc/self/statm") as line:
+            return float(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        import resource  # not on every system, and then only the most so far
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
 def available_memory() -> float:

@@ -15,10 +15,10 @@ import numpy as np
 
 from suffice.engines.arrangement import Arrangement, Array, AsGiven, Ints, Looked, cut_sequences, starts_of
 from suffice.engines.columns import Held
+from suffice.engines.doubts import Notes
 from suffice.engines.engine import Block, Engine, Step, Sum, T, View
 from suffice.engines.frames import Frame
 from suffice.engines.gaps import Missing, Refuse, with_gaps
-from suffice.engines.infer import Notes
 from suffice.engines.keyed import Keyed
 from suffice.engines.keys import TEXT_ORDER, ShownTimes, Times, about_text
 from suffice.engines.local import Local

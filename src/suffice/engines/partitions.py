@@ -13,6 +13,7 @@ from typing import Any
 
 from suffice.blas import one_blas_thread
 from suffice.engines.bins import binned_variable
+from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, Wrong
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, added
 from suffice.engines.frames import Frame
@@ -139,6 +140,8 @@ class Partitions(Engine):
         self.options, self.names = options, tuple(n for n in names if n != options.weights)
         self.weights, self.weighted = options.weights, options.weights is not None
         self.seen: dict[str, Seen] = {}
+        self._noted = Notes(set())
+        self.notes = self._noted.all
 
     def run(self, work: Callable[[Iterable[Raw]], T]) -> Iterator[T]:
         """What some work gives for each partition, in their order."""
@@ -157,12 +160,14 @@ class Partitions(Engine):
         found = {**look.found, **(self._looked(list(again), again).found if again else {})}
         self.n_rows, self.weight = look.size.rows, look.size.weight
         self.whole_weights = self.weighted and whole_weights([look.size])
-        for name, f in found.items():
-            self.seen[name] = Seen(f.variable(name, self.options, look.categories.get(name)), f.n_missing)
+        variables = {n: f.variable(n, self.options, look.categories.get(n)) for n, f in found.items()}
+        doubts = doubts_about(variables, found, self.options, self.n_rows)
+        self.seen |= {n: Seen(v, found[n].n_missing, doubts.get(n, ())) for n, v in variables.items()}
         for name in names:
             bins = self.options.declared.get(name)
             if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
                 self.seen[name] = replace(self.seen[name], variable=binned_variable(bins, name, self))
+        self._noted.look({n: doubts[n] for n in names if n in doubts})
 
     def _looked(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
         total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
@@ -179,9 +184,7 @@ class Partitions(Engine):
         return total.value
 
     def declared(self, variables: Any) -> Engine:
-        options = self.options
-        checked = checked_variables(variables, self)  # type: ignore[arg-type]
-        return self.again(replace(options, declared={**options.declared, **checked}))
+        return self.again(self.options.with_declared(checked_variables(variables, self)))  # type: ignore[arg-type]
 
     def reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
         """From the tables of a partition to blocks of these columns."""

@@ -28,7 +28,7 @@ def scan(
     *,
     weights: Any = None,
     missing: Iterable[object] = (),
-    integers: type[Real] | type[Finite] = Real,
+    integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
 ) -> Data:
     """Rows, wherever they are: a pandas, polars or Arrow frame, a dict of columns, a structured array, a path, a list or glob
@@ -36,21 +36,28 @@ def scan(
 
     `variables` declares columns: {name: Finite(...), Real, Count, Bins(5) or a list of states}, or a list of variables; what
     is not declared is inferred. `weights` is the name of a column of row weights, or an array of them. `missing` lists words
-    that mean a missing cell, besides the empty one. `integers=Finite` makes states of undeclared whole numbers. Columns that
-    are larger, encoded, than `memory_limit` (by default 1 GiB, or SUFFICE_MEMORY_LIMIT) are kept in a temporary file.
+    that mean a missing cell, besides the empty one.
 
-    >>> from suffice.variables import Bins
+    Undeclared numbers with two different values, and whole numbers with at most 10 in at least 50 rows, are states, which a note
+    says; `integers=Real` keeps all of them numbers, `integers=Finite` makes states of all whole numbers.
+
+    Columns that are larger, encoded, than `memory_limit` (by default 1 GiB, or SUFFICE_MEMORY_LIMIT) are kept in a temporary
+    file. `print(data.schema)` reports what each column is, and what may have been meant otherwise.
+
+    >>> from suffice import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
-    column  kind    states              missing
-    ──────  ──────  ──────────────────  ───────
-    age     Finite  <18, [18,65), >=65
-    ill     Finite  no, yes
+    2 rows
+    <BLANKLINE>
+    column  kind    values                    missing
+    ──────  ──────  ────────────────────────  ───────
+    age     Finite  <18 1, [18,65) 1, >=65 0
+    ill     Finite  no 1, yes 1
     """
     if isinstance(x, Data):
-        if weights is not None or tuple(missing) or integers is not Real:
+        if weights is not None or tuple(missing) or integers is not None:
             raise DataError("weights, missing and integers are said when rows are first scanned; scan their source again")
         return x if variables is None else x.with_variables(variables)
-    if integers not in (Real, Finite):
+    if integers not in (None, Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
     source = source_of(x)
     column = _weights_column(weights, source)

@@ -40,7 +40,7 @@ def sequences(
     weights: Any = None,
     variables: Any = None,
     missing: Iterable[object] = (),
-    integers: type[Real] | type[Finite] = Real,
+    integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
 ) -> Sequences:
     """Rows that follow each other: of the same sequence where the column `by` is the same, in the order of the column `order`.
@@ -117,7 +117,7 @@ class Sequences:
     (1, 3, ('x',))
     >>> s
     Sequences(1 sequence, 3 steps, 1 column)
-    column  kind  states  missing
+    column  kind  values  missing
     ──────  ────  ──────  ───────
     x       Real
     """
@@ -208,6 +208,10 @@ class Sequences:
     def with_variables(self, variables: Any) -> Sequences:
         """The same sequences, some of their columns declared otherwise."""
         return replace(self, data=self.data.with_variables(variables))
+
+    def with_numbers(self, names: Iterable[str]) -> Sequences:
+        """The same sequences, where numbers in these columns are numbers, however few values they have."""
+        return replace(self, data=self.data.with_numbers(names))
 
     def hold(self) -> Sequences:
         """The same sequences, encoded once and kept near: for whoever passes over them often."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from itertools import repeat
@@ -26,7 +26,7 @@ from suffice.engines.engine import ROWS, Array
 from suffice.engines.parallel import ahead, n_threads, watched
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.libraries import pa, pt
-from suffice.variables import Bins, Count, Finite, Real, declared, state_text
+from suffice.variables import Bins, Count, Finite, NumbersStay, Real, declared, state_text
 
 FEW_CELLS = 2**19
 """Cells that are encoded sooner than threads are started for them."""
@@ -164,8 +164,13 @@ class Options:
     declared: Mapping[str, Any] = field(default_factory=dict)
     weights: str | None = None
     missing: tuple[str, ...] = ()
-    integers: type[Real] | type[Finite] = Real
+    integers: type[Real] | type[Finite] | None = None
     memory_limit: int = 2**30
+
+    def with_declared(self, declared: Mapping[str, Any]) -> Options:
+        """The same with more declarations. That numbers stay numbers is said of columns of which nothing else was said."""
+        meant = {n: what for n, what in declared.items() if what is not NumbersStay or n not in self.declared}
+        return replace(self, declared={**self.declared, **meant})
 
     def with_targets(self, names: Iterable[str]) -> list[str]:
         """These columns, and those by which some of them are cut."""

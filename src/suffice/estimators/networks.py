@@ -85,7 +85,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probs = self.predict_proba(X)
         lost = np.isnan(probs[:, 0])
         if lost.any():
-            probs[lost] = self.network_.query(self.target).probs
+            probs[lost] = self.network_.marginals()[self.target].probs
         return np.asarray(self.classes_[probs.argmax(axis=1)])
 
 
@@ -174,7 +174,7 @@ class GaussianDiscriminant(NetworkClassifier):
     LinearDiscriminantAnalysis and QuadraticDiscriminantAnalysis.
 
     >>> import numpy as np
-    >>> from suffice.learning.mixture_setup import Tied
+    >>> from suffice import Tied
     >>> X = np.array([[1.0, 0.0], [2.0, 0.5], [3.0, 0.0], [5.0, 1.0], [6.0, 2.0], [7.0, 1.0]])
     >>> model = GaussianDiscriminant(Tied(), prior=None).fit(X, [0, 0, 0, 1, 1, 1])
     >>> model.predict_proba([[4.0, 1.0]]).round(4)

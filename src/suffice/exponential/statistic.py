@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 
 from suffice.blas import one_blas_thread
-from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listed, nearest
+from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, counted, listed, nearest
 from suffice.exponential.tables import table
 from suffice.exponential.values import Array, Outside, checked_weights, observed, read_only
 from suffice.statistics.chan import Spread, merged, parted, settled, shifted
@@ -368,13 +368,13 @@ def complete(data: Any, columns: Sequence[str], title: str) -> Any:
         if name not in data.columns:
             hint = nearest(str(name), data.columns) or f"; there are {listed(data.columns)}"
             raise DataError(f"there is no column {name!r}{hint}")
-    rows = data.take(columns)
+    rows = data.take(columns).with_numbers(columns)
     missing = {name: n for name, n in rows.missing.items() if n}
     if missing:
         found = ", ".join(f"{n:,} in {name!r}" for name, n in missing.items())
         raise MissingCells(
-            f"{title} needs a value in every row, and there are missing cells ({found}, of {rows.n_rows:,} rows); leave those "
-            f"rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
+            f"{title} needs a value in every row, and there are missing cells ({found}, of {counted(rows.n_rows, 'row')}); leave "
+            f"those rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
         )
     if rows.n_rows == 0:
         raise DataError(f"there are no rows to gather the statistic of {title} from")

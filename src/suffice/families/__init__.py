@@ -16,7 +16,7 @@ from suffice.variables import Count, Finite, Real, Variable
 def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     """The family of a node by the types of its variables; what no family covers yet is refused with a way out.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> family_of(Real("y"), [Finite("x", ["a", "b"])])
     LinearGaussian()
     """

@@ -42,7 +42,7 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 class LinearGaussian:
     """The family of linear and conditional Gaussians.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> s = Moments((), ("x", "y"), [0], [4.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]])
     >>> LinearGaussian().estimate(Real("y"), [Real("x")], s, None, Mean()).coefficients
     array([0.5])

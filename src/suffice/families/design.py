@@ -125,7 +125,7 @@ class Layout(NamedTuple):
 def terms(parents: Sequence[Variable]) -> tuple[str, ...]:
     """The names of the columns that parents give a regression.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> terms([Real("x"), Finite("z", ["a", "b", "c"])])
     ('x', 'z=b', 'z=c')
     """

@@ -40,8 +40,8 @@ class EmpiricalBayes(Prior):
     `highest`, and a note says so: towards 0 where every row of every table has a single state, towards ∞ where all states are
     equally frequent. The choice uses the data once more: the maximal evidence is a little too good.
 
-    >>> from suffice.families.priors import BDeu
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import BDeu
+    >>> from suffice import fit
     >>> bn = fit("x -> y", {"x": list("aaaaabbbbb"), "y": list("uuuuvvvvvu")}, prior=EmpiricalBayes(BDeu()))
     >>> round(bn.prior.ess, 3)
     37.537

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,11 @@ class Cpd(Tabular):
     marks_unseen: ClassVar[bool] = False
     """Whether lines of configurations that no row had are marked."""
     _lines = 16
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What only some kinds of distributions have: `probs`, `coefficients`, `variance`, ..."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():  # arrays come out of a pickle writeable

@@ -120,7 +120,7 @@ def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable]
 def gather_steps(sequences: Sequences, template: Any, without: Container[str] = ()) -> Statistics:
     """All that a template's nodes, but for some, need to know about sequences: a scan for each slice that differs.
 
-    >>> from suffice.engines.sequences import sequences
+    >>> from suffice import sequences
     >>> s = gather_steps(sequences({"x": ["a", "b", "a"]}), "x[-1] -> x")
     >>> s.counts(["x[-1]", "x"]).values, s.counts(["x[0]"]).values
     (array([[0., 1.],

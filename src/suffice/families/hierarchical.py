@@ -42,7 +42,7 @@ class HierarchicalDirichlet(Prior):
     The evidence of a graph is then a maximum over strength and mean, not an average: with a parent that says nothing it is
     larger than without one. So a search refuses this prior unless all is given. Not score equivalent.
 
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import fit
     >>> rows = {"x": ["a"] * 10 + ["b"] * 2, "y": ["u"] * 9 + ["v"] + ["v"] * 2}
     >>> fit("x -> y", rows, prior=HierarchicalDirichlet(strength=4.0))["y"].probs.round(2)
     array([[0.81, 0.19],

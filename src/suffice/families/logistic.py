@@ -73,7 +73,7 @@ class LogisticCpd(GlmCpd):
     The columns of the coefficients are `terms`: a number per real parent, an indicator per state but the first of a finite one,
     in the order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> LogisticCpd(Finite("y", ["no", "yes"]), (Real("x"), Finite("z", ["a", "b"])), [0.5], [[2.0, -1.0]])
     p(y | x, z), logistic, against y=no
     y    intercept  x  z=b

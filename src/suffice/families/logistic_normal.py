@@ -51,7 +51,7 @@ class LogisticNormal(Prior):
 
     It needs complete rows: EM and mixtures take priors that imagine rows, such as `Dirichlet`.
 
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import fit
     >>> bn = fit("x", {"x": ["a", "a", "a", "b"]}, prior=LogisticNormal(variance=1.0))
     >>> bn["x"].probs.round(3), bn["x"].interval(0.9).lower.round(3)
     (array([0.656, 0.344]), array([0.34 , 0.095]))

@@ -36,7 +36,7 @@ class OrdinalCpd(GlmCpd):
     The coefficients belong to `terms`: a number per real parent, an indicator per state but the first of a finite one, in the
     order of the parents. `centre` is where sums over rows are taken from; it changes no probability.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> OrdinalCpd(Finite("pain", ["none", "some", "much"]), (Real("dose"),), [-1.0, 1.5], [0.5])
     p(pain | dose), proportional odds
     term       estimate

@@ -37,7 +37,7 @@ LARGEST = 1e15
 class Poisson:
     """The family of counts with a rate for each configuration of their finite parents.
 
-    >>> from suffice.variables import Count
+    >>> from suffice import Count
     >>> s = Moments((), ("n",), [0], [4.0], [[2.5]], [[[1.0]]], counted=("n",), log_base=[[3.0]])
     >>> Poisson().estimate(Count("n"), [], s, None, Mode()).rates
     array(2.5)
@@ -86,7 +86,7 @@ class Poisson:
 class Rates:
     """Rates of a count written down by hand: one number, or an array with one axis per parent, in the order of the graph.
 
-    >>> from suffice.variables import Count
+    >>> from suffice import Count
     >>> Rates([0.5, 3.0]).bound(Count("visits"), [Finite("ill", ["no", "yes"])])
     p(visits | ill), Poisson
     ill  rate
@@ -117,7 +117,7 @@ class PoissonRates(Cpd):
 
     The rate of a configuration that no row had is NaN, without a prior.
 
-    >>> from suffice.variables import Count
+    >>> from suffice import Count
     >>> import math
     >>> round(math.exp(PoissonRates(Count("n"), (), 2.0).log_prob({"n": np.array([3.0])})[0]), 6)
     0.180447

@@ -216,7 +216,7 @@ class GlmCpd(Cpd):
     def same(self, other: GlmCpd) -> bool:
         """Whether two regressions of a node are the same numbers, whatever the order of the parents and the ridge they came by.
 
-        >>> from suffice.families.responses import Linear
+        >>> from suffice import Linear
         >>> x, z = Real("x"), Real("z")
         >>> a, b = (RegressionCpd(Real("y"), p, Linear(), 1.0, c) for p, c in (((x, z), [2.0, 3.0]), ((z, x), [3.0, 2.0])))
         >>> a.same(b)
@@ -272,8 +272,8 @@ class RegressionCpd(GlmCpd):
     order of the parents. The dispersion is the variance of a linear regression, 1/shape of a gamma or negative binomial, else 1.
     `fitted` has log-likelihood, deviance, covariance and so on after a fit. `centre` keeps digits and changes no probability.
 
-    >>> from suffice.families.responses import PoissonLog
-    >>> from suffice.variables import Count
+    >>> from suffice import PoissonLog
+    >>> from suffice import Count
     >>> RegressionCpd(Count("n"), (Real("x"), Finite("z", ["a", "b"])), PoissonLog(), 0.5, [2.0, -1.0])
     p(n | x, z), Poisson regression, log link
     term         estimate
@@ -327,8 +327,8 @@ class RegressionCpd(GlmCpd):
     def moments(self, columns: Columns, n: int) -> tuple[Array, Array]:
         """The mean and the variance of a number in each of n rows; of trials, of the number of successes in them.
 
-        >>> from suffice.families.responses import NegativeBinomialLog
-        >>> from suffice.variables import Count
+        >>> from suffice import NegativeBinomialLog
+        >>> from suffice import Count
         >>> RegressionCpd(Count("n"), (), NegativeBinomialLog(), 0.0, [], dispersion=0.5).moments({}, 1)
         (array([1.]), array([1.5]))
         """
@@ -339,7 +339,7 @@ class RegressionCpd(GlmCpd):
     def distribution(self, columns: Columns, n: int) -> Any:
         """The distribution of a number in each of n rows, as scipy has it.
 
-        >>> from suffice.families.responses import Linear
+        >>> from suffice import Linear
         >>> RegressionCpd(Real("y"), (), Linear(), 2.0, []).distribution({}, 1).cdf(2.0)
         array([0.5])
         """
@@ -351,8 +351,8 @@ class RegressionCpd(GlmCpd):
     def quantiles(self, columns: Columns, q: Array) -> Array:
         """The smallest value of a number that its distribution does not exceed with probability q, in each row.
 
-        >>> from suffice.families.responses import PoissonLog
-        >>> from suffice.variables import Count
+        >>> from suffice import PoissonLog
+        >>> from suffice import Count
         >>> RegressionCpd(Count("n"), (), PoissonLog(), 0.0, []).quantiles({}, np.array([0.1, 0.5, 0.99]))
         array([0., 1., 4.])
         """
@@ -376,9 +376,9 @@ class Regression:
     ones. `Logistic` of more than two states takes a list of numbers, one for each state but the first, in place of each number;
     `ProportionalOdds` takes its cut points, one fewer than there are states, in place of the intercept.
 
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.families.responses import PoissonLog
+    >>> from suffice import BayesNet
+    >>> from suffice import Gaussian
+    >>> from suffice import PoissonLog
     >>> bn = BayesNet("x -> n", {"x": Gaussian(), "n": Regression(PoissonLog(), 0.5, {"x": 2.0})})
     >>> round(float(bn.log_prob({"x": [0.0], "n": [1]})[0]), 6)
     -2.06766

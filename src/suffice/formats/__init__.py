@@ -1,5 +1,6 @@
 """Files of networks: one module per format, one registry by suffix."""
 
-from suffice.formats.registry import NAMES, SUFFIXES, holds, load, read, writable, write
+from suffice.formats.bundled import NAMES, TABLES, load, networks, path_of, table, tables
+from suffice.formats.registry import SUFFIXES, holds, read, writable, write
 
-__all__ = ["NAMES", "SUFFIXES", "holds", "load", "read", "writable", "write"]
+__all__ = ["NAMES", "SUFFIXES", "TABLES", "holds", "load", "networks", "path_of", "read", "table", "tables", "writable", "write"]

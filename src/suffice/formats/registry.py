@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Iterable
-from functools import cache
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import FormatError, GraphError, ModelError, SchemaError, SufficeNote, TooLarge, listed, nearest, note
+from suffice.errors import FormatError, GraphError, ModelError, SchemaError, TooLarge, listed, note
 from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
 from suffice.formats.files import text_of, write_bytes
 from suffice.formats.finite_network import FiniteNetwork, Table
@@ -69,9 +66,6 @@ _INSTEAD = {
 SUFFIXES = (*_READERS, ".json")
 """The suffixes that are known, each also with `.gz`."""
 
-NAMES = ("alarm", "asia", "cancer", "earthquake", "hailfinder", "insurance", "sachs", "survey")
-"""The networks that come with the package. NOTICE names their authors and licence."""
-
 
 def read(path: str | PathLike[str]) -> Any:
     """The network in a file, or the chain. The suffix tells the format; `.gz` after it is a compressed file.
@@ -98,26 +92,11 @@ def read(path: str | PathLike[str]) -> Any:
     return bn
 
 
-@cache
-def load(name: str) -> BayesNet:
-    """A network of the Bayesian network repository that comes with the package.
-
-    >>> load("asia").dag.parents("either")
-    ('lung', 'tub')
-    """
-    if name not in NAMES:
-        raise FormatError(f"there is no bundled network {name!r}{nearest(str(name), NAMES)}; there are {', '.join(NAMES)}")
-    with resources.as_file(resources.files("suffice") / "bundled" / f"{name}.bif.gz") as path, warnings.catch_warnings():
-        warnings.simplefilter("ignore", SufficeNote)
-        bn: BayesNet = read(path)
-        return bn
-
-
 def write(bn: Any, path: str | PathLike[str]) -> None:
     """Write a network, a chain or a machine to a file, which takes the place of one that is there once it is complete.
 
     >>> import tempfile, pathlib
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> bn = BayesNet("coin", {"coin": [0.5, 0.5]}, variables=[Finite("coin", ["head", "tail"])])
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "coin.xdsl.gz"
     >>> write(bn, file)
@@ -146,6 +125,7 @@ def write(bn: Any, path: str | PathLike[str]) -> None:
 def json_of(model: Any) -> str:
     """Suffice's own JSON of a model.
 
+    >>> from suffice import load
     >>> json_of(load("asia"))[:40]
     '{"suffice": "bayes_net", "version": 1, "'
     """

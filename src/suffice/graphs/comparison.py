@@ -49,6 +49,8 @@ class Comparison:
     missing: tuple[Edge, ...]
     extra: tuple[Edge, ...]
     reversed: tuple[Edge, ...]
+    of_classes: bool = False
+    """Whether arrows, and what is missing, extra or reversed, are those of the equivalence classes, not of graphs as drawn."""
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the edges by their names, for JSON.
@@ -58,6 +60,10 @@ class Comparison:
         """
         return dict(vars(self))
 
+    @property
+    def _what(self) -> str:
+        return "the classes, too" if self.of_classes else "the graphs as drawn (equivalent ones may differ)"
+
     def __repr__(self) -> str:
         def rates(precision: float, recall: float, f1: float) -> str:
             return f"precision {precision:.3f}, recall {recall:.3f}, f1 {f1:.3f}"
@@ -66,7 +72,7 @@ class Comparison:
             return f"\n  {word} {len(pairs)}" + (f": {listed(pairs, 4)}" if pairs else "")
 
         return (
-            f"Comparison: shd {self.shd}"
+            f"Comparison: shd {self.shd} between the equivalence classes; all below is of {self._what}"
             f"\n  edges   {rates(self.adjacency_precision, self.adjacency_recall, self.adjacency_f1)}"
             f"\n  arrows  {rates(self.arrow_precision, self.arrow_recall, self.arrow_f1)}"
             + edges("missing", self.missing)
@@ -97,7 +103,7 @@ def compare(truth: DagLike | Cpdag, learned: DagLike | Cpdag) -> Comparison:
     """Compare a learned graph with the truth, on the same nodes; `Comparison` says what is counted.
 
     >>> compare(Dag("a -> c <- b; c -> d"), Dag("a -> c; d -> c; a -> b"))
-    Comparison: shd 3
+    Comparison: shd 3 between the equivalence classes; all below is of the graphs as drawn (equivalent ones may differ)
       edges   precision 0.667, recall 0.667, f1 0.667
       arrows  precision 0.333, recall 0.333, f1 0.333
       missing 1: ('b', 'c')
@@ -118,6 +124,7 @@ def compare(truth: DagLike | Cpdag, learned: DagLike | Cpdag) -> Comparison:
         missing=_edges(true, true.keys() - both),
         extra=_edges(found, found.keys() - both),
         reversed=_edges(true, (pair for pair in both if true[pair] != found[pair])),
+        of_classes=isinstance(graphs[0], Cpdag),
     )
 
 

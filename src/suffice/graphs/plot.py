@@ -1,4 +1,4 @@
-"""Drawings of graphs in layers: parents above children; of undirected ones by their distance from a first node."""
+"""Drawings of graphs: parents above children; of undirected ones by their distance from a first node. `layout` says where."""
 
 from __future__ import annotations
 
@@ -7,33 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suffice.errors import GraphError
+from suffice.graphs.layout import HEIGHT, laid_out, shown
 
 MAX_SVG_NODES = 100
 
-
-def layers(order: Sequence[str], parents: Mapping[str, Sequence[str]]) -> dict[str, tuple[float, int]]:
-    """The place (x, layer) of each node: its layer is the length of the longest path to it, x is near its parents.
-
-    >>> layers("abc", {"a": [], "b": [], "c": ["a", "b"]})
-    {'a': (-0.5, 0), 'b': (0.5, 0), 'c': (0.0, 1)}
-    """
-    depth: dict[str, int] = {}
-    rows: list[list[str]] = []
-    for x in order:
-        depth[x] = 1 + max((depth[p] for p in parents[x]), default=-1)
-        if depth[x] == len(rows):
-            rows.append([])
-        rows[depth[x]].append(x)
-    place: dict[str, tuple[float, int]] = {}
-    for layer, row in enumerate(rows):
-        middle = {x: sum(place[p][0] for p in parents[x]) / max(len(parents[x]), 1) for x in row}
-        for i, x in enumerate(sorted(row, key=lambda x: (middle[x], x))):
-            place[x] = (i - (len(row) - 1) / 2, layer)
-    return place
-
-
-def _short(name: str, limit: int = 16) -> str:
-    return name if len(name) <= limit else name[: limit - 1] + "…"
+MARGIN = 12.0
+"""Around a picture, in points."""
 
 
 def svg(order: Sequence[str], parents: Mapping[str, Sequence[str]], text: str, *, heads: bool = True) -> str:
@@ -44,26 +23,21 @@ def svg(order: Sequence[str], parents: Mapping[str, Sequence[str]], text: str, *
     """
     if not 0 < len(order) <= MAX_SVG_NODES:
         return f"<code>{html.escape(text)}</code>"
-    place = layers(order, parents)
-    left = min(x for x, _ in place.values())
-    at = {name: (round(130 * (x - left) + 65), 70 * layer + 25) for name, (x, layer) in place.items()}
-    width, height = max(x for x, _ in at.values()) + 65, max(y for _, y in at.values()) + 25
+    at = laid_out(order, parents)
+    left, top, right, bottom = at.bounds
+    box = f"{left - MARGIN:g} {top - MARGIN:g} {right - left + 2 * MARGIN:g} {bottom - top + 2 * MARGIN:g}"
+    size = f'width="{right - left + 2 * MARGIN:g}" height="{bottom - top + 2 * MARGIN:g}"'
     head = '<marker id="suffice-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">'
-    ]
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{box}" font-family="sans-serif" font-size="12">']
     parts += [f'<defs>{head}<path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>']
-    for child in order:
-        for parent in parents[child]:
-            (x1, y1), (x2, y2) = at[parent], at[child]
-            line = f'x1="{x1}" y1="{y1 + 14}" x2="{x2}" y2="{y2 - 14}"'
-            end = ' marker-end="url(#suffice-head)"' if heads else ""
-            parts.append(f'<line {line} stroke="#555"{end}/>')
-    for name, (x, y) in at.items():
-        parts.append(
-            f'<g><title>{html.escape(name)}</title><rect x="{x - 58}" y="{y - 14}" width="116" height="28" rx="14" fill="#fff"'
-        )
-        parts.append(f' stroke="#555"/><text x="{x}" y="{y + 4}" text-anchor="middle">{html.escape(_short(name))}</text></g>')
+    end = ' marker-end="url(#suffice-head)"' if heads else ""
+    for path in at.paths.values():
+        points = " ".join(f"{x:g},{y:g}" for x, y in path)
+        parts.append(f'<polyline points="{points}" fill="none" stroke="#555"{end}/>')
+    for name, (x, y) in at.centres.items():
+        rect = f'x="{x - at.widths[name] / 2:g}" y="{y - HEIGHT / 2:g}" width="{at.widths[name]:g}" height="{HEIGHT:g}" rx="3"'
+        parts.append(f'<g><title>{html.escape(name)}</title><rect {rect} fill="#fff" stroke="#555"/>')
+        parts.append(f'<text x="{x:g}" y="{y + 4:g}" text-anchor="middle">{html.escape(shown(name))}</text></g>')
     return "".join(parts) + "</svg>"
 
 
@@ -96,26 +70,52 @@ def _laid_out(nodes: Sequence[str], neighbours: Mapping[str, Sequence[str]]) -> 
 
 
 def draw(order: Sequence[str], parents: Mapping[str, Sequence[str]], path: Any, ax: Any, *, heads: bool = True) -> Any:
-    """Draw the graph with matplotlib, without a window: on `ax` or on a figure of its own, saved to `path` when given."""
+    """Draw the graph with matplotlib: on `ax`; without one on a figure that is saved to `path`, or on pyplot's current figure."""
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+        from matplotlib.path import Path
     except ImportError:
         raise GraphError("plotting needs matplotlib: pip install suffice[plot]") from None
-    place = {name: (x, -layer) for name, (x, layer) in layers(order, parents).items()}
-    xs, ys = [x for x, _ in place.values()] or [0.0], [y for _, y in place.values()] or [0]
-    if ax is None:
-        size = (min(2 + 1.4 * (max(xs) - min(xs)), 40), min(1.5 + max(ys) - min(ys), 40))
-        ax = Figure(figsize=size, layout="constrained").add_subplot()
-    for child in order:
-        for parent in parents[child]:
-            arrow = {"arrowstyle": "-|>" if heads else "-", "color": "0.4", "shrinkA": 14, "shrinkB": 14}
-            ax.annotate("", xy=place[child], xytext=place[parent], arrowprops=arrow)
-    for name, (x, y) in place.items():
-        box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "0.4"}
-        ax.text(x, y, _short(name), ha="center", va="center", bbox=box, parse_math=False)
-    ax.set_xlim(min(xs) - 0.7, max(xs) + 0.7)
-    ax.set_ylim(min(ys) - 0.5, max(ys) + 0.5)
+    at = laid_out(order, parents)
+    left, top, right, bottom = at.bounds if at.centres else (0.0, 0.0, 40.0, 40.0)
+    size = (right - left + 2 * MARGIN, bottom - top + 2 * MARGIN)
+    ax = _axes(path, size) if ax is None else ax
+    ax.set_xlim(left - MARGIN, right + MARGIN)
+    ax.set_ylim(bottom + MARGIN, top - MARGIN)
+    ax.set_aspect("equal")
     ax.set_axis_off()
+    scale = _scale(ax, size)
+    style: Any = {"arrowstyle": "-|>" if heads else "-", "mutation_scale": 10 * scale, "shrinkA": 0, "shrinkB": 0}
+    style |= {"linewidth": scale, "joinstyle": "round", "capstyle": "butt", "color": "0.35"}
+    for points in at.paths.values():
+        ax.add_patch(FancyArrowPatch(path=Path(points), **style))
+    for name, (x, y) in at.centres.items():
+        a, b, _, _ = at.box(name)
+        rounded: Any = {"boxstyle": "round,pad=0,rounding_size=3", "facecolor": "white", "edgecolor": "0.35", "linewidth": scale}
+        ax.add_patch(FancyBboxPatch((a, b), at.widths[name], HEIGHT, **rounded))
+        ax.text(x, y, shown(name), ha="center", va="center", fontsize=10 * scale, parse_math=False)
     if path is not None:
         ax.figure.savefig(path)
     return ax
+
+
+def _axes(path: Any, size: tuple[float, float]) -> Any:
+    """Axes that fill a figure of this size in points. What goes to a file needs no window; all else is pyplot's to show, on its
+    current figure or, where there is something on that already, on a new one."""
+    inches = (min(size[0] / 72, 40), min(size[1] / 72, 40))
+    if path is not None:
+        from matplotlib.figure import Figure
+
+        return Figure(figsize=inches).add_axes((0, 0, 1, 1))
+    import matplotlib.pyplot as plt
+
+    if not plt.get_fignums() or any(ax.has_data() for ax in plt.gcf().axes):
+        return plt.figure(figsize=inches).add_axes((0, 0, 1, 1))
+    return plt.gca()
+
+
+def _scale(ax: Any, size: tuple[float, float]) -> float:
+    """How large a point of the layout is on the axes, of which letters and lines should know."""
+    area = ax.get_window_extent()
+    points = 72 / ax.figure.dpi
+    return float(min(area.width * points / size[0], area.height * points / size[1], 1.5))

@@ -245,7 +245,7 @@ class Template(GraphValue):
         """Draw the template in layers, parents above children; gives the matplotlib axes, and saves to `path` when given.
 
         >>> len(Template("x[-1] -> x").plot().texts)
-        3
+        2
         """
         return self.window.plot(path, ax=ax)
 

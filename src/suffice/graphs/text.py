@@ -1,5 +1,6 @@
-"""What graphs are made of: text (`a, b -> c; c -> d`, bnlearn's `[a][b][c|a:b][d|c]`, or lines `a -- b; b -- c`), mappings, pairs
-and networkx graphs, read into checked names and pairs, and written as text.
+"""What graphs are made of: text (`a, b -> c; c -> d`, bnlearn's `[a][b][c|a:b][d|c]`, Graphviz's `digraph { a -> b }`, dagitty's
+`dag { a -> b }`, or lines `a -- b; b -- c`), mappings, pairs and networkx graphs, read into checked names and pairs, and written
+as text.
 
 Names are any text without the marks `;` `,` `->` `<-` (of undirected graphs `--`) and line breaks; in double quotes they may hold
 those too, with `\\"`, `\\\\` and `\\n` for a quote, a backslash and a line break. Everything here takes time linear in the length
@@ -14,6 +15,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, nearest
+from suffice.graphs.dot import is_dot, parse_dot
 
 Edge: TypeAlias = tuple[str, str]
 
@@ -21,7 +23,8 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[<>-]+|[;\n][;\s]*+|[→←,"]', re.DOTALL)
 _ARROWS = {"->": "->", "→": "->", "<-": "<-", "←": "<-"}
 _LINES = {"--": "--"}
-_PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\]+')
+_PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\{}]+')
+_ODD = re.compile(r"[{}]|[=~]>")
 _BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
 
 MAX_PRODUCT = 200_000
@@ -34,9 +37,7 @@ def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
     >>> parse_arrows("a, b -> c; e")
     (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
     """
-    if text.lstrip().startswith(("digraph", "strict digraph")) and "{" in text:
-        raise GraphError("this is Graphviz's language, which is only written; a graph is read as 'a -> b; b -> c'")
-    return _parsed(text, _ARROWS)
+    return parse_dot(text) if is_dot(text) else _parsed(text, _ARROWS)
 
 
 def parse_lines(text: str) -> tuple[list[str], list[Edge]]:
@@ -116,12 +117,18 @@ def _not_a_mark(found: str, marks: Mapping[str, str]) -> str:
 
 
 def _looks_like_arrow(text: str, run: re.Match[str]) -> bool:
-    """`<->`, `-->`, and `--` between blanks are mistakes; any other run of `<`, `>`, `-` is part of a name, as in `x-ray`."""
+    """`<->`, `-->`, and `-` or `--` between blanks are mistakes; any other run of `<`, `>`, `-` is part of a name, as in `x-ray`,
+    or of a lag, as in `x[ - 1]`."""
     found = run.group()
     if "->" in found or "<-" in found or found in _ARROWS:
         return True
     around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
-    return len(found) > 1 and set(found) == {"-"} and not around.strip()
+    return (
+        set(found) == {"-"}
+        and len(around) == 2
+        and not around.strip()
+        and not text[max(run.start() - 9, 0) : run.start()].rstrip().endswith("[")
+    )
 
 
 def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
@@ -132,6 +139,8 @@ def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
         name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name[1:-1], flags=re.DOTALL)
         if not name.strip():
             raise _malformed(text, start, "a blank name")
+    elif odd := _ODD.search(name):
+        raise _malformed(text, start, f"{shown(odd.group())} is no part of a name: write -> or <-, or quote the name")
     if name:
         yield "name", name, start
 

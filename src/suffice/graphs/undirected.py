@@ -178,7 +178,7 @@ class Graph(GraphValue):
         """Draw the graph; gives the matplotlib axes, and saves to `path` when given.
 
         >>> len(Graph("a -- b").plot().texts)
-        3
+        2
         """
         return draw_lines(self.nodes, self._neighbours, path, ax)
 

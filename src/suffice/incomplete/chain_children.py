@@ -86,5 +86,5 @@ def _missing_counts(rows: ChainRows, theta: Theta, name: str, joint: Array) -> I
         _, current, observed = rows.layout.space.offsets(node, emitted=True)
         for column, stride in observed:
             base = base + stride * rows.observed[column][lost].astype(np.int64)
-        rates = theta.others[key].rates.reshape(-1)[current[:, None] + base]  # type: ignore[attr-defined]
+        rates = theta.others[key].rates.reshape(-1)[current[:, None] + base]
         yield lost, (joint[:, lost], rates, rates)

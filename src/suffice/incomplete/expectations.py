@@ -47,7 +47,7 @@ class ExpectedStatistics(Protocol):
 class IncompleteRows:
     """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
     >>> rows = IncompleteRows(scan({"x": ["a", None], "y": ["a", "b"]}, variables=[x, y]), {"x": x, "y": y})
     >>> from suffice.families.categorical import Table

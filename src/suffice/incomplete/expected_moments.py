@@ -86,8 +86,8 @@ def saturated(rows: CodedRows, watch: Watch) -> Statistics:
 class ExpectedMoments:
     """The tables and moments that rows are expected to have under a network with real nodes, finite ones, or none.
 
-    >>> from suffice.engines import scan
-    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice import scan
+    >>> from suffice import Gaussian
     >>> x, y = Real("x"), Real("y")
     >>> from suffice.incomplete.completions import ReduceRows
     >>> data = scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]})

@@ -282,7 +282,7 @@ class FiniteComponents:
     """The components of a reduction; see `suffice.incomplete.components`.
 
     >>> from suffice.engines.engine import Block
-    >>> from suffice.variables import Finite
+    >>> from suffice import Finite
     >>> x = Finite("x", ["a", "b"])
     >>> tables = FlatTables.of([x], [(x,)])
     >>> rows = Reduce(tables, True).of(Block({"x": np.array([0, 255], np.uint8)})).reduction()

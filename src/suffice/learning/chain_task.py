@@ -15,7 +15,7 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete import check_family, declared_hidden, typed
+from suffice.learning.incomplete import check_family, declared_hidden, numbers_of, typed
 from suffice.models.chain import Chain, parameter_names
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
@@ -78,6 +78,8 @@ def chain_task_of(
         raise DataError("every variable of the template is hidden: there is nothing to learn from")
     labels = {n: v for n, v in unseen.items() if n in rows.columns}
     rows = rows.with_variables({**{n: v for n, v in known.items() if n in rows.columns}, **labels})
+    lagged = numbers_of({n: f for n, f in families.items() if n in graph} if isinstance(families, Mapping) else {}, graph)
+    rows = rows.with_numbers(variable_and_lag(n)[0] for n in lagged)
     rows = typed(rows, families if isinstance(families, Mapping) else {})
     _say_labels(rows, labels)
     _refuse_empty(rows, labels)

@@ -20,7 +20,7 @@ from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.discriminative import fit_to_target
-from suffice.learning.incomplete import Task, checked_families, task_of
+from suffice.learning.incomplete import Task, checked_families, numbers_of, task_of
 from suffice.learning.irls import DistinctRows, fitted, maximised
 from suffice.learning.plates import Plate
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
@@ -91,7 +91,7 @@ def fit(
 
     Rows with missing cells are learned from by `em`, with its defaults, and a note says so; `bn.fit_info` has the details.
 
-    >>> from suffice.families.priors import BDeu
+    >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))
     >>> bn["wet"].probs.round(3)
     array([[0.833, 0.167],
@@ -166,8 +166,8 @@ def with_regressions(
 ) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options.
 
-    >>> from suffice.families.family import Mean
-    >>> from suffice.families.responses import Linear
+    >>> from suffice import Mean
+    >>> from suffice import Linear
     >>> rows = {"x": [0.5, 1.0, 2.0, 3.5], "y": [1.0, 2.1, 3.9, 7.0]}
     >>> with_regressions("x -> y", rows, None, Mean(), {"y": Linear()})["y"].coefficients.round(2)
     array([1.98])
@@ -259,7 +259,7 @@ def score(
     `shared` ties nodes as in `fit`: their parameters count once, and the part of all of them is that of the first by name.
     `families` are those of nodes that are regressions, as in `fit`; they have no `Evidence`.
 
-    >>> from suffice.scores import LogLikelihood
+    >>> from suffice import LogLikelihood
     >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
     -1.386294
     """
@@ -297,7 +297,7 @@ def _beside_regressions(
     as if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
-    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data)
+    rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data).with_numbers(numbers_of(families, graph))
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
@@ -336,7 +336,7 @@ def by_evidence(dag: Any, data: Any, prior: Any, *, shared: Any = None, families
     `dag`, `data`, `shared` and `families` are those of `fit`: tied nodes, also those that a plate or a network brings, count
     once, by all that they have seen; regressions, and what a plate with `Partial()` pools, have no part in the choice.
 
-    >>> from suffice.families.priors import Dirichlet
+    >>> from suffice import Dirichlet
     >>> rows = {"x": list("aaaaaaaaab"), "y": list("uuuuuuuvvv")}
     >>> round(by_evidence("x -> y", rows, Dirichlet()).alpha, 3)
     1.029

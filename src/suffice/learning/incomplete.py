@@ -57,7 +57,7 @@ def task_of(
         raise DataError("statistics are of complete rows: fit(dag, statistics) needs no iterations; em needs the rows")
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
     graph, ties = shared_in(graph, shared_of(dag, shared))
-    rows = scan(data)
+    rows = scan(data).with_numbers(numbers_of(families, graph))
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
     if start is not None and hidden == ():
@@ -119,6 +119,16 @@ def typed(rows: R, families: Mapping[str, Any]) -> R:
     said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
     note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
     return result
+
+
+def numbers_of(families: Any, graph: Any) -> list[str]:
+    """The columns that are numbers, if they may be, however few values they have: parents of a regression, and children that are
+    no states."""
+    if not isinstance(families, Mapping):
+        return []
+    parents = [p for n, f in families.items() if n in graph and getattr(f, "iterative", False) for p in graph.parents(n)]
+    children = [n for n, f in families.items() if getattr(f, "iterative", False) and getattr(f, "kind", Real) is not Finite]
+    return list(dict.fromkeys((*parents, *children)))
 
 
 def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable]) -> None:

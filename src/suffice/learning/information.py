@@ -60,10 +60,9 @@ class Information:
     lost            the directions that the data does not identify
     posterior       whether a prior is part of it: then it is the curvature of the posterior
 
-    >>> from suffice.learning.problem import problem_of
-    >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80})
-    >>> information = observed_information(problem, problem.maximised(problem.expected(problem.first()).statistic))
-    >>> information.standard_errors["x"]
+    >>> from suffice import em
+    >>> information = em("x", {"x": ["a"] * 20 + ["b"] * 80}).information()
+    >>> information.standard_errors["x"].round(6)
     array([0.04, 0.04])
     >>> information.missing_information["x"]
     array([0., 0.])
@@ -221,12 +220,9 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
 
     What the data does not identify, and an estimate that is no maximum, are noted.
 
-    >>> from suffice.learning.problem import problem_of
-    >>> problem = problem_of("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100})
-    >>> theta = problem.first()
-    >>> for _ in range(60):
-    ...     theta = problem.maximised(problem.expected(theta).statistic)
-    >>> information = observed_information(problem, theta)
+    >>> from suffice import em
+    >>> run = em("x", {"x": ["a"] * 20 + ["b"] * 80 + [None] * 100}, tol=1e-12)
+    >>> information = run.information()
     >>> information.standard_errors["x"].round(6), information.missing_information["x"].round(6)
     (array([0.04, 0.04]), array([0.5, 0.5]))
     >>> information.interval("x").lower.round(3)

@@ -254,8 +254,8 @@ def fitted(
 ) -> Any:
     """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
 
-    >>> from suffice.engines import scan
-    >>> from suffice.families.logistic import Logistic
+    >>> from suffice import scan
+    >>> from suffice import Logistic
     >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]})
     >>> fitted(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
     array([[0.9082]])

@@ -28,7 +28,7 @@ from suffice.families.regression_cpd import GlmCpd
 from suffice.families.responses import BinomialLogit, Linear, PoissonLog
 from suffice.iteration import Iteration, Run
 from suffice.learning.irls import Pass, solved
-from suffice.variables import Variable
+from suffice.variables import Finite, Variable
 
 FAMILIES = (Linear, Logistic, BinomialLogit, PoissonLog)
 SOFTMAX = 7
@@ -94,7 +94,8 @@ def lms(
     """
     own = Logistic() if family is None else family
     _check(own, passes, rate, seed)
-    rows = _chosen(scan(data), child, parents)
+    numbers = parents if own.kind is Finite else [*parents, child]
+    rows = _chosen(scan(data).with_numbers(numbers), child, parents)
     variables = [rows.schema[p] for p in parents]
     own.check(rows.schema[child], variables)
     rows.require_complete(rows.columns)

@@ -101,7 +101,7 @@ def checked_kind(kind: Any) -> Kind:
 def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
     """The real columns by their kind: those of a kind have one distribution together.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> groups({"x": Tied()}, {"x": Real("x"), "y": Real("y")})
     {Tied(): ('x',), Full(): ('y',)}
     """

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from suffice.errors import FitError, listed, nearest
+from suffice.errors import FitError, counted, listed, nearest
 from suffice.families.hierarchical import PartialPooling, Pool
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
-from suffice.models.answers import counted
 from suffice.models.sharing import Tie
 
 

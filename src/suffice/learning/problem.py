@@ -392,7 +392,7 @@ class ParameterProblem(Task):
             return 0.0
         if isinstance(cpd, ConditionalGaussian):
             return log_prior_of_line(Line.of(cpd), imagined, how, float(np.log(self.units.scale[node.name])))
-        return log_prior_of_rates(cpd.rates, imagined, how)  # type: ignore[attr-defined]
+        return log_prior_of_rates(cpd.rates, imagined, how)
 
     def _pooled(self, s: Statistic) -> Statistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""

@@ -222,7 +222,7 @@ def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.r
 def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:
     """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart.
 
-    >>> from suffice.variables import Finite
+    >>> from suffice import Finite
     >>> h, x = Finite("h", ["a", "b"]), Finite("x", ["u", "v"])
     >>> cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
     >>> alike(Dag("h -> x"), {"h": h, "x": x}, "h", cpds)

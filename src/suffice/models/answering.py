@@ -19,9 +19,10 @@ from suffice.models.regressions import NoFormula, advising
 if TYPE_CHECKING:
     from suffice.inference.junction_tree import JunctionTree
     from suffice.inference.sampling import Gibbs, LikelihoodWeighting
-    from suffice.models.answers import Marginals, MostProbable
+    from suffice.models.answers import Distribution, Marginals, MostProbable
     from suffice.models.bayes_net import BayesNet
     from suffice.models.evidence import Given
+    from suffice.models.mixture import NumberAnswer
 
 
 class Answering:
@@ -36,7 +37,7 @@ class Answering:
         interval: float | None = None,
         draws: int = 1000,
         seed: int = 0,
-    ) -> Any:
+    ) -> Distribution | NumberAnswer:
         """p(targets | given): a `Distribution` of finite targets, a `Mixture` (by `method`, `Samples`) where one is real.
 
         Likelihoods are a mapping with every state, or one number per state. `interval=0.95` adds the credible interval that the
@@ -62,13 +63,15 @@ class Answering:
         if interval is not None:
             from suffice.models import intervals
 
-            return intervals.query(bn, names, evidence, interval, draws, seed)
+            found: Distribution | NumberAnswer = intervals.query(bn, names, evidence, interval, draws, seed)
+            return found
         if len(names) == 1 and question.is_number_without_rates(bn, names[0]):
             return question.regressed(bn, names[0], evidence)
         try:
             small, known = question.without_regressions(bn, names, evidence)
         except NoFormula:
-            return question.query_of_relevant(bn, names, evidence)
+            relevant: Distribution | NumberAnswer = question.query_of_relevant(bn, names, evidence)
+            return relevant
         return hybrid.query(small, names, known)
 
     def marginals(self, given: Given = None) -> Marginals:
@@ -160,7 +163,7 @@ class Answering:
 
         return impute(_network(self), rows, joint=joint, draws=draws, seed=seed)
 
-    def do(self, interventions: Mapping[str, Any]) -> BayesNet:
+    def do(self, interventions: Mapping[str, object]) -> BayesNet:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.
 
         A finite variable is set to a state, or to a distribution over its states. A real variable is set to a number and

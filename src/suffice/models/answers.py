@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from suffice.display import Rows, Tabular, number
-from suffice.errors import ModelError, listed
+from suffice.errors import ModelError, counted, listed
 from suffice.families.family import Interval, frame
 from suffice.inference.network import Array, Ints
 from suffice.models.evidence import code_of, in_words, unknown_name
@@ -34,7 +34,8 @@ class Answer(Tabular):
         return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
 
     def _question(self, targets: Iterable[str]) -> str:
-        given = f" | {in_words(self.given)}" if self.given else ""
+        words = in_words(self.given)
+        given = f" | {words}" if words else ""
         return f"p({', '.join(targets)}{given}), {self.how}"
 
 
@@ -182,15 +183,6 @@ def apart(taken: Iterable[str], names: Iterable[str]) -> list[str]:
     return result
 
 
-def counted(n: int, noun: str) -> str:
-    """A number of things for a sentence.
-
-    >>> counted(1, "node"), counted(2000, "more node")
-    ('1 node', '2,000 more nodes')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def and_more(n: int, noun: str) -> str:
     """The last line under a table that leaves out n things; nothing if it leaves out none."""
     return f"\n… and {counted(n, f'more {noun}')}" if n > 0 else ""
@@ -235,7 +227,7 @@ class Marginals(ByNode):
     ) -> None:
         """`probs[start[i]:start[i + 1]]` are those of the i-th of `variables`; `index` is their numbering, if it is at hand."""
         self._variables, self._probs, self._start = variables, probs, start
-        self._given, self._reals = given or {}, reals or {}
+        self._given, self._reals = {} if given is None else given, reals or {}
         self._index = index if index is not None else {n: i for i, n in enumerate(variables)}
         self._nodes = dict.fromkeys((*self._variables, *self._reals))
         self.log_prob_of_evidence = log_prob
@@ -277,9 +269,9 @@ class Marginals(ByNode):
 
     def _headline(self) -> str:
         nodes = f"Marginals of {counted(len(self), 'node')}"
-        if not self._given:
-            return nodes
-        return f"{nodes} given {in_words(self._given)}; ln p(evidence) = {number(float(self.log_prob_of_evidence))}"
+        words = in_words(self._given)
+        evidence = f"; ln p(evidence) = {number(float(self.log_prob_of_evidence))}" if self._given else ""
+        return f"{nodes}{f' given {words}' if words else ''}{evidence}"
 
 
 def in_a_line(answer: Any, limit: int | None = None) -> str:
@@ -309,7 +301,7 @@ class MostProbable(ByNode):
     def __init__(
         self, states: Mapping[str, Any], log_prob: float, log_prob_of_evidence: float, given: Mapping[str, Any] | None = None
     ) -> None:
-        self._nodes, self._given = dict(states), given or {}
+        self._nodes, self._given = dict(states), {} if given is None else given
         self.log_prob, self.log_prob_of_evidence = log_prob, log_prob_of_evidence
 
     @property
@@ -342,7 +334,8 @@ class MostProbable(ByNode):
         return frame(states | values)
 
     def _headline(self) -> str:
-        given = f" given {in_words(self._given)}" if self._given else ""
+        words = in_words(self._given)
+        given = f" given {words}" if words else ""
         word, p = "density" if self.is_density else "probability", self.probability
         log = f"ln {word} {number(float(self.log_prob - self.log_prob_of_evidence))}"
         how_probable = f"{word} {number(p)}" if 0.0 < p < float("inf") else log

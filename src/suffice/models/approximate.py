@@ -44,7 +44,7 @@ def query(
 ) -> Distribution | Samples:
     """p(targets | evidence) by drawing: a `Distribution` with standard errors, or `Samples` where a target is real.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> from suffice.models.evidence import observed
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
     >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), LikelihoodWeighting(100_000))
@@ -245,7 +245,15 @@ def _answer(
         _note_quality(shares)
         probs, error = (part.reshape(sizes(question.finite)) for part in (shares.mean, shares.error))
         worth = shares.effective_sample_size
-        finite = Distribution(question.finite, probs, None, error, worth, f"{how}, worth {worth:,.0f}", question.evidence.given)
+        finite = Distribution(
+            question.finite,
+            probs,
+            None,
+            error,
+            worth,
+            f"{how}, as good as {worth:,.0f} independent ones",
+            question.evidence.given,
+        )
     if not question.reals and finite is not None:
         return finite
     _note_quality(*(drawn.mean(column) for column in trace.reals.T))

@@ -12,13 +12,14 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, nearest
+from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.gathering import gather
 from suffice.families.priors import Prior
 from suffice.graphs import Dag
+from suffice.graphs.text import Edge
 from suffice.models.answering import Answering
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.provenance import Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
@@ -76,15 +77,15 @@ class BayesNet(Provenance, Tabular, Answering):
         statistics: Statistics | None = None,
         prior: Prior | None = None,
         estimate: Estimate | None = None,
-        fit_info: str = "written down",
-        intervened: Iterable[str] = (),
+        fit_info: str = "given by hand",
+        interventions: Mapping[str, Any] = MappingProxyType({}),
         incomplete: bool = False,
         hidden: Iterable[str] = (),
         ties: Iterable[Tie] = (),
     ) -> None:
         self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
         self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._intervened, self._incomplete, self._hidden = frozenset(intervened), incomplete, frozenset(hidden)
+        self._interventions, self._incomplete, self._hidden = dict(interventions), incomplete, frozenset(hidden)
         self._ties = tuple(ties)
 
     @classmethod
@@ -99,6 +100,26 @@ class BayesNet(Provenance, Tabular, Answering):
         return self._dag
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes, sorted.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").nodes
+        ('Cancer', 'Dyspnoea', 'Pollution', 'Smoker', 'Xray')
+        """
+        return self._dag.nodes
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges (parent, child) of the graph.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").edges[0]
+        ('Cancer', 'Dyspnoea')
+        """
+        return self._dag.edges
+
+    @property
     def variables(self) -> Mapping[str, Variable]:
         """The variables by name, in the order in which they were declared or stand in the file."""
         return MappingProxyType(self._variables)
@@ -111,7 +132,18 @@ class BayesNet(Provenance, Tabular, Answering):
     @property
     def intervened(self) -> frozenset[str]:
         """The nodes that `do` set from outside: their distributions are known, not estimated."""
-        return self._intervened
+        return frozenset(self._interventions)
+
+    @property
+    def interventions(self) -> Mapping[str, Any]:
+        """What `do` set nodes to, by name: answers say it.
+
+        >>> import suffice as sf
+        >>> done = sf.load("asia").do({"smoke": "yes"})
+        >>> dict(done.interventions), repr(done.query("lung")).partition(",")[0]
+        ({'smoke': 'yes'}, 'p(lung | do(smoke=yes))')
+        """
+        return MappingProxyType(self._interventions)
 
     @property
     def shared(self) -> tuple[tuple[str, ...], ...]:
@@ -129,7 +161,7 @@ class BayesNet(Provenance, Tabular, Answering):
         again = {node for tie in self._ties for node in tie.nodes[1:]}
         return sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Cpd:
         if name not in self._cpds:
             raise ModelError(f"the network has no node {name!r}{nearest(str(name), self._cpds)}")
         return self._cpds[name]
@@ -236,7 +268,7 @@ class BayesNet(Provenance, Tabular, Answering):
     def update(self, more: Any) -> BayesNet:
         """The network that all rows together give, old and new, with the same prior.
 
-        >>> from suffice.learning.fit import fit
+        >>> from suffice import fit
         >>> bn = fit("x", {"x": ["a", "b"]})
         >>> bn.update({"x": ["b", "b"]})["x"].probs
         array([0.25, 0.75])

@@ -16,13 +16,13 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.lagged import renamed
-from suffice.errors import ModelError, nearest
+from suffice.errors import ModelError, counted, nearest
 from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.priors import Prior
 from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, First, Free, Stationary, checked_first
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.bayes_net import BayesNet
 from suffice.models.provenance import Provenance
 from suffice.models.written import written_cpd
@@ -97,7 +97,7 @@ class Chain(Provenance, Tabular):
         statistics: Statistics | None = None,
         prior: Prior | None = None,
         estimate: Estimate | None = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
         incomplete: bool = False,
         hidden: Iterable[str] = (),
         first_slices: First | None = None,

@@ -24,7 +24,7 @@ far below zero are not negative."""
 class Covariances:
     """The matrix of some columns, divided by `scale` on both sides: their correlations, or with scale 1 their covariances.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"x": [0.0, 1.0, 2.5], "y": [0.5, 0.0, 3.5]})
     >>> Covariances.of(data, ("x", "y"), on="correlation").matrix.round(3)
     array([[1.   , 0.857],

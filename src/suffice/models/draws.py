@@ -65,8 +65,8 @@ class DrawnTable:
     `certain`, set by an intervention, is always itself. One that is `shared` is drawn whole, whatever is observed: nodes that
     share it then have the same draws from equal generators.
 
-    >>> from suffice.learning.fit import fit
-    >>> from suffice.families.priors import Dirichlet
+    >>> from suffice import fit
+    >>> from suffice import Dirichlet
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> drawn = DrawnTable(bn["y"], {"x": 0, "y": 1}, {})
     >>> drawn.scope, drawn.shape, drawn.draw(1000, np.random.default_rng(0)).shape
@@ -136,8 +136,8 @@ class DrawnGaussian(DrawnNode):
 
     v = s / χ²(ν),   b = b̂ + √v L z with L Lᵀ = S_xx⁻¹,   a = ȳ + √(v/κ) z − b·x̄
 
-    >>> from suffice.learning.fit import fit
-    >>> from suffice.families.priors import NormalInverseGamma
+    >>> from suffice import fit
+    >>> from suffice import NormalInverseGamma
     >>> bn = fit("x -> y", {"x": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 3.0, 3.5, 6.0]}, prior=NormalInverseGamma())
     >>> node = DrawnGaussian(bn["y"], {}, {"x": 0}).draw(1000, np.random.default_rng(0))
     >>> node.finite_parents, node.variance.shape, node.coefficients.shape
@@ -166,8 +166,8 @@ class DrawnGaussian(DrawnNode):
 class Coefficients:
     """The parameters of a fitted regression, in the order of their covariance, and linear functions of them at draws.
 
-    >>> from suffice.learning.fit import fit
-    >>> from suffice.families.responses import Probit
+    >>> from suffice import fit
+    >>> from suffice import Probit
     >>> bn = fit("x -> y", {"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, families={"y": Probit()})
     >>> draws = Coefficients(bn["y"]).drawn(np.array([[1.0, 2.5]]), 10_000, np.random.default_rng(0))
     >>> draws.shape, bool(abs(draws.mean()) < 0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from suffice.errors import DataError, listed, nearest, note
+from suffice.errors import DataError, counted, listed, nearest, note
 from suffice.families import family_of
 from suffice.families.family import Cpd, Estimate
 from suffice.families.priors import Node, Prior
@@ -48,7 +48,7 @@ def estimated(
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
     cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
-    info = f"fitted from {statistics.weight:,.10g} rows, {by}{shared_in_words(ties)}"
+    info = f"fitted from {counted(statistics.weight, 'row')}, {by}{shared_in_words(ties)}"
     return BayesNet.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
 
 

@@ -19,8 +19,23 @@ from suffice.variables import Count, Finite, Variable, state_text
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
 
-Given = Mapping[str, Any] | None
+Given = Mapping[str, object] | None
 """Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
+
+
+class Known(dict[str, Any]):
+    """What is given, by name, and what was `done` before: set from outside. Answers have both in their words.
+
+    >>> in_words(Known({"xray": "yes"}, {"smoke": "no"})), in_words(Known({}, {}))
+    ('do(smoke=no), xray=yes', '')
+    """
+
+    def __init__(self, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.done = dict(done)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Known, (dict(self), self.done)
 
 
 class Observed(NamedTuple):
@@ -42,7 +57,7 @@ class Observed(NamedTuple):
 def observed(bn: BayesNet, given: Given) -> Observed:
     """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
     >>> observed(bn, {"x": "b"}).codes, observed(bn, {"x": [1.0, 0.5]}).soft
     (array([1]), {0: array([1. , 0.5])})
@@ -52,7 +67,7 @@ def observed(bn: BayesNet, given: Given) -> Observed:
     soft: dict[int, Array] = {}
     reals: dict[int, float] = {}
     if given is None:
-        return Observed(codes, soft, reals, {})
+        return Observed(codes, soft, reals, Known({}, bn.interventions))
     given = as_mapping(given, "what is given")
     for name, value in given.items():
         if name not in bn:
@@ -66,7 +81,7 @@ def observed(bn: BayesNet, given: Given) -> Observed:
             soft[number] = likelihoods(compiled.variables[name], value)
         else:
             codes[number] = code_of(compiled.variables[name], value)
-    return Observed(codes, soft, reals, dict(given))
+    return Observed(codes, soft, reals, Known(given, bn.interventions))
 
 
 def code_of(variable: Finite, value: Any) -> int:
@@ -192,7 +207,9 @@ def in_words(given: Mapping[str, Any]) -> str:
     >>> in_words({"smoke": "yes", "age": 40.5, "xray": [0.1, 0.9]})
     'smoke=yes, age=40.5, xray~(0.1, 0.9)'
     """
-    return listed((f"{name}{_value_in_words(value)}" for name, value in given.items()), style="str")
+    words = [f"{name}{_value_in_words(value)}" for name, value in given.items()]
+    done = getattr(given, "done", {})
+    return listed([f"do({in_words(done)})", *words] if done else words, style="str")
 
 
 def _value_in_words(value: Any) -> str:

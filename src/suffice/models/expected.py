@@ -152,7 +152,7 @@ def normals(p: BayesNet, numbers: Sequence[str]) -> Normals:
 
     Parents among numbers that are not listed are taken for constants 0.
 
-    >>> from suffice.families.conditional_gaussian import Gaussian
+    >>> from suffice import Gaussian
     >>> normals(BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})}), ["x", "y"]).covariances[0]
     array([[1., 2.],
            [2., 5.]])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.sequences import sequences
-from suffice.errors import DataError, ModelError, nearest
+from suffice.errors import DataError, ModelError, counted, nearest
 from suffice.families.family import Array
 from suffice.incomplete.chain_children import child_numbers, child_states
 from suffice.incomplete.chain_found import ShownPart
@@ -93,7 +93,7 @@ class Following:
                 raise DataError(f"the row has no value of {name!r}, on which later steps depend: follow(hidden=[{name!r}])")
 
     def __repr__(self) -> str:
-        return f"Following(after {self.n_steps:,} rows, log p {self.log_prob:.6g}; {self.chain.template})"
+        return f"Following(after {counted(self.n_steps, 'row')}, log p {self.log_prob:.6g}; {self.chain.template})"
 
 
 def _reading(chain: Chain, hidden: Iterable[str]) -> ChainReading:

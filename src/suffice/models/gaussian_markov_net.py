@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, nearest
+from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.conditional_gaussian import LOG_2PI, Gaussian
 from suffice.families.family import Mean
 from suffice.families.gathering import complete_rows
@@ -20,7 +20,7 @@ from suffice.graphs import Graph
 from suffice.graphs.chordal import perfect_order
 from suffice.inference.sparse_precision import SparsePrecision
 from suffice.libraries import sc
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.covariance_selection import selected_precision
 from suffice.models.covariances import Covariances, covariance_of, read_only, refuse_other_kinds
 from suffice.models.provenance import Provenance
@@ -83,7 +83,7 @@ class GaussianMarkovNet(Undirected, Provenance, Tabular):
         covariance: Array,
         mean: Array,
         statistics: Statistics | None = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
         penalty: Any = None,
     ) -> None:
         self._graph = graph

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture | PoissonMixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
-    >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import Gaussian
+    >>> from suffice import BayesNet
     >>> from suffice.models.evidence import observed
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
     >>> answer = query(bn, ["x"], observed(bn, {"y": 7.0}))

@@ -43,8 +43,8 @@ MAX_NUMBERS = 2**25
 def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float, draws: int = FEWEST, seed: int = 0) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean.
 
-    >>> from suffice.families.priors import Dirichlet
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import Dirichlet
+    >>> from suffice import fit
     >>> from suffice.models.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> answer = query(bn, ["x"], observed(bn, {"y": "b"}), 0.9)
@@ -58,7 +58,7 @@ def query(bn: BayesNet, targets: Sequence[str], evidence: Observed, level: float
     size = len(question.reals) or n_configurations(question.finite)
     _check_draws(draws, size)
     redrawn = Redrawn(question, np.random.SeedSequence(checked_seed(seed)))
-    point = _at_means(bn, question).query(targets, evidence.given)
+    point: Any = _at_means(bn, question).query(targets, evidence.given)
     answers = redrawn.answers(draws, size)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
@@ -95,7 +95,7 @@ def _how(question: Question, level: float, draws: int, lost: int, error: float) 
         modes = "" if isinstance(bn.estimate, Mean) else " (not the modes, which the network has)"
         point = f"exact at the posterior means{modes}" + (" and the estimates of regressions" if any(regressions) else "")
     without = f" less {lost:,} that rule the evidence out" if lost else ""
-    return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without}, its ends ± {error:.2g}"
+    return f"{point}; {100 * level:.10g} % interval from {draws:,} draws{without} (Monte-Carlo error of its ends {error:.2g})"
 
 
 def _at_means(bn: BayesNet, question: Question) -> BayesNet:
@@ -109,7 +109,7 @@ def _at_means(bn: BayesNet, question: Question) -> BayesNet:
         cpd = cpds[n]
         if cpd.imagined is not None:
             cpds[n] = cpd.family.estimate(cpd.child, cpd.parent_variables, cpd.seen, cpd.imagined, Mean())
-    return BayesNet.of(bn.dag, bn.variables, cpds, intervened=bn.intervened)
+    return BayesNet.of(bn.dag, bn.variables, cpds, interventions=bn.interventions)
 
 
 def _check_draws(draws: object, size: int) -> None:
@@ -129,7 +129,7 @@ def _check_drawable(cpd: Any, known: Mapping[str, Any]) -> None:
     about = f"the answer depends on {name!r}, a {words(cpd)}"
     if cpd.fitted is None:
         raise FitError(
-            f"{about} that was not fitted to complete rows by itself (it was written down, learned by EM, or has a number that "
+            f"{about} that was not fitted to complete rows by itself (it was given by hand, learned by EM, or has a number that "
             f"do(...) set): its coefficients have no covariance to draw them by; {without}, or fit it to complete rows"
         )
     if not np.isfinite(cpd.fitted.covariance).all():
@@ -179,8 +179,8 @@ class Redrawn:
     Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
     a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
 
-    >>> from suffice.families.priors import Dirichlet
-    >>> from suffice.learning.fit import fit
+    >>> from suffice import Dirichlet
+    >>> from suffice import fit
     >>> from suffice.models.evidence import observed
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> asked = Question.of(bn, ["y"], observed(bn, {"x": "b"}))
@@ -199,11 +199,14 @@ class Redrawn:
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
         self._question = question
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
+        cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
         table_nodes = [n for n in question.nodes if isinstance(bn[n], Table)]
-        self._tables: list[Any] = [DrawnTable(bn[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes]
-        self._tables += [DrawnRegression(bn[n], self._number, known) for n in factors]
+        self._tables: list[Any] = [
+            DrawnTable(cpds[n], self._number, known, n in bn.intervened, n in together) for n in table_nodes
+        ]
+        self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
         self._gaussians = [
-            (DrawnLinear if bn[n].is_regression else DrawnGaussian)(bn[n], self._number, self._real_number) for n in real_nodes
+            (DrawnLinear if bn[n].is_regression else DrawnGaussian)(cpds[n], self._number, self._real_number) for n in real_nodes
         ]
         self._groups = self._grouped(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]

@@ -54,7 +54,7 @@ def do(bn: BayesNet, interventions: Mapping[str, Any]) -> BayesNet:
         cpds,
         estimate=bn.estimate,
         fit_info=f"{bn.fit_info}; then do({in_words(interventions)})",
-        intervened=bn.intervened | set(interventions),
+        interventions={**bn.interventions, **interventions},
         ties=[tie for tie in (tie.only(untouched) for tie in bn.ties) if len(tie.nodes) > 1],
     )
 

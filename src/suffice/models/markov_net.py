@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from suffice.display import Rows, Tabular
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, counted, nearest
 from suffice.families.family import Mean
 from suffice.graphs import Graph
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.factor import CompleteRows, Factor, checked_factors, twin_of
 from suffice.models.features import Features, UndirectedModel
 from suffice.models.goodness_of_fit import GoodnessOfFit, goodness_of_fit
@@ -72,7 +72,7 @@ class MarkovNet(Undirected, Provenance, Tabular):
         penalty: Any = None,
         objective: Any = None,
         log_evidence: float | None = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
         trace: Iterable[Any] = (),
     ) -> None:
         self._variables, self._factors, self._model = dict(variables), tuple(factors), model
@@ -336,7 +336,8 @@ class MarkovNet(Undirected, Provenance, Tabular):
             near, rest = near_net(self, names, given)
             if len(near) == len(self):
                 raise
-            return replace(near.directed.query(targets, rest, **how), given=dict(given))
+            answer: Any = near.directed.query(targets, rest, **how)
+            return replace(answer, given=dict(given))
 
     def predict_proba(self, rows: Any, target: str, **how: Any) -> Any:
         """p(target | the other cells of a row), for each row; where the tree is too large, of rows that show all neighbours."""

@@ -20,7 +20,7 @@ from suffice.inference.logs import log_sum
 from suffice.inference.network import Array
 from suffice.libraries import sc
 from suffice.models.answers import Answer, Distribution, and_more, apart
-from suffice.models.evidence import in_words
+from suffice.models.evidence import Known, in_words
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
@@ -66,7 +66,7 @@ class NumberAnswer(Answer):
             raise ModelError(f"the answer is over {listed(self.names)} alone: no finite target was asked for with it")
         codes = self.finite.codes(state)
         known = {v.name: v.states[c] for v, c in zip(self.finite.variables, codes, strict=True)}
-        return codes, float(self.finite.probs[codes]), {**self.given, **known}
+        return codes, float(self.finite.probs[codes]), Known({**self.given, **known}, getattr(self.given, "done", {}))
 
     def _headline(self) -> str:
         return self._question(self.asked or (*self.names, *(self.finite.names if self.finite is not None else ())))
@@ -247,7 +247,7 @@ class Mixture(ComponentMixture):
     def __getitem__(self, state: Any) -> Mixture:
         """The mixture given a state of the finite target, or a tuple of states or a mapping where there are several.
 
-        >>> from suffice.variables import Finite
+        >>> from suffice import Finite
         >>> u = Distribution((Finite("u", ["no", "yes"]),), np.array([0.25, 0.75]))
         >>> answer = Mixture(("x",), [0.25, 0.75], [[0.0], [4.0]], [[[1.0]], [[1.0]]], (("no",), ("yes",)), u)
         >>> answer["yes"].mean, answer.finite["yes"]

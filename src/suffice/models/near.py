@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def near_net(net: MarkovNet, targets: Iterable[str], given: Mapping[str, Any]) -> tuple[MarkovNet, dict[str, Any]]:
     """The network of all that hangs together with targets, given the states of others; and what else is given of it.
 
-    >>> from suffice.models.markov_net import MarkovNet
-    >>> from suffice.variables import Finite
+    >>> from suffice import MarkovNet
+    >>> from suffice import Finite
     >>> v = {n: Finite(n, ["no", "yes"]) for n in "abc"}
     >>> chain = MarkovNet({("a", "b"): np.eye(2), ("b", "c"): np.eye(2)}, v)
     >>> near_net(chain, ["a"], {"b": "yes"})[0].factors[0].log

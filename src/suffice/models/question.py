@@ -59,7 +59,7 @@ def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft:
 class Question:
     """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> from suffice.models.evidence import observed
     >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
     >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])
@@ -119,7 +119,8 @@ def is_number_without_rates(bn: BayesNet, name: str) -> bool:
 
 def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     """A regression of a number whose numbers are given: mixed over its finite parents that are not, if nothing below is seen."""
-    cpd, numbers = bn[name], _observed_in(bn, evidence)[0]
+    cpd: Any = bn[name]
+    numbers = _observed_in(bn, evidence)[0]
     below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
     if below:
         fact = f"{name!r} is a {words(cpd)}, whose distribution given {listed(below)} below it has no formula"
@@ -127,7 +128,8 @@ def regressed(bn: BayesNet, name: str, evidence: Observed) -> RegressionMixture:
     if any(p not in numbers for p in cpd.real_parents):
         raise no_formula(cpd, numbers)
     hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
-    probs = bn.query([v.name for v in hidden], evidence.given).probs.reshape(-1) if hidden else np.ones(1)
+    asked: Any = bn.query([v.name for v in hidden], evidence.given) if hidden else None
+    probs = np.ones(1) if asked is None else asked.probs.reshape(-1)
     seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
     some = {n: column[probs > 0] for n, column in columns.items()}

@@ -18,11 +18,11 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
-from suffice.errors import FitError, ModelError, TooLarge, whole
+from suffice.errors import FitError, ModelError, TooLarge, counted, whole
 from suffice.inference.ais import AIS, LogNormaliser
 from suffice.inference.boltzmann import MAX_STATES, Machine, key_of
 from suffice.libraries import pa
-from suffice.models.answers import and_more, counted
+from suffice.models.answers import and_more
 from suffice.models.rows.frames import table
 from suffice.models.sampling import arrow_columns
 from suffice.models.visible import ROWS, Array, OfUnits, VisibleColumns, checked_memory
@@ -43,7 +43,7 @@ class RBM(Tabular):
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> machine = RBM([x, y], [[2.0], [2.0]], [-1.0, -1.0], [0.0])
     >>> machine
-    RBM of 2 columns, 2 visible units and 1 hidden unit; written down
+    RBM of 2 columns, 2 visible units and 1 hidden unit; given by hand
       column  type      units
       ──────  ────────  ─────
       x       2 states  1
@@ -66,7 +66,7 @@ class RBM(Tabular):
         centre: Any = None,
         scale: Any = None,
         base: Any = None,
-        fit_info: str = "written down",
+        fit_info: str = "given by hand",
     ) -> None:
         columns = VisibleColumns.of(by_name(variables))
         n, n_hidden, n_numbers = columns.units.n, np.size(hidden_biases), columns.units.n_numbers

@@ -25,8 +25,8 @@ class RegressionMixture(ComponentMixture):
 
     Of a binomial, a negative binomial or a gamma regression all of whose numbers are given.
 
-    >>> from suffice.families.responses import GammaLog
-    >>> from suffice.variables import Finite, Real
+    >>> from suffice import GammaLog
+    >>> from suffice import Finite, Real
     >>> cpd = RegressionCpd(Real("cost"), (Finite("ill", ["no", "yes"]),), GammaLog(), 0.0, [np.log(3.0)], dispersion=0.5)
     >>> answer = RegressionMixture(cpd, [0.75, 0.25], {"ill": np.array([0, 1])})
     >>> answer

@@ -83,8 +83,8 @@ def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
 def words(cpd: Any) -> str:
     """What kind of regression it is.
 
-    >>> from suffice.families.logistic import LogisticCpd
-    >>> from suffice.variables import Finite
+    >>> from suffice import LogisticCpd
+    >>> from suffice import Finite
     >>> words(LogisticCpd(Finite("y", ["no", "yes"]), (), [0.0], [[]]))
     'logistic regression'
     """
@@ -95,7 +95,7 @@ def words(cpd: Any) -> str:
 class Density(Cpd):
     """ln p(child = what is observed | finite parents): the place of a regression in one question.
 
-    >>> from suffice.variables import Real
+    >>> from suffice import Real
     >>> Density(Real("y"), (), np.array(-1.5)).logs
     array(-1.5)
     """
@@ -111,9 +111,9 @@ class Density(Cpd):
 def closed(cpd: Any) -> Any:
     """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
 
-    >>> from suffice.variables import Real
-    >>> from suffice.families.regression_cpd import RegressionCpd
-    >>> from suffice.families.responses import Linear
+    >>> from suffice import Real
+    >>> from suffice import RegressionCpd
+    >>> from suffice import Linear
     >>> closed(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
     array([1., 3.])
     """
@@ -141,10 +141,10 @@ def reduced(
     `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the
     nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
 
-    >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.families.logistic import LogisticCpd
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Real
+    >>> from suffice import Gaussian
+    >>> from suffice import LogisticCpd
+    >>> from suffice import BayesNet
+    >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
     >>> reduced(bn, ["y"], {"x": 0.0})["y"].probs
@@ -161,11 +161,11 @@ def reduced(
             raise no_formula(bn[name], values)
     cpds: dict[str, Any] = {n: bn[n] for n in bn}
     for name in bn.compiled.open:
-        cpds[name] = _reduced(bn[name], values) if name in needed else stand_in(bn[name], known=name in values)
+        cpds[name] = _reduced(cpds[name], values) if name in needed else stand_in(bn[name], known=name in values)
     for name in bn.compiled.reals:
         cpds[name] = cpds[name] if name in needed else stand_in(bn[name], known=name in values)
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
-    return BayesNet.of(dag, bn.variables, cpds, intervened=bn.intervened)
+    return BayesNet.of(dag, bn.variables, cpds, interventions=bn.interventions)
 
 
 def answerable(bn: BayesNet, numbers: Mapping[str, float], seen: Iterable[str]) -> list[str]:

@@ -145,4 +145,4 @@ class Samples(NumberAnswer):
         return [self._targets(), (heading, rows)], and_more(lines - limit, "row")
 
     def _headline(self) -> str:
-        return f"{super()._headline()}, worth {self.effective_sample_size:,.0f}"
+        return f"{super()._headline()}, as good as {self.effective_sample_size:,.0f} independent ones"

@@ -289,7 +289,7 @@ class TiedPrior(Prior):
 
     `own` has the prior of each tie, bound to the pooled statistics, and `prior` is that of all other nodes.
 
-    >>> from suffice.families.priors import Dirichlet
+    >>> from suffice import Dirichlet
     >>> TiedPrior(Dirichlet(1), ()).prior
     Dirichlet(alpha=1)
     """

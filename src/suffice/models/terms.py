@@ -27,7 +27,7 @@ from suffice.variables import Finite
 class Terms:
     """The terms of a model over its variables, and the factors, sets of sorted names, that they are put into.
 
-    >>> from suffice.models.log_linear import Ising
+    >>> from suffice import Ising
     >>> two = {n: Finite(n, ["-", "+"]) for n in "ab"}
     >>> terms = Terms.of(Ising("a -- b"), two)
     >>> terms.log_tables(np.array([0.5, 0.0, 2.0]))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
-from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, listed, nearest
+from suffice.errors import DataError, MissingCells, ModelError, TooLarge, bytes_in_words, counted, listed, nearest
 from suffice.inference.boltzmann import Units
 from suffice.variables import Count, Finite, Variable
 
@@ -167,12 +167,14 @@ def refuse_missing_cells(rows: Data) -> None:
     found = [f"{name!r} {n:,}" for name, n in rows.missing.items() if n]
     if found:
         raise MissingCells(
-            f"there are missing cells ({listed(found, style='str')}, of {rows.n_rows:,} rows), and the visible units of a "
-            "machine are all seen: fill them in first, as impute of a network of these rows does; no row is ever dropped"
+            f"there are missing cells ({listed(found, style='str')}, of {counted(rows.n_rows, 'row')}), and the visible units of "
+            "a machine are all seen: fill them in first, as impute of a network of these rows does; no row is ever dropped"
         )
 
 
 def checked_memory(n_rows: int, n_columns: int, what: str, limit: int = 2**35) -> None:
     """Refuse what would not fit in memory."""
     if 8 * n_rows * n_columns > limit:
-        raise TooLarge(f"{what} of {n_rows:,} rows need {bytes_in_words(8.0 * n_rows * n_columns)}: take the rows in parts")
+        raise TooLarge(
+            f"{what} of {counted(n_rows, 'row')} need {bytes_in_words(8.0 * n_rows * n_columns)}: take the rows in parts"
+        )

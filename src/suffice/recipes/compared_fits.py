@@ -146,7 +146,7 @@ def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
     goals: list[Any] = [getattr(f, "keywords", {}).get("objective") for f in fits.values()]
     own = {goal.target for goal in goals if hasattr(goal, "target")}
     if target is None and len(own) != 1:
-        raise FitError("say which column is foretold: cross_validate(..., target='y')")
+        raise FitError("say which column is predicted: cross_validate(..., target='y')")
     name = next(iter(own)) if target is None else target
     if name not in rows.columns:
         raise DataError(f"the data has no column {name!r}, which is to be foretold{nearest(name, rows.columns)}")

@@ -62,7 +62,7 @@ def cross_validate(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Any:
-    """The log-likelihood of held-out rows: each of some folds in turn is foretold by what the others teach.
+    """The log-likelihood of held-out rows: each of some folds in turn is predicted by what the others teach.
 
     `method` is a method of search, by default `Orders()`, or a graph, and then only its parameters are learned. The rows are put
     into folds at random, the same for the same seed, so that two methods can be compared fold by fold; weights that are whole

@@ -93,7 +93,7 @@ def hmm(
     a `Chain` or another run. A climb ends when an iteration gains no more than `tol`. Without a prior a state may
     collapse onto a point: that start is given up, and reported. States are numbered by falling weight, whatever the start.
 
-    >>> from suffice.engines.sequences import sequences
+    >>> from suffice import sequences
     >>> x = [0.1, -0.2, 0.0, 0.2, 5.1, 4.9, 5.2, 5.0, 4.8, 0.1, -0.1, 0.0, 0.2, 0.1]
     >>> run = hmm(sequences({"x": x}), 2)
     >>> run.means.round(2).tolist(), run.transition.round(3).tolist()

@@ -26,8 +26,8 @@ class HmmRun(OneTable, Run[Chain]):
     """A hidden Markov model and how it was found. The states are ordered by falling weight, those of equal weight by what they
     emit, so that their numbers do not depend on the start.
 
-    >>> from suffice.engines.sequences import sequences
-    >>> from suffice.recipes.hmm import hmm
+    >>> from suffice import sequences
+    >>> from suffice import hmm
     >>> rows = {"f": list("uuvuuwwvwwwwuuuvuwwwwvw"), "n": [0, 1, 0, 1, 0, 7, 9, 8, 5, 9, 8, 6, 1, 0, 2, 1, 0, 9, 7, 8, 8, 6, 9]}
     >>> run = hmm(sequences(rows, variables={"n": Count("n")}), 2)
     >>> run.rates["n"].round(2), run.probs["f"].round(2).tolist(), run.n_parameters

@@ -39,7 +39,7 @@ class Interactions:
     Where a maximum is on the boundary, so that weights run off to infinity, it is approached from below: `CYCLES` come to within
     about 0.1 of it on the data of `asia`, where all rows are 10,000.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"a": list("uuuuvvvv"), "b": list("uuuvvvvv"), "c": list("uuvvuvvv")})
     >>> models = Interactions(data, dict(data.schema))
     >>> round(models.log_likelihood([("a", "b"), ("c",)]), 4), round(models.log_likelihood([("a", "b"), ("b", "c")]), 4)

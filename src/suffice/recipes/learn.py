@@ -23,7 +23,7 @@ from suffice.structure.found import Found
 from suffice.structure.found_graph import FoundGraph
 from suffice.structure.methods.graph_method import is_directed
 from suffice.structure.search import search
-from suffice.variables import Finite
+from suffice.variables import Finite, Real
 
 PRIOR = (BDeu(1), NormalInverseGamma(), Gamma())
 """The prior of what is learned: BDeu(1) for tables, NormalInverseGamma() for numbers, Gamma() for the rates of counts."""
@@ -36,6 +36,8 @@ def learn(
     method: Any = None,
     prior: Any = PRIOR,
     *,
+    variables: Any = None,
+    integers: type[Real] | type[Finite] | None = None,
     hidden: Any = (),
     starts: int | None = None,
     constraints: Constraints | None = None,
@@ -55,6 +57,8 @@ def learn(
     with a note. To see how the graph was found, how sure it is and why each edge is there, call `search`, which takes the same
     arguments, and `fit(found.dag, data)`.
 
+    `variables` and `integers` say what columns are, as in `scan`.
+
     By a method that finds undirected graphs, such as `Decomposable()`, a Markov network of the graph is learned, by maximum
     likelihood and without the prior; of `Stepwise()`, that of its log-linear model.
 
@@ -69,6 +73,9 @@ def learn(
     asked: dict[str, Any] = {"constraints": constraints, "seed": seed, "time_limit": time_limit}
     asked |= {"threads": threads, "progress": progress}
     if isinstance(data, Sequences):
+        data = data if variables is None else data.with_variables(variables)
+        if integers is not None:
+            raise DataError("integers= is said when rows are first scanned: sequences(data, by, order, integers=...)")
         if hidden:
             raise FitError(
                 "structure with hidden variables or missing cells of sequences is not attempted: give the template, "
@@ -78,7 +85,9 @@ def learn(
         return _chain(found, data, prior, estimate)
     if lags is not None:
         raise DataError("lags= need sequences: learn(sequences(data, by, order), lags=...)")
-    rows = data if isinstance(data, Statistics) else scan(data)
+    if isinstance(data, Statistics) and (variables is not None or integers is not None):
+        raise DataError("statistics know what their variables are: variables= and integers= are for rows")
+    rows = data if isinstance(data, Statistics) else scan(data, variables, integers=integers)
     if hidden and not is_directed(method):
         raise FitError(f"{type(method).__name__} finds undirected graphs, and hidden variables of those are not attempted")
     if not isinstance(rows, Statistics) and is_directed(method) and (hidden or any(rows.missing.values())):

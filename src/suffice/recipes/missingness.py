@@ -11,7 +11,7 @@ from suffice.blas import one_blas_thread
 from suffice.display import html_table, text_table
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, listed, note
+from suffice.errors import DataError, counted, listed, note
 from suffice.recipes.mcar import LEVEL, Dependence, McarTest, mcar_test
 from suffice.recipes.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingCells, unpacked
 from suffice.statistics import Statistics
@@ -47,7 +47,7 @@ def missingness(
     *,
     weights: Any = None,
     missing: Iterable[object] = (),
-    integers: type[Real] | type[Finite] = Real,
+    integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
     warn: bool = False,
 ) -> Missingness:
@@ -153,8 +153,8 @@ class Missingness:
         cells = self.weight * len(self.columns)
         weight = "" if self.weight == self.n_rows else f" (weight {self.weight:,.10g})"
         return (
-            f"{self.n_rows:,} rows{weight} of {len(self.columns):,} columns, {_count(self.missing)} of {_count(cells)} cells "
-            f"missing ({_percent(self.missing / cells if cells else 0.0)})"
+            f"{counted(self.n_rows, 'row')}{weight} of {counted(len(self.columns), 'column')}, {_count(self.missing)} of "
+            f"{_count(cells)} cells missing ({_percent(self.missing / cells if cells else 0.0)})"
         )
 
     def _facts(self) -> list[str]:
@@ -224,7 +224,7 @@ def _notes(rows: Data, columns: Columns, found: MissingCells) -> list[str]:
     there = [n for n, v in rows.schema.items() if rows.missing[n] < rows.n_rows]
     left_out = [n for n in there if n not in columns.finite and n not in columns.reals]
     if columns.gappy and left_out == there:
-        notes.append(f"the pairs of {len(there):,} columns were not compared: they are too many")
+        notes.append(f"the pairs of {counted(len(there), 'column')} were not compared: they are too many")
     elif columns.gappy and left_out:
         notes.append(f"columns of more than {MAX_STATES:,} states were not compared: {listed(left_out)}")
     if rows.weighted and not rows.whole_weights:

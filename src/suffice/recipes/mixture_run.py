@@ -37,7 +37,7 @@ class MixtureRun(OneTable, Run[BayesNet]):
     """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
     parameter, so that their numbers do not depend on the start.
 
-    >>> from suffice.recipes.mixture import mixture
+    >>> from suffice import mixture
     >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9], "f": ["u", "u", "v", "u", "v", "v", "v"]}, 2)
     >>> run.probs["f"].round(2).tolist(), run.n_parameters
     ([[0.75, 0.25], [0.0, 1.0]], 7)

@@ -107,7 +107,7 @@ class Stepwise(GraphMethod):
     `found.model` the fitted network, `found.trace` each step; `strengths` are what the deviance grows by without any term of
     both variables.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
     >>> found = search(rows, method=Stepwise(Backward(), DevianceTest(0.05)))
     >>> found.generators

@@ -33,7 +33,7 @@ class ChowLiu:
     prefers one direction. `root` names a variable that gets no parent; otherwise the first of each tree by name is its root.
     `found.graph` is the tree without directions.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"a": list("uuuuvvvv") * 9, "b": list("uuuvvvvu") * 9, "c": list("uuvvvvuu") * 9}
     >>> search(rows, method=ChowLiu()).dag.edges
     (('a', 'b'), ('b', 'c'))
@@ -67,7 +67,7 @@ class TAN:
     times the mutual information given the target, as in the paper. Scores that charge for parameters leave out edges that do not
     pay: where none does, the result is naive Bayes.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"ill": list("nnnnyyyy") * 9, "cough": list("nnnyyyyn") * 9, "fever": list("nnyyyynn") * 9}
     >>> found = search(rows, method=TAN("ill"))
     >>> found.trace[-1].what

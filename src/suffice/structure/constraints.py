@@ -131,7 +131,7 @@ class Constraints:
         required edges, makes an ancestor of what must not be one, or would be one parent too many beside the required ones.
         What more `adjacent` and `not_ancestor` say is not about single edges, and is for the method to keep.
 
-        >>> from suffice.variables import Real
+        >>> from suffice import Real
         >>> rules = (Require(("a", "b")) + Forbid(("c", "b"))).rules([Real("a"), Real("b"), Real("c")])
         >>> rules.allowed.astype(int)
         array([[0, 0, 1],

@@ -34,7 +34,7 @@ class Exact:
     pp. 258–271), which begins with what `Orders` finds, and stops as soon as no graph can score more than `gap` of the score
     above the best. When the time is over, or on Ctrl-C, the best graph so far comes with the bound so far: `found.gap`.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
     >>> found = search(rows, method=Exact())
     >>> found.dag, found.proved

@@ -31,6 +31,7 @@ from suffice.structure.explanations import (
 )
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents, Rules, ancestors, toggled
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.structure.found import Found
@@ -166,7 +167,8 @@ def _present(found: Found, parent: int, child: int) -> EdgePresent:
         equivalent=_equivalent(found, a, b) if reversible else None,
         replaced=_change(around, {child: ranked[0][1]}) if ranked else None,
         n_sets=len(sets),
-        by_time=parent in around.problem.given,
+        why=found.directions[a, b],
+        number=next((n for n in (a, b) if not isinstance(around.problem.variables[names.index(n)], Finite)), None),
     )
 
 

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from suffice.graphs.text import written
+from suffice.structure.directions import COMPELLED, CONSTRAINED, EITHER, MODEL, TIME
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,8 +87,10 @@ class EdgePresent(Explanation):
     """The best other parents of the child without this one."""
     n_sets: int
     """How many parent sets were looked at for that."""
-    by_time: bool = False
-    """Whether the parent lies in the past, so that there is but one direction."""
+    why: str = ""
+    """Why it leads this way, as `found.directions` says."""
+    number: str | None = None
+    """The end of it that is a number, if one is."""
 
     def title(self) -> str:
         return f"{spelled(self.parent)} -> {spelled(self.child)} is in the graph" + (
@@ -108,16 +111,23 @@ class EdgePresent(Explanation):
             )
 
     def _direction(self) -> str:
-        if self.by_time:
+        if self.why == TIME:
             return "fixed by time: the past comes before the present"
-        if not self.reversible:
+        if self.why == COMPELLED:
             return "compelled: every equivalent graph has it this way"
+        if self.why == MODEL:
+            bins = f"variables={{{self.number!r}: Bins(5)}}" if self.number else "variables={name: Bins(5)}"
+            return (
+                f"{MODEL}: a state cannot have a number for a parent (conditional Gaussian), so that the data was not asked; "
+                f"to ask it, cut numbers into intervals: {bins}"
+            )
+        if self.why == CONSTRAINED:
+            return f"{CONSTRAINED}: without them, the data could not tell the direction"
         gain = None if self.equivalent is None else self.equivalent.gain
         if gain is None or abs(gain) > 1e-6 * (1 + abs(self.loss)):
-            return "reversible: a graph of the same independences has it the other way"
-        told = "; the constraints say it is this one" if self.reversed.refused and "constraints" in self.reversed.refused else ""
+            return f"{EITHER}: a graph of the same independences has it the other way"
         along = " (other edges turn with it)" if self.equivalent is not None and len(self.equivalent.parents) > 2 else ""
-        return f"reversible: the data cannot tell the direction{along}{told}"
+        return f"{EITHER}: the data cannot tell the direction{along}"
 
 
 @dataclass(frozen=True, repr=False)

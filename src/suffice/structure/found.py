@@ -15,6 +15,7 @@ from suffice.errors import FitError, GraphError
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.text import Edge
 from suffice.iteration import Step
+from suffice.structure.directions import directions
 from suffice.structure.explain import Neighbourhood, explain
 from suffice.structure.explanations import Explanation, spelled
 from suffice.structure.plan import Plan, in_words
@@ -45,8 +46,8 @@ class Tie(NamedTuple):
 class Found:
     """The result of `search`. It prints as a table: each edge with what the score loses without it.
 
-    >>> from suffice.structure.search import search
-    >>> from suffice.structure.hill_climb import HillClimb
+    >>> from suffice import search
+    >>> from suffice import HillClimb
     >>> found = search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}, method=HillClimb())
     >>> found.dag, found.cpdag.undirected
     (Dag('x -> y; z'), (('x', 'y'),))
@@ -82,8 +83,7 @@ class Found:
         """What a method returned, its graph replaced by the member of its class that stands for the class."""
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
-            roots = {getattr(method, option, None) for option in ("root", "target")}
-            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots)
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, _roots(method))
             cpdag = class_of(problem, parents)
         return Found(
             names=problem.names,
@@ -127,8 +127,8 @@ class Found:
     def graph(self) -> Graph:
         """The edges without their directions: of `ChowLiu` the undirected tree.
 
-        >>> from suffice.structure.chow_liu import ChowLiu
-        >>> from suffice.structure.search import search
+        >>> from suffice import ChowLiu
+        >>> from suffice import search
         >>> search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}, method=ChowLiu()).graph
         Graph('x -- y')
         """
@@ -138,8 +138,8 @@ class Found:
     def template(self) -> Template:
         """The graph of a search in sequences: the parents of each variable at the present step, and in the first steps.
 
-        >>> from suffice.engines.sequences import sequences
-        >>> from suffice.structure.search import search
+        >>> from suffice import sequences
+        >>> from suffice import search
         >>> found = search(sequences({"x": list("uuuuuuvvvvvv") * 9, "y": list("aaaaaabbbbbb") * 9}))
         >>> found.template
         Template('x[-1] -> x; x -> y')
@@ -175,7 +175,7 @@ class Found:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the search was foretold to cost."""
+        """What the search was estimated to cost."""
         return Plan.of(self.problem, self.method)
 
     @property
@@ -211,6 +211,15 @@ class Found:
         without = self.problem.scores.families([(c, tuple(q for q in self._parents[c] if q != p)) for p, c in edges])
         named = [(self.names[p], self.names[c]) for p, c in edges]
         return {e: self._scores[e[1]] - float(w) for e, w in zip(named, without, strict=True)}
+
+    @cached_property
+    def directions(self) -> dict[Edge, str]:
+        """Why each edge (parent, child) leads this way: "compelled" (every equivalent graph has it so), "either way" (the data
+        cannot tell), "fixed by constraints", "fixed by the kind of model" (from a number to a state there is no edge), in
+        sequences also "by time"; empty when the method uses no score."""
+        if self._parents is None:
+            return {}
+        return directions(self.problem, self.problem.rules_of(self.method), self._parents, _roots(self.method))
 
     @cached_property
     def n_parameters(self) -> int:
@@ -249,6 +258,7 @@ class Found:
             "directed": [list(e) for e in self.cpdag.directed],
             "undirected": [list(e) for e in self.cpdag.undirected],
             "losses": [[*e, loss] for e, loss in self.losses.items()],
+            "directions": [[*e, why] for e, why in self.directions.items()],
             "score": self.score,
             "bound": self.bound,
             "gap": self.gap,
@@ -308,18 +318,16 @@ class Found:
         return repr(self.problem.score)
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        open_ended = {frozenset(e) for e in self.cpdag.undirected}
         if self._parents is None:
             rows: list[list[object]] = [[f"{spelled(a)} -> {spelled(b)}"] for a, b in self.cpdag.directed]
             return ["edge"], rows + [[f"{spelled(a)} - {spelled(b)}"] for a, b in self.cpdag.undirected]
-        past = self.past
-        ways = {e: "by time" if e[0] in past else "either way" if frozenset(e) in open_ended else "" for e in self.losses}
+        ways = self.directions
         rows = [[f"{spelled(a)} -> {spelled(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
 
     def __repr__(self) -> str:
         header, rows = self._table()
-        more = f"\n... and {len(rows) - N_SHOWN:,} more edges; see found.losses" if len(rows) > N_SHOWN else ""
+        more = f"\n... and {_many(len(rows) - N_SHOWN, 'more edge')}" if len(rows) > N_SHOWN else ""
         table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
         return f"Found: {self.summary()}{table}{more}"
 
@@ -330,10 +338,10 @@ class Found:
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""
         if self._problem is not None:
-            _ = self._scores, self.losses, self.plan, self._score_word
+            _ = self._scores, self.losses, self.plan, self._score_word, self.directions
             if self._parents is not None:
                 _ = self.n_parameters
-        own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties"}
+        own = {f.name for f in fields(self)} | {"_scores", "losses", "plan", "_score_word", "n_parameters", "ties", "directions"}
         return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
 
 
@@ -342,6 +350,11 @@ def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
     edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
     one_way = [(problem.names[c], problem.names[p]) for p, c in edges if not problem.has_family(p, (c,))]
     return problem.dag(list(parents)).cpdag(one_way)
+
+
+def _roots(method: Any) -> set[object]:
+    """The nodes that a method was told to begin with."""
+    return {getattr(method, option, None) for option in ("root", "target")}
 
 
 def canonical(

@@ -38,7 +38,7 @@ class GES:
     scores more; that member is the result. (Where variables may have different numbers of parents, one member
     is tried.) Needs a score that is the same for all members of a class: BIC, AIC, BDeu, BGe, but not K2.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
     >>> found = search(rows, method=GES())
     >>> found.dag, [step.what for step in found.trace]

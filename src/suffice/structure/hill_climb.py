@@ -37,7 +37,7 @@ class HillClimb:
     from again. Of moves that gain alike, the first by (child, parent) is made, names in order, and an edge is rather deleted than
     reversed.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
     >>> found = search(rows, method=HillClimb())
     >>> found.dag
@@ -82,7 +82,7 @@ class Tabu:
     The last `length` graphs are not gone back to. The search ends after `patience` steps in a row without a new best graph, and
     gives the best graph of its way. `start` and ties are as in `HillClimb`.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
     >>> search(rows, method=Tabu()).dag
     Dag('moon; rain -> wet')

@@ -65,8 +65,8 @@ class _TableTest:
 class GSquared(_TableTest):
     """The likelihood ratio G² = 2 Σ n log(n n_z / (n_xz n_yz)), chi-square if independent (Wilks 1938).
 
-    >>> from suffice.engines import scan
-    >>> from suffice.structure.independence import independence_test
+    >>> from suffice import scan
+    >>> from suffice import independence_test
     >>> data = scan({"x": ["a", "a", "b", "b"] * 5, "y": ["u", "u", "v", "u"] * 5})
     >>> independence_test(data, "x", "y", test=GSquared())
     Independence(statistic=8.630..., df=1, p_value=0.0033...)

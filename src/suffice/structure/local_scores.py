@@ -73,8 +73,8 @@ class LocalScores:
     A kind says what families of one size score, in `_of_sets`; all questions come down to that. `watch` is called between parts
     of long work; it may raise to stop it. Variables that are `given` may be parents, but are not modelled: they score nothing.
 
-    >>> from suffice.engines import scan
-    >>> from suffice.scores import BIC
+    >>> from suffice import scan
+    >>> from suffice import BIC
     >>> data = scan({"x": ["a", "b", "a", "b"], "y": ["u", "v", "u", "v"]})
     >>> scores = LocalScores(data, tuple(data.schema.values()), BIC())
     >>> scores.families([(0, ()), (0, (1,))]).round(3)

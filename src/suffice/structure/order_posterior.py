@@ -129,13 +129,13 @@ class OrderPosterior(OneTable):
     def _headline(self) -> str:
         chains, samples = self.log_scores.shape
         prior = "every graph" if self.corrected else "every order (graphs that fit more orders are favoured: the order bias)"
-        worth = f", weights worth {self.weight_ess:,.0f} graphs" if self.corrected else ""
+        worth = f", weights as good as {self.weight_ess:,.0f} equal ones" if self.corrected else ""
         verdict = "agree" if self.agreed else "DISAGREE: take more samples and a longer burn-in"
         stopped = "" if self.finished else "; stopped before its end"
         return (
             f"edge posteriors of {len(self.names):,} variables; uniform prior over {prior}\n"
-            f"{chains} chains of {samples:,} orders, worth {self.ess:,.0f}{worth}; {self.acceptance.mean():.0%} of moves made; "
-            f"{self.seconds:.3g} s{stopped}\n"
+            f"{chains} chains of {samples:,} orders, as good as {self.ess:,.0f} independent ones{worth}; "
+            f"{self.acceptance.mean():.0%} of moves made; {self.seconds:.3g} s{stopped}\n"
             f"the chains {verdict}: R-hat {self.r_hat:.3f}, edges differ by {self.largest_difference:.3f} at most, "
             f"{self.mean_difference:.2g} on average"
         )

@@ -62,7 +62,7 @@ class Orders:
     proved the best by looking at all orders. Past some 60 variables the candidate parents are chosen first: the Markov blankets
     of a hill climb and the strongest pairs, widened while that pays; the result is never worse than the hill climb's.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> search(rows, method=Orders()).dag
     Dag('moon; rain -> wet')

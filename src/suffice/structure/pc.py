@@ -81,7 +81,7 @@ class PC:
     allowed in one direction only is directed so. More parents than allowed: no collider is made of them, and if the result needs
     them all the same, the weakest edge (of the largest p-value) is taken out, with a note.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new", "full"] * 18}
     >>> found = search(rows, method=PC())
     >>> found.cpdag, found.score
@@ -235,7 +235,7 @@ class MMHC:
     set of the others separates go again, and those that are not mutual. Sets have up to `max_condition` members. A hill climb,
     with as many `restarts`, within these candidates and the constraints finds the graph. `test` is as in `PC`.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": ["no", "no", "yes", "yes"] * 9, "wet": ["no", "no", "yes", "no"] * 9, "moon": ["new"] * 18 + ["old"] * 18}
     >>> search(rows, method=MMHC()).dag
     Dag('moon; rain -> wet')

@@ -1,4 +1,4 @@
-"""The cost of a search, foretold: how many families and tables, how much memory, how many scans, about how long."""
+"""The cost of a search, estimated before it: how many families and tables, how much memory, how many scans, about how long."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from suffice.display import OneTable
 from suffice.engines.data import Data
+from suffice.engines.parallel import used_memory
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Statistics
 from suffice.structure.hybrid_scores import PER_NUMBER, HybridScores, most_families
@@ -64,7 +65,7 @@ class Plan(OneTable):
     """What a search will cost. Counts are exact or, with `at_least`, a lower bound; seconds are an estimate within a few times.
 
     >>> from suffice.structure.search import problem_of
-    >>> from suffice.structure.hill_climb import HillClimb
+    >>> from suffice import HillClimb
     >>> rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
     >>> plan = Plan.of(problem_of(rows, None, None, seed=0, time_limit=None, threads=None), HillClimb())
     >>> plan.n_rows, plan.n_variables, plan.at_least
@@ -86,6 +87,8 @@ class Plan(OneTable):
     """Passes over the rows."""
     seconds: float
     """An estimate."""
+    process_bytes: float
+    """What the process takes now, the data that it holds included, and that memory."""
     at_least: bool
     """Whether the counts are lower bounds: how far a search has to go is known only when it ends."""
 
@@ -117,6 +120,7 @@ class Plan(OneTable):
             bytes=memory,
             scans=scans,
             seconds=seconds + work.seconds,
+            process_bytes=used_memory() + memory,
             at_least=work.at_least,
         )
 
@@ -126,14 +130,15 @@ class Plan(OneTable):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         least = "at least " if self.at_least else ""
-        return ["what", "foretold"], [
+        return ["what", "estimate"], [
             ["method", self.method],
             ["rows", _count(self.n_rows)],
             ["variables", _count(self.n_variables)],
             ["families", least + _count(self.families)],
             ["tables", least + _count(self.tables)],
             ["cells", least + _count(self.cells)],
-            ["memory", least + bytes_in_words(self.bytes)],
+            ["memory", f"{least}{bytes_in_words(self.bytes)} beside the data"],
+            ["process", f"{least}{bytes_in_words(self.process_bytes)} in all"],
             ["scans", least + _count(self.scans)],
             ["seconds", f"about {self.seconds:.2g}" if not self.at_least else f"at least about {self.seconds:.2g}"],
         ]
@@ -151,7 +156,7 @@ def check(plan: Plan, memory_limit: float | None) -> None:
 def in_words(method: Any) -> str:
     """A method with the options that are not its defaults.
 
-    >>> from suffice.structure.hill_climb import HillClimb
+    >>> from suffice import HillClimb
     >>> in_words(HillClimb(max_parents=3))
     'HillClimb(max_parents=3)'
     """

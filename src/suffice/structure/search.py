@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
 
+import numpy as np
+
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
-from suffice.errors import DataError, FitError, listed, note, whole
+from suffice.errors import DataError, FitError, counted, listed, note, whole
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints
+from suffice.structure.directions import model_limit
 from suffice.structure.first_steps import elsewhere, with_first_steps
 from suffice.structure.found import Found
 from suffice.structure.found_graph import FoundGraph
@@ -89,9 +92,10 @@ def search(
 ) -> Found | FoundGraph | Plan:
     """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
 
-    `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that identify rows (nearly
-    as many states as rows) are left out, with a note; a finite variable never gets a real parent. The result does not depend on
-    the order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says so.
+    `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that only tell rows
+    apart (names, dates, running numbers) are left out, with a note; a finite variable never gets a real parent. The result does
+    not depend on the order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says
+    so.
 
     Of `sequences(...)` the columns of earlier steps may be parents, too: up to `lags` steps back (by default 1), or each column
     as far as {column: steps} says. Only the present step is scored, on all steps that have these lags; see `found.template`. The
@@ -102,14 +106,14 @@ def search(
     constraints forbid or require is one in either direction. `Moments` of real columns are data enough for the first two.
 
     `time_limit` is in seconds; when it is reached, or on Ctrl-C, the best graph so far is returned. `memory_limit` bounds what
-    the search takes beside the data. `dry_run=True` only foretells the cost. `progress` shows the best score so far on standard
+    the search takes beside the data. `dry_run=True` only estimates the cost. `progress` shows the best score so far on standard
     error: by default on a terminal, after a second.
 
     >>> rows = {"rain": list("nnyy") * 8, "wet": list("nnyn") * 8, "moon": list("nf") * 4 + list("fn") * 12}
     >>> found = search(rows)
     >>> found.dag, round(found.score, 2), found.proved
     (Dag('moon; rain -> wet'), -62.38, True)
-    >>> from suffice.engines.sequences import sequences
+    >>> from suffice import sequences
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
@@ -120,18 +124,41 @@ def search(
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
     problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, **budget)
+    chosen, problem = with_most_parents(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
+    if is_directed(chosen) and (limit := model_limit(problem.variables)) is not None:
+        note(limit)
     found: Found | FoundGraph = found_by(chosen, problem)
     if not isinstance(data, Sequences) or isinstance(found, FoundGraph):
         return found
 
     def ask(place: Window) -> Found:
         left = None if time_limit is None else max(time_limit - problem.progress.seconds, 1e-3)
-        found: Found = found_by(elsewhere(chosen), problem_of(place, score, constraints, **budget | {"time_limit": left}))
+        there = problem_of(place, score, constraints, **budget | {"time_limit": left})
+        found: Found = found_by(*with_most_parents(elsewhere(chosen), there))
         return found
 
     return with_first_steps(found, rows, ask)
+
+
+def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem]:
+    """A maximum of parents that is only the method's default gives way to that of the constraints, of the variables they name.
+
+    >>> from suffice import MaxParents
+    >>> rows = {name: ["u", "v"] for name in "abcdef"}
+    >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))
+    >>> method.max_parents, problem.rules.max_parents.tolist()
+    (5, [5, 3, 3, 3, 3, 3])
+    """
+    asked = [None if problem.constraints is None else problem.constraints.most_parents(name) for name in problem.names]
+    usual = method.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
+    chosen = getattr(method, "max_parents", None) != getattr(type(method), "max_parents", None)
+    if not isinstance(usual, int) or chosen or all(most is None for most in asked):
+        return method, problem
+    limits = [usual if most is None else most for most in asked]
+    rules = replace(problem.rules, max_parents=np.minimum(problem.rules.max_parents, limits))
+    return replace(method, max_parents=max(limits)), replace(problem, rules=rules)  # type: ignore[type-var]
 
 
 def found_by(method: Method, problem: Problem) -> Any:
@@ -246,7 +273,7 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
     if data.weight <= 0:
         raise DataError("there are no rows to learn a graph from")
     if left_out:
-        note(f"left out of the search, with nearly as many states as rows: {listed(sorted(left_out))}")
+        note(f"left out of the search, as an identifier: {listed(sorted(left_out))}")
     variables = tuple(v for n, v in sorted(known.items()) if n not in left_out)
     if not variables:
         raise DataError("there are no columns to learn a graph from")
@@ -255,11 +282,13 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
 
 def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
     """A constraint on a column that is left out is a mistake that should be explained."""
-    for name in data.identifiers if isinstance(data, Data) else ():
+    if isinstance(data, Statistics):
+        return
+    for name in data.identifiers:
         if name in constraints.names:
             raise FitError(
-                f"the constraints name {name!r}, which is left out of the search, as nearly every row has a state of its own; "
-                f"declare its states to keep it: variables={{{name!r}: [...]}}"
+                f"the constraints name {name!r}, which is left out of the search, as an identifier; "
+                f"declare it to keep it: variables={{{name!r}: {type(data.schema[name]).__name__}}}"
             )
 
 
@@ -271,8 +300,8 @@ def _refuse_missing(data: Data, instead: str) -> None:
     gaps = [f"{name!r} {n:,}" for name, n in data.missing.items() if n]
     if gaps:
         raise DataError(
-            f"there are missing cells ({listed(gaps, style='str')}, of {data.n_rows:,} rows), and a search needs complete rows; "
-            f"no row is ever dropped: {instead}"
+            f"there are missing cells ({listed(gaps, style='str')}, of {counted(data.n_rows, 'row')}), and a search needs "
+            f"complete rows; no row is ever dropped: {instead}"
         )
 
 

@@ -21,7 +21,7 @@ from suffice.variables import Real
 class Window:
     """The steps of sequences from `first` to `last`, each with the columns of the steps before it that `lags` allows.
 
-    >>> from suffice.engines.sequences import sequences
+    >>> from suffice import sequences
     >>> window = Window.of(sequences({"x": list("abaab"), "y": list("uvvuu")}), {"x": 2})
     >>> window.names, window.past, window.data.n_rows
     (('x', 'x[-1]', 'x[-2]', 'y'), ('x[-1]', 'x[-2]'), 3)

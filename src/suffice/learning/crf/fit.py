@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.engines.sequences import Sequences
-from suffice.errors import DataError, FitError, listed, nearest, note, whole
+from suffice.errors import DataError, FitError, counted, listed, nearest, note, whole
 from suffice.iteration import checked_seconds
 from suffice.learning.crf.conditional import Climbing, climb
 from suffice.learning.crf.margin import descend
@@ -77,7 +77,7 @@ class LabelTask:
 
     def _crf(self, weights: Array, by: str, run: Any) -> Crf:
         n, steps = self.problem.n_sequences, self.problem.sequences.n_steps
-        info = f"fitted from {n:,} sequences ({steps:,} steps) by {by}"
+        info = f"fitted from {counted(n, 'sequence')} ({counted(steps, 'step')}) by {by}"
         return Crf(self.problem.vocabulary, self.problem.features, weights, fit_info=info, run=run)
 
     def by_likelihood(self) -> Crf:
@@ -179,7 +179,10 @@ def _say_unlabelled(problem: LabelProblem) -> None:
     if len(problem.vocabulary.labels) == 1:
         note(f"every {label!r} is {problem.vocabulary.labels[0]!r}: there is nothing to tell apart")
     if found.n_partial:
-        note(f"{found.n_gaps:,} steps of {found.n_partial:,} sequences have no {label!r}: what it may be there is summed over")
+        note(
+            f"{counted(found.n_gaps, 'step')} of {counted(found.n_partial, 'sequence')} without {label!r}: "
+            "what it may be there is summed over"
+        )
     if found.n_blank:
         note(f"{found.n_blank:,} sequences have no {label!r} at all: they tell nothing of it, and are left out")
 

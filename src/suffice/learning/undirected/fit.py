@@ -106,7 +106,7 @@ def _check_names(model: UndirectedModel, variables: Mapping[str, Variable]) -> N
 def score_undirected(model: Any, data: Any, score: Any) -> float:
     """The score of an undirected model: its log-likelihood at the maximum less the price of its parameters, or its evidence.
 
-    >>> from suffice.scores import BIC
+    >>> from suffice import BIC
     >>> round(score_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")}, BIC()), 6)
     -6.238325
     """

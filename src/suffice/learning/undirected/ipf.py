@@ -59,8 +59,8 @@ class Cycles(NamedTuple):
 class CliqueTree:
     """Where each margin is fitted, and along which separators cliques are told.
 
-    >>> from suffice.models.log_linear import LogLinear
-    >>> from suffice.variables import Finite
+    >>> from suffice import LogLinear
+    >>> from suffice import Finite
     >>> two = {n: Finite(n, ["x", "y"]) for n in "abcd"}
     >>> CliqueTree(Terms.of(LogLinear([tuple("ab"), tuple("bc"), tuple("cd"), tuple("da")]), two)).cliques
     (('a', 'b', 'd'), ('b', 'c', 'd'))

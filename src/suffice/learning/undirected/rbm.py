@@ -10,7 +10,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listed, note, whole
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, counted, listed, note, whole
 from suffice.inference.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run, checked_seconds
 from suffice.learning.principles import MACHINE
@@ -92,7 +92,7 @@ def rbm(
     descent = Descent(columns, goal.steps, goal.persistent, batch, by, momentum, l1, l2, seed, deadline)
     state = Learned.start(columns.units, means, n_hidden, goal.chains if goal.persistent else 0, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
-    info = f"by {goal!r} from {rows.n_rows:,} rows{', real columns centred and scaled' if columns.numbers else ''}"
+    info = f"by {goal!r} from {counted(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
     arrays = state.weights, state.visible, state.hidden
     own = {"centre": columns.centre, "scale": columns.scale, "base": columns.units.fields(means)}
     machine = RBM(columns.variables, *arrays, **own, fit_info=info)

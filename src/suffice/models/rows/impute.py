@@ -56,7 +56,7 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
     - rows that are impossible under the network keep their missing cells, with a note;
     - files, `Data` and DuckDB relations become an Arrow table in memory, a lazy frame a frame.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> impute(bn, {"x": ["yes", None], "y": [None, "no"], "id": [1, 2]})

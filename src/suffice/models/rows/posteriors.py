@@ -91,8 +91,8 @@ def is_seen(bn: BayesNet, name: str, rows: RowEvidence) -> Flags:
 def present(bn: BayesNet, columns: Sequence[str]) -> Mapping[str, Variable]:
     """The variables of a network that are columns of some rows. There must be one.
 
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Finite
+    >>> from suffice import BayesNet
+    >>> from suffice import Finite
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
     >>> present(bn, ["X"])
     Traceback (most recent call last):
@@ -144,8 +144,8 @@ def _inferred(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
 def by_densities(bn: BayesNet, target: str, seen: RowEvidence) -> Array:
     """With the densities of numbers that are observed, and what regressions on them say. The target's own cells do not matter.
 
-    >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import Gaussian
+    >>> from suffice import BayesNet
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
     >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
     array([[3. , 0.2]])
@@ -235,8 +235,8 @@ def observed_log_prob(bn: BayesNet, rows: Any) -> Array:
     Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
     whose cells cannot occur together −inf.
 
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Finite
+    >>> from suffice import BayesNet
+    >>> from suffice import Finite
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> np.exp(observed_log_prob(bn, {"x": ["yes", None, None], "y": ["no", "yes", None]})).round(6)
@@ -248,8 +248,8 @@ def observed_log_prob(bn: BayesNet, rows: Any) -> Array:
 def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
     """Σ ln p(observed cells) over the rows, each as often as its weight says.
 
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Finite
+    >>> from suffice import BayesNet
+    >>> from suffice import Finite
     >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
     >>> round(observed_log_likelihood(bn, scan({"x": ["b", None]}, weights=[2, 5])), 6)  # 2 ln 0.75
     -0.575364
@@ -292,8 +292,8 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
 def applies(bn: BayesNet, target: str) -> bool:
     """Whether rows may be answered here: networks of tables alone have kernels of their own.
 
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Finite
+    >>> from suffice import BayesNet
+    >>> from suffice import Finite
     >>> applies(BayesNet("x", {"x": [0.5, 0.5]}, variables=[Finite("x", ["a", "b"])]), "x")
     False
     """
@@ -349,10 +349,10 @@ def _log_prob(cpd: Any, target: str, state: int, columns: dict[str, Any], n: int
 def factors(bn: BayesNet, rows: RowEvidence, target: str | None = None) -> Iterator[Factor]:
     """What the open regressions add; the factor of a target that is a number is left to the caller.
 
-    >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.families.logistic import LogisticCpd
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Real
+    >>> from suffice import Gaussian
+    >>> from suffice import LogisticCpd
+    >>> from suffice import BayesNet
+    >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
     >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")

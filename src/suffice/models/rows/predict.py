@@ -26,11 +26,10 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
-from suffice.errors import ModelError, TooLarge, listed, nearest, note
+from suffice.errors import ModelError, TooLarge, counted, listed, nearest, note
 from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.network import NONE
 from suffice.inference.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
-from suffice.models.answers import counted
 from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
 from suffice.models.question import Question
@@ -58,7 +57,7 @@ def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWei
     n times, and leaves the others exact: a probability then has a standard error of about 1/(2√n) at most. Equal rows have equal
     answers, which depend on `seed` alone.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> predict_proba(bn, {"x": ["yes", None]}, "y")["yes"].round(6)
@@ -78,7 +77,7 @@ def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting
     for a dict of columns, and an Arrow array otherwise. Of states that are equally probable it is the first; rows that are
     impossible under the network have none: their cells are missing. `method` and `seed` are those of `predict_proba`.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> predict(bn, {"x": ["yes", None]}, "y")
@@ -112,7 +111,7 @@ class Prediction(NamedTuple):
 def measures(bn: BayesNet, target: Any) -> tuple[str, ...]:
     """What a target's posterior is told by: its states, or its mean and variance.
 
-    >>> from suffice.models.bayes_net import BayesNet
+    >>> from suffice import BayesNet
     >>> measures(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), "x")
     ('a', 'b')
     """
@@ -165,10 +164,10 @@ FEW_STATES = 32
 class Predict:
     """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula.
 
-    >>> from suffice.families.conditional_gaussian import Gaussian
-    >>> from suffice.families.logistic import LogisticCpd
-    >>> from suffice.models.bayes_net import BayesNet
-    >>> from suffice.variables import Real
+    >>> from suffice import Gaussian
+    >>> from suffice import LogisticCpd
+    >>> from suffice import BayesNet
+    >>> from suffice import Real
     >>> y, x = Finite("y", ["no", "yes"]), Real("x")
     >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": LogisticCpd(y, (x,), [0.0], [[1.0]])}, [x, y])
     >>> Predict.of(bn, "y").answer(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth

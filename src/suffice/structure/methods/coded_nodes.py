@@ -29,7 +29,7 @@ STEPS = 200
 class CodedNodes(NodeRegressions):
     """Group lassos of finite columns, or of finite and real ones, coded as numbers (see `node_columns`), by passes over the rows.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"a": list("uuuuvvvv") * 9, "b": list("uuuvvvvu") * 9, "c": list("uv") * 36})
     >>> nodes = CodedNodes.of(data, list(data.schema.values()))
     >>> nodes.fit(np.full((3, 3), 0.05)).strengths.round(3)

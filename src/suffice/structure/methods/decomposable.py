@@ -42,7 +42,7 @@ class Decomposable(GraphMethod):
     better one leads over graphs that are not decomposable; so `restarts` times the best graph so far is changed by random edges,
     as many as variables and at least 8, and climbed from again. Of edges that gain alike the first by name is taken.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
     >>> found = search(rows, method=Decomposable())
     >>> found.graph, [step.what for step in found.trace]

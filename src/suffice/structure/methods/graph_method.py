@@ -36,8 +36,8 @@ class GraphMethod:
     def rules(self, constraints: Constraints, variables: Sequence[Variable]) -> Rules:
         """The constraints in numbers: both matrices are symmetric.
 
-        >>> from suffice.structure.constraints import Forbid
-        >>> from suffice.variables import Real
+        >>> from suffice import Forbid
+        >>> from suffice import Real
         >>> GraphMethod().rules(Forbid(("a", "b")), [Real("a"), Real("b"), Real("c")]).allowed.astype(int)
         array([[0, 0, 1],
                [0, 0, 1],

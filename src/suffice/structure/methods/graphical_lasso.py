@@ -62,7 +62,7 @@ class GraphicalLasso(GraphMethod):
     minimum at most, is as small as asked for.
 
     >>> import numpy as np
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> x = np.random.default_rng(0).normal(size=(200, 3))
     >>> found = search({"a": x[:, 0], "b": x[:, 0] + x[:, 1], "c": x[:, 2]}, method=GraphicalLasso(penalty=0.2))
     >>> found.graph.edges, bool(np.allclose(found.precision @ found.covariance, np.eye(3), atol=1e-8))

@@ -72,7 +72,7 @@ class Neighbourhoods(GraphMethod):
     `strengths` has the mean of both coefficients; `found.details.strengths` keeps them apart: of (a, b) it is that of b in the
     regression of a.
 
-    >>> from suffice.structure.search import search
+    >>> from suffice import search
     >>> x = np.random.default_rng(0).normal(size=(200, 3))
     >>> found = search({"a": x[:, 0], "b": x[:, 0] + x[:, 1], "c": x[:, 2]}, method=Neighbourhoods(penalty=0.2))
     >>> found.graph.edges

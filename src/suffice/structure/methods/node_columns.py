@@ -40,7 +40,7 @@ class NodeColumns:
     `tables[j]` has a row of numbers for each state, 0 for one that no row has; of a real variable it has one row, its mean and
     twice its standard deviation. `shares[j]` are the shares of the states among the rows, none of a real variable.
 
-    >>> from suffice.engines import scan
+    >>> from suffice import scan
     >>> data = scan({"x": ["a", "b", "a"], "y": ["u", "v", "w"]})
     >>> columns = NodeColumns.of(data, list(data.schema.values()))
     >>> columns.first

@@ -1,0 +1,169 @@
+"""The schema: what each column is, as a mapping; and printed, as a report with counts, examples and doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from suffice.display import OneTable
+from suffice.engines.encode import missing_code
+from suffice.engines.engine import Array, Block, Floats, Seen, Step
+from suffice.errors import listed
+from suffice.variables import Finite, Variable
+
+SHOWN = 6
+"""States of a column that the report shows, with their counts."""
+
+LONGEST = 24
+"""Letters of a state that the report shows."""
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """How many numbers there are, their sum, and the least and the largest; they add.
+
+    >>> Extremes.of(np.array([1.0, np.nan])) + Extremes.of(np.array([3.0]))
+    Extremes(n=2, total=4.0, least=1.0, most=3.0)
+    """
+
+    n: int
+    total: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, numbers: Floats) -> Extremes:
+        """Those of some cells."""
+        x = numbers[~np.isnan(numbers)]
+        return cls(len(x), float(x.sum()), float(x.min()), float(x.max())) if len(x) else cls(0, 0.0, np.inf, -np.inf)
+
+    def __add__(self, other: Extremes) -> Extremes:
+        return Extremes(self.n + other.n, self.total + other.total, min(self.least, other.least), max(self.most, other.most))
+
+
+@dataclass(frozen=True)
+class Summarise(Step[dict[str, "Array | Extremes"]]):
+    """The number of rows in each state of finite columns, and the extremes of others. Weights do not count here."""
+
+    sizes: Mapping[str, int | None]
+
+    def of(self, block: Block) -> dict[str, Array | Extremes]:
+        return {name: _summary(block.columns[name], size) for name, size in self.sizes.items()}
+
+
+def _summary(cells: Array, size: int | None) -> Array | Extremes:
+    if size is None:
+        return Extremes.of(cells)
+    return np.bincount(cells[cells != missing_code(cells.dtype)], minlength=size)[:size]
+
+
+Summaries = Mapping[str, "Array | Extremes"]
+
+
+class Schema(OneTable, Mapping[str, Variable]):
+    """The variables of some data by name. Printed it is a report: what each column is, its values with their counts, its missing
+    cells, and what may have been meant otherwise.
+
+    >>> from suffice import scan
+    >>> print(scan({"smoke": ["no", "yes", "yes", None], "age": [17.5, 64.0, 30.25, 41.0]}).schema)
+    4 rows
+    <BLANKLINE>
+    column  kind    values                  missing
+    ──────  ──────  ──────────────────────  ───────
+    smoke   Finite  no 1, yes 2             1
+    age     Real    17.5 to 64, mean 38.19
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        missing: Mapping[str, int] | None = None,
+        look: Callable[[], tuple[int, Mapping[str, Seen], Summaries]] | None = None,
+    ) -> None:
+        self._variables, self._missing, self._look = dict(variables), dict(missing or {}), look
+
+    def __getitem__(self, name: str) -> Variable:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __repr__(self) -> str:
+        n_rows, _, _ = self._seen()
+        headline = "" if n_rows is None else f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}\n\n"
+        return headline + super().__repr__()
+
+    def _seen(self) -> tuple[int | None, Mapping[str, Seen], Summaries]:
+        return (None, {}, {}) if self._look is None else self._look()
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        _, seen, summaries = self._seen()
+        rows: list[list[object]] = []
+        for name, v in self._variables.items():
+            missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
+            doubts = "; ".join(d.short for d in seen[name].doubts) if name in seen else ""
+            values = _values(v, summaries.get(name))
+            rows.append([name, type(v).__name__, values, f"{missing:,}" if missing else "", doubts])
+        header = ["column", "kind", "values", "missing", "doubt"]
+        if any(row[-1] for row in rows):
+            return header, rows
+        return header[:-1], [row[:-1] for row in rows]
+
+    def records(self) -> list[dict[str, object]]:
+        """The report for a program: a record for each column.
+
+        >>> from suffice import scan
+        >>> scan({"smoke": ["no", "yes", "yes"]}).schema.records()
+        [{'column': 'smoke', 'kind': 'Finite', 'missing': 0, 'doubts': [], 'states': {'no': 1, 'yes': 2}}]
+        """
+        _, seen, summaries = self._seen()
+        result: list[dict[str, object]] = []
+        for name, v in self._variables.items():
+            doubts = [d.short for d in seen[name].doubts] if name in seen else []
+            missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
+            record = {"column": name, "kind": type(v).__name__, "missing": missing, "doubts": doubts}
+            result.append({**record, **_recorded(v, summaries.get(name))})
+        return result
+
+
+def _values(variable: Variable, summary: Array | Extremes | None) -> str:
+    """The values of a column in a few words."""
+    if isinstance(variable, Finite):
+        return _states(variable.states, summary)
+    if not isinstance(summary, Extremes) or not summary.n:
+        return ""
+    return f"{summary.least:.4g} to {summary.most:.4g}, mean {summary.total / summary.n:.4g}"
+
+
+def _states(states: Sequence[str], counts: Array | Extremes | None) -> str:
+    if not isinstance(counts, np.ndarray):
+        return listed(map(_shown, states), SHOWN, "str")
+    pairs = [f"{_shown(s)} {int(n):,}" for s, n in zip(states, counts, strict=True)]
+    if len(states) <= SHOWN:
+        return ", ".join(pairs)
+    most = np.argsort(-counts, kind="stable")[: SHOWN // 2]
+    return f"{len(states):,} states: " + ", ".join(pairs[i] for i in most) + ", …"
+
+
+def _shown(state: str) -> str:
+    """A state in a table: in quotes where blanks around it would not be seen.
+
+    >>> _shown("yes"), _shown(" yes")
+    ('yes', "' yes'")
+    """
+    short = state if len(state) <= LONGEST else state[: LONGEST - 1] + "…"
+    return short if short == short.strip() and short.isprintable() else repr(short)
+
+
+def _recorded(variable: Variable, summary: Array | Extremes | None) -> dict[str, object]:
+    if isinstance(variable, Finite):
+        counts = summary.tolist() if isinstance(summary, np.ndarray) else [None] * variable.n_states
+        return {"states": dict(zip(variable.states, counts, strict=True))}
+    if not isinstance(summary, Extremes) or not summary.n:
+        return {}
+    return {"least": summary.least, "largest": summary.most, "mean": summary.total / summary.n}

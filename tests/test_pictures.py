@@ -1,0 +1,116 @@
+"""Pictures: no edge touches a node that it does not join, and every edge ends at the borders of its nodes, in both layouts."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import suffice as sf
+from suffice.graphs import Dag, Graph
+from suffice.graphs.layout import Layout, by_graphlay, crosses, in_layers, laid_out
+
+matplotlib.use("Agg")
+
+GRAPHS = {
+    "chain with a shortcut": Dag("a -> b -> c; a -> c"),
+    "long shortcuts": Dag("a -> b -> c -> d -> e; a -> c; a -> e; b -> e; a -> d"),
+    "asia": sf.load("asia").dag,
+    "alarm": sf.load("alarm").dag,
+    "one node": Dag("a"),
+    "no edges": Dag("a; b; c"),
+}
+
+
+def graphlay_layout(*graph: Any) -> Layout:
+    return by_graphlay(pytest.importorskip("graphlay"), *graph)
+
+
+def of(dag: Dag) -> tuple[Any, Any]:
+    return dag.topological_order, {n: dag.parents(n) for n in dag.nodes}
+
+
+def on_border(point: tuple[float, float], box: tuple[float, float, float, float]) -> bool:
+    (x, y), (left, top, right, bottom) = point, box
+    across = left - 1e-6 <= x <= right + 1e-6 and (abs(y - top) < 1e-6 or abs(y - bottom) < 1e-6)
+    along = top - 1e-6 <= y <= bottom + 1e-6 and (abs(x - left) < 1e-6 or abs(x - right) < 1e-6)
+    return across or along
+
+
+def check(layout: Layout, dag: Dag) -> None:
+    assert set(layout.centres) == set(dag.nodes)
+    assert set(layout.paths) == set(dag.edges)
+    assert layout.collisions() == []
+    for (parent, child), path in layout.paths.items():
+        assert on_border(path[0], layout.box(parent)), (parent, child)
+        assert on_border(path[-1], layout.box(child)), (parent, child)
+    for a, b in itertools.combinations(dag.nodes, 2):
+        (l1, t1, r1, b1), (l2, t2, r2, b2) = layout.box(a), layout.box(b)
+        assert r1 < l2 or r2 < l1 or b1 < t2 or b2 < t1, (a, b)
+
+
+@pytest.mark.parametrize("make", [in_layers, graphlay_layout], ids=["own", "graphlay"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_no_edge_touches_a_node_that_it_does_not_join(make: Any, name: str) -> None:
+    check(make(*of(GRAPHS[name])), GRAPHS[name])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.floats(0, 1))
+def test_no_edge_touches_another_node_of_any_graph(n: int, seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"{'n' * int(rng.integers(1, 20))}{i}" for i in range(n)]
+    dag = Dag({b: [a for a in names[:i] if rng.random() < share] for i, b in enumerate(names)})
+    check(in_layers(*of(dag)), dag)
+    assert not laid_out(*of(dag)).collisions()
+
+
+def test_lines_and_boxes() -> None:
+    box = (0.0, 0.0, 2.0, 1.0)
+    assert crosses((-1, 0.5), (3, 0.5), box)
+    assert crosses((1, 1), (1, 5), box)  # it touches
+    assert not crosses((-1, 2), (3, 1.5), box)
+    assert not crosses((3, -1), (3, 4), box)
+    assert not crosses((-2, 0.5), (-1, 0.5), box)
+
+
+def test_arrows_that_are_drawn_are_those_of_the_layout() -> None:
+    dag = GRAPHS["asia"]
+    ax = dag.plot()
+    arrows = [p for p in ax.patches if type(p).__name__ == "FancyArrowPatch"]
+    boxes = [p for p in ax.patches if type(p).__name__ == "FancyBboxPatch"]
+    assert (len(arrows), len(boxes)) == (len(dag.edges), len(dag.nodes))
+    assert all((a.shrinkA, a.shrinkB) == (0, 0) for a in arrows)
+    assert dag._repr_html_().count("<polyline") == len(dag.edges)
+
+
+def test_a_plot_without_axes_is_what_pyplot_saves(tmp_path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    ax = Dag("a -> b").plot()
+    assert plt.gcf() is ax.figure
+    plt.savefig(tmp_path / "x.png")
+    assert (plt.imread(tmp_path / "x.png")[..., :3] < 0.9).any()  # not a white page
+    assert Dag("b -> c").plot().figure is not ax.figure  # two graphs do not lie on each other
+    empty = plt.figure()
+    assert Graph("a -- b").plot().figure is empty
+    n = len(plt.get_fignums())
+    Dag("a -> b").plot(tmp_path / "y.png")
+    assert len(plt.get_fignums()) == n  # what goes to a file leaves no figure behind
+    plt.close("all")
+
+
+def test_a_plot_on_axes_of_ones_own_keeps_its_letters_in_its_boxes() -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(3, 2)).add_subplot()
+    assert GRAPHS["alarm"].plot(ax=ax) is ax
+    assert {t.get_fontsize() for t in ax.texts} == {ax.texts[0].get_fontsize()}
+    assert ax.texts[0].get_fontsize() < 5
