@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 MAX_STATES = 2**20
 """A column with more different texts than this is not encoded unless its states are declared."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
+_NOT_FINITE = re.compile(r"[ \t]*[+-]?(nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
 
 
 class Wrong(Exception):
