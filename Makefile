@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-bounds lint reference bench clean
+.PHONY: demo test test-bounds fuzz lint reference bench clean
 
 demo: $(READY)          ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -18,6 +18,9 @@ test: $(READY) lint     ## set up and run everything that must hold
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
 		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
+
+fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
+	$(BIN)/python -m tests.fuzz
 
 lint: $(READY)
 	$(BIN)/ruff check .

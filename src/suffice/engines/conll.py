@@ -141,6 +141,9 @@ def _bytes(path: Path) -> bytes:
     """The text of a file, every line ended by a newline."""
     with opened(path) as raw:
         data = raw.read().removeprefix(b"\xef\xbb\xbf")
+    if (zero := data.find(0)) >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise DataError(f"{path}, line {line}: there is a byte 0, which no text has")
     try:
         data.decode()
     except UnicodeDecodeError as error:

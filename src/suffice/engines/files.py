@@ -28,6 +28,9 @@ from suffice.libraries import pa, pq
 BLOCK = 2**23
 """Bytes that are parsed at once."""
 
+FEW_BYTES = 2**20
+"""Bytes of text that are read sooner than threads are started for them."""
+
 BATCH = 2**17
 """Rows of a Parquet file that come at once."""
 
@@ -79,6 +82,9 @@ class Delimited(Files):
     def n_bytes(self, names: Sequence[str]) -> int:
         return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
 
+    def is_small(self, names: Sequence[str]) -> bool:
+        return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) <= FEW_BYTES
+
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         self.lengths = lengths = []
         for path in self.paths:
@@ -103,7 +109,15 @@ class Delimited(Files):
                     parse_options=arrow_csv.ParseOptions(
                         delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
                     ),
-                    convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=list(names), check_utf8=False),
+                    # Of the words that mean nothing, true or false, Arrow would make a tree of its own for every column.
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types=types,
+                        include_columns=list(names),
+                        check_utf8=False,
+                        null_values=[],
+                        true_values=[],
+                        false_values=[],
+                    ),
                 )
             except pa.ArrowInvalid as error:
                 self._diagnose(path, separator)
@@ -174,6 +188,11 @@ class Watched(io.RawIOBase):
         return len(data)
 
     def _check_text(self, data: bytes) -> None:
+        self._check_unicode(data)
+        if (zero := data.find(0)) >= 0:
+            self._refuse("there is a byte 0, which no text has", self._offset + zero)
+
+    def _check_unicode(self, data: bytes) -> None:
         if data.isascii() and not (self._tail and data):
             if not data and self._tail:
                 self._refuse("the text is not UTF-8", self._offset)

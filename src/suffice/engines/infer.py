@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encode import (
+    SHORT,
     Codes,
     Cuts,
     Encoder,
@@ -31,7 +32,7 @@ from suffice.engines.encode import (
 from suffice.engines.engine import identifies
 from suffice.engines.sources import Categories, Kind, Options, Source
 from suffice.errors import DataError, listed, note
-from suffice.libraries import pc
+from suffice.libraries import pc, pt
 from suffice.variables import Bins, Count, Finite, Real, Variable, sorted_states
 
 FEW = 20
@@ -94,6 +95,11 @@ class Few:
         """
         if not self.alive:
             return
+        if len(numbers) <= SHORT:
+            some = [x for x in numbers.tolist() if x == x]
+            self.values.update(some)
+            self.alive = len(self.values) <= FEW and all(x.is_integer() for x in some)
+            return
         present = numbers[~np.isnan(numbers)] if np.isnan(numbers).any() else numbers
         if not len(present):
             return
@@ -148,6 +154,9 @@ class Guess:
         return numbers
 
     def _first_guess(self, chunk: Any) -> str:
+        if len(chunk) <= SHORT and pt.is_string(chunk.type):
+            found = {w for w in chunk.to_pylist() if w and w not in self.options.missing}
+            return reads_as(sorted(found), self.options.integers is Finite)
         chunk = chunk.slice(0, PEEK)
         values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
         words = [w for w in texts(values) if w is not None and w not in self.options.missing]
@@ -173,6 +182,8 @@ def reads_as(words: Sequence[str], integers_finite: bool) -> str:
 def _has_points(chunk: Any) -> bool:
     """Whether some number is written with a point or an exponent, so that the column is not one of integers."""
     values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
+    if len(values) <= SHORT and pt.is_string(values.type):
+        return any(mark in word for word in values.to_pylist() if word for mark in ".eE")
     return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
 
 

@@ -73,8 +73,9 @@ def load(path: str | PathLike[str]) -> Statistics:
     if not Path(path).is_file():
         raise FormatError("this is a directory" if Path(path).is_dir() else "there is no such file", path=path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(path) as archive, np.errstate(all="ignore"):
             header = json.loads(archive.read("header.json"))
+            json.dumps(header, ensure_ascii=False).encode()  # half a character, which an escape can write, is refused below
             if header.get("suffice") != "statistics" or header.get("version") != VERSION:
                 raise FormatError("this is not a file of statistics, or one of a later version", path=path)
             by = {d["name"]: variable_from_dict(d) for d in header["variables"]}
@@ -84,6 +85,8 @@ def load(path: str | PathLike[str]) -> Statistics:
         raise error.at(path) from None
     except SufficeError as error:
         raise FormatError(f"this file of statistics is damaged: {error}", path=path) from None
+    except UnicodeEncodeError:
+        raise FormatError("this file of statistics holds text that is not Unicode: half of a surrogate pair", path=path) from None
     except DAMAGE as error:
         raise FormatError(f"this file of statistics is damaged ({type(error).__name__}: {error})", path=path) from None
 
