@@ -116,6 +116,18 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         assert "column 'x' cannot be read (it holds text that is not UTF-8)" in refusal(lambda rows=rows: sf.scan(rows).schema)
 
 
+def test_names_of_parquet_that_are_not_utf8(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"xyzzy": [1.0]}), buffer, compression="none", store_schema=False)
+    (tmp_path / "a.parquet").write_bytes(buffer.getvalue().replace(b"xyzzy", b"\xffyzzy"))
+    assert "not UTF-8" in refusal(lambda: sf.scan(tmp_path / "a.parquet"))
+
+
+def test_a_word_that_is_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text(" \ufeff\ncat ")
+    assert sf.read_conll(tmp_path / "a.conll")["column1"].to_pylist() == ["\ufeff", "cat"]
+
+
 def test_cells_of_text_files(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"a\n\x1cinf\n1\n")

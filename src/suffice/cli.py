@@ -19,12 +19,15 @@ from suffice import __version__, cli_fit, cli_learn, cli_predict, cli_query, cli
 from suffice.cli_arguments import (
     AsJson,
     BinWords,
+    Decimal,
+    Encoding,
     FiniteWords,
     Integers,
     Missing,
     Model,
     RealWords,
     RowsOut,
+    Separator,
     Weights,
     Without,
 )
@@ -134,6 +137,9 @@ def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "real",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -146,7 +152,8 @@ def missing_command(
     from suffice.recipes.missingness import missingness
 
     declared = inputs.declarations(finite, real, bins)
-    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    path = inputs.text_path(data, separator, decimal, encoding)
+    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
     report = missingness(rows)
     print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
 

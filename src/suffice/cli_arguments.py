@@ -14,6 +14,14 @@ DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.g
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
 Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
 Missing = Annotated[list[str] | None, typer.Option(help="a word that means a missing cell, besides the empty cell")]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--separator", metavar="MARK", help="what separates the columns of text: ';', tab, ...; else by the first lines"
+    ),
+]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="the decimal mark of text files: . or ,")]
+Encoding = Annotated[str, typer.Option("--encoding", help="how text files are encoded: utf-8, latin-1, utf-16, ...")]
 Integers = Annotated[str, typer.Option(help="what columns of whole numbers are: real or finite")]
 FiniteWords = Annotated[
     list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")

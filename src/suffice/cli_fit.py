@@ -12,6 +12,8 @@ from suffice.cli_arguments import (
     BinWords,
     By,
     CountWords,
+    Decimal,
+    Encoding,
     FamilyWords,
     FiniteWords,
     First,
@@ -21,6 +23,7 @@ from suffice.cli_arguments import (
     Missing,
     Order,
     RealWords,
+    Separator,
     SharedWords,
     Starts,
     Weights,
@@ -116,6 +119,9 @@ def fit(
     ] = None,
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "real",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -149,6 +155,7 @@ def fit(
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers}
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
     graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
+    data = inputs.text_path(data, separator, decimal, encoding)
     if chain is not None:
         refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
         holds_kind(out, "crf")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+NAMED = {";": "semicolon", "|": "bar", "\\t": "tab", ",": "comma"}
+"""Words for separators, which a shell may take for something else."""
+
 HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"hidden=\[Finite\('[^']*', \[\.\.\.\]\)\] or \[Real\('([^']*)'\)\], or (--hidden [^ ]+=3)", r"\2, or --hidden \1=real"),
     (r"say order=,", "say --order,"),
@@ -63,7 +66,11 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"prior=BDeu\((\d+)\) or prior=NormalInverseGamma\(\)", r"--prior bdeu:\1 or --prior nig"),
     (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),
     (r"; after EM, em\(\.\.\.\)\.information\(\) has intervals from the observed information", ""),
-    (r", or give the frame that pandas\.read_csv\(path, sep='.'\) reads", ""),
+    (r"leave decimal=',' out", "leave --decimal out"),
+    (r"decimal=','", "--decimal ,"),
+    (r"separator='(;|\||\\t|,)'", lambda found: f"--separator {NAMED[found[1]]}"),
+    (r"encoding='([^']*)'", r"--encoding \1"),
+    (r"separator, decimal and encoding are for", "--separator, --decimal and --encoding are for"),
 )
 """Ways out as Python has them, and as the command line has them; the first that match come first."""
 

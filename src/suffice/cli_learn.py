@@ -14,6 +14,8 @@ from suffice.cli_arguments import (
     By,
     CountWords,
     DataFile,
+    Decimal,
+    Encoding,
     FiniteWords,
     Gaps,
     HiddenWords,
@@ -21,6 +23,7 @@ from suffice.cli_arguments import (
     Missing,
     Order,
     RealWords,
+    Separator,
     Starts,
     Weights,
     Without,
@@ -88,6 +91,9 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only foretell what the search would cost")] = False,
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "real",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -124,7 +130,7 @@ def learn(
     unseen = inputs.hidden_of(hidden or [])
     declared = inputs.declarations(finite, real, bins, count)
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "without": without}
-    rows: Any = inputs.data_of(data, declared, **read)
+    rows: Any = inputs.data_of(inputs.text_path(data, separator, decimal, encoding), declared, **read)
     if in_sequences:
         rows = inputs.sequences_of(rows, by, order, gaps)
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))

@@ -129,8 +129,8 @@ def _fields(cells: npt.NDArray[np.uint8], separator: str, width: int) -> tuple[A
 
     names = [str(i) for i in range(width)]
     table = csv.read_csv(
-        pa.BufferReader(cells.tobytes()),
-        read_options=csv.ReadOptions(column_names=names, block_size=2**24),
+        pa.BufferReader(b"\n" + cells.tobytes()),  # Arrow would drop a byte order mark that is the first word
+        read_options=csv.ReadOptions(column_names=names, block_size=2**24, skip_rows=1),
         parse_options=csv.ParseOptions(delimiter=separator, quote_char=False, double_quote=False),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), check_utf8=False),
     )

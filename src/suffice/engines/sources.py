@@ -87,6 +87,10 @@ class Source:
         numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
         return self.length * sum(8 if self.kind(n) in numbers else 1 for n in names)
 
+    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+        """The cells of a column as an encoder is given them."""
+        return cells
+
     def is_small(self, names: Sequence[str]) -> bool:
         """Whether these columns are encoded sooner than threads are started for them."""
         return self.n_rows is not None and self.n_rows * len(names) <= FEW_CELLS
@@ -236,7 +240,7 @@ def passed(
         chunks = {}
         for name in share:
             try:
-                chunk = encoders[name].encode(batch[name])
+                chunk = encoders[name].encode(source.prepared(batch[name], encoders[name]))
             except Wrong as wrong:
                 raise misplaced(source, name, row, wrong) from None
             except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
