@@ -6,7 +6,7 @@ PACKAGE := $(VENV)/.package
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-bounds lint reference bench clean
+.PHONY: demo test test-bounds fuzz lint reference bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -23,6 +23,9 @@ test: $(READY)          ## set up and run everything that must hold
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
 	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
 		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
+
+fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
+	$(BIN)/python -m tests.fuzz
 
 lint: $(READY)
 	$(BIN)/ruff check .

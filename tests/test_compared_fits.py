@@ -95,7 +95,7 @@ def test_whole_sequences_are_held_out() -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"objective": sf.Likelihood()}, "say which column is foretold"),
+        ({"objective": sf.Likelihood()}, "say which column is predicted"),
         ({"objective": sf.Likelihood(), "target": "z"}, "no column 'z'"),
         ({"objective": sf.Conditional("y"), "prior": sf.BDeu(1)}, r"a prior is an objective, too: Bayes\(prior\)"),
         ({"objective": sf.Conditional("y"), "score": sf.BIC()}, "score= is not for fits that are compared"),

@@ -714,9 +714,13 @@ def test_ordinary_words_are_not_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("rows.csv", "a;b\n1;2\n3;4\n", "here ';' seems to separate them: write it with commas, or give the frame that pandas"),
-        ("rows.csv", "a\tb\n1\t2\n", "here a tab seems to separate them: name it .tsv"),
-        ("rows.tsv", "a,b\n1,2\n", "here a comma seems to separate them: name it .csv"),
+        (
+            "rows.csv",
+            "a;b\n1;2\n3;4\n",
+            "a semicolon separates the columns, as the first lines show, not a comma; separator='",
+        ),
+        ("rows.csv", "a\tb\n1\t2\n", "a tab separates the columns, as the first lines show, not a comma"),
+        ("rows.tsv", "a,b\n1,2\n", "a comma separates the columns, as the first lines show, not a tab"),
         ("rows.csv", "a;b\n1\n3;4\n", None),
         ("rows.csv", "a\n1;2\n3;4\n", None),
         ("rows.csv", "a;b,c\n1;2,3\n", None),

@@ -438,7 +438,7 @@ class TestSizes:
     def test_more_parents_than_axes(self) -> None:
         names = "".join(f"variable v{k} {{ type discrete [ 1 ] {{ a }}; }}" for k in range(70))
         text = names + f"probability ( v0 | {', '.join(f'v{k}' for k in range(1, 70))} ) {{ default 1; }}"
-        assert "has 69 parents; at most 31" in refusal("bif", text)
+        assert "has 69 parents, and so 1 numbers or more; at most 31" in refusal("bif", text)
 
     def test_uai_announcing_too_much(self) -> None:
         assert "more than the file has" in refusal("uai", "BAYES 999999999")

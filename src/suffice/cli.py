@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 import time
 import warnings
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 import typer.core
@@ -20,26 +20,29 @@ from suffice.cli_arguments import (
     AsJson,
     BinWords,
     CountWords,
+    Decimal,
+    Encoding,
     FiniteWords,
     Integers,
     Missing,
     Model,
     RealWords,
     RowsOut,
+    Separator,
     Weights,
     Without,
 )
 from suffice.cli_hints import in_options
 from suffice.errors import SufficeError, SufficeNote, counted
 from suffice.kernels import announce
-from suffice.terminal import console, print_facts, say, working
+from suffice.terminal import PlainOutput, console, nobody_reads, print_facts, say, working
 
 FEW = 12
 """Of a chain with at most so many nodes `show` prints all distributions."""
 
 
 class Commands(typer.core.TyperGroup):
-    """All commands; one that is interrupted says so, where typer would end without a word."""
+    """All commands; one that is interrupted says so, where typer would end without a word, and a closed pipe ends quietly."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -47,6 +50,9 @@ class Commands(typer.core.TyperGroup):
         except KeyboardInterrupt:
             say("interrupted: no network was written" if ctx.invoked_subcommand in ("fit", "learn") else "interrupted")
             raise SystemExit(130) from None
+        except BrokenPipeError:  # of rows that nobody reads any more
+            nobody_reads(sys.stdout)
+            raise SystemExit(0) from None
 
 
 app = typer.Typer(
@@ -67,18 +73,18 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    out = PlainOutput(sys.stdout)
     try:
-        app()
-        sys.stdout.flush()
+        with redirect_stdout(cast(TextIO, out)):
+            app()
     except SufficeError as error:
         say(f"error: {in_options(str(error))}")
         raise SystemExit(1) from None
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more, nor is told
-        raise SystemExit(0) from None
     except OSError as error:
         say(f"error: {error.strerror or error}")
         raise SystemExit(1) from None
+    finally:
+        out.flush()
 
 
 @app.callback(invoke_without_command=True)
@@ -166,6 +172,9 @@ def missing_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -178,7 +187,8 @@ def missing_command(
     from suffice.recipes.missingness import missingness
 
     declared = inputs.declarations(finite, real, bins)
-    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    path = inputs.text_path(data, separator, decimal, encoding)
+    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
     report = missingness(rows)
     print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
 

@@ -17,6 +17,14 @@ Missing = Annotated[
     list[str] | None,
     typer.Option(metavar="A,B", help="words that mean a missing cell, besides the empty cell: NA,?; one with a comma in quotes"),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--separator", metavar="MARK", help="what separates the columns of text: ';', tab, ...; else by the first lines"
+    ),
+]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="the decimal mark of text files: . or ,")]
+Encoding = Annotated[str, typer.Option("--encoding", help="how text files are encoded: utf-8, latin-1, utf-16, ...")]
 Integers = Annotated[str, typer.Option(help="what whole numbers are: real, finite, or auto: finite where they have few values")]
 FiniteWords = Annotated[
     list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")

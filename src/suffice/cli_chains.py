@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SufficeError, listed
-from suffice.terminal import say
+from suffice.terminal import say, then_printed
 
 if TYPE_CHECKING:
     from suffice.engines.sequences import Sequences
@@ -138,15 +140,17 @@ def learn_template(
     lags: int,
     how: Any,
     asked: dict[str, Any],
-    fitting: tuple[Any] | None,
+    prior: Any,
+    out: str | None,
     *,
     as_json: bool,
     explain: bool,
     bootstrap: int | None,
     dry_run: bool,
     limits: dict[str, Any],
-) -> Any:
-    """Search for a template, and print what was found; with a prior for `fitting`, give the chain of it."""
+) -> None:
+    """Search for a template, write the chain of it if there is a place for it, and then print what was found."""
+    from suffice.cli_inputs import written
     from suffice.families.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
@@ -155,21 +159,30 @@ def learn_template(
     if dry_run:
         plan = search(steps, method=how, lags=lags, dry_run=True, **asked, **{**limits, "time_limit": None})
         return print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
+    begun = time.perf_counter()
     found = search(steps, method=how, lags=lags, **asked, **limits)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best template so far")
-    told = [found.explain(e) for e in found.template.edges] if explain else []
+    told = [found.explain(e) for e in found.template.edges] if explain else None
     strengths = None if bootstrap is None else _strengths(steps, lags, how, bootstrap, asked | limits)
-    if as_json:
-        facts = {**found.to_dict(), "score_name": repr(asked["score"])}
-        facts |= {"explanations": [t.to_dict() for t in told]} if explain else {}
-        print(json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False))
-    else:
-        print(found, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"]), sep="\n")
-    if fitting is None:
-        return None
-    variables = [v for n, v in steps.schema.items() if n in found.template]
-    return fit(found.template, steps, prior=suitable(fitting[0], variables, PRIOR))
+    with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
+        if out is not None:
+            variables = [v for n, v in steps.schema.items() if n in found.template]
+            chain = fit(found.template, steps, prior=suitable(prior, variables, PRIOR))
+            written(chain, out, f"searched for {time.perf_counter() - begun:.2f} s")
+    return None
+
+
+def found_in_words(found: Any, score: Any, told: Sequence[Any] | None, strengths: Any, *, as_json: bool) -> str:
+    """What a search for arrows found, with what explains its edges and how often they are found, for a person or a program."""
+    if not as_json:
+        return "\n".join(map(str, [found, *(f"\n{t}" for t in told or ()), *([] if strengths is None else [f"\n{strengths!r}"])]))
+    facts = {
+        **found.to_dict(),
+        "score_name": repr(score),
+        **({"explanations": [t.to_dict() for t in told]} if told is not None else {}),
+    }
+    return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)
 
 
 def _strengths(steps: Sequences, lags: int, how: Any, n: int, asked: dict[str, Any]) -> Any:

@@ -13,6 +13,8 @@ from suffice.cli_arguments import (
     BinWords,
     By,
     CountWords,
+    Decimal,
+    Encoding,
     FamilyWords,
     FiniteWords,
     First,
@@ -22,6 +24,7 @@ from suffice.cli_arguments import (
     Missing,
     Order,
     RealWords,
+    Separator,
     SharedWords,
     Starts,
     Weights,
@@ -130,6 +133,9 @@ def fit(
     ] = None,
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -165,6 +171,7 @@ def fit(
     about_edges = UndirectedWords(undirected, objective, interactions, penalty, rbm, epochs)
     graph, data = _graph_and_data(graph, data, alone="--rbm" if rbm is not None else "--chain" if chain is not None else None)
     about_labels = LabelWords(min_count, transitions, labels_back, label_weights)
+    data = inputs.text_path(data, separator, decimal, encoding)
     if chain is not None:
         refuse_directed_options(family=family, shared=shared, hidden=hidden, starts=starts, statistics=statistics)
         holds_kind(out, "crf")

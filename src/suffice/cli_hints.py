@@ -36,6 +36,10 @@ def _states(found: re.Match[str]) -> str:
     return "--finite " + shlex.quote(f"{found[1][1:-1]}={','.join(re.findall(QUOTED, found[2]))}")
 
 
+NAMED = {";": "semicolon", "|": "bar", "\\t": "tab", ",": "comma"}
+"""Words for separators, which a shell may take for something else."""
+
+
 HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"hidden=\[Finite\('[^']*', \[\.\.\.\]\)\] or \[Real\('([^']*)'\)\], or (--hidden [^ ]+=3)", r"\2, or --hidden \1=real"),
     (r"say order=,", "say --order,"),
@@ -103,7 +107,11 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"prior=BDeu\((\d+)\) or prior=NormalInverseGamma\(\)", r"--prior bdeu:\1 or --prior nig"),
     (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),
     (r"; after EM, em\(\.\.\.\)\.information\(\) has intervals from the observed information", ""),
-    (r", or give the frame that pandas\.read_csv\(path, sep='.'\) reads", ""),
+    (r"leave decimal=',' out", "leave --decimal out"),
+    (r"decimal=','", "--decimal ,"),
+    (r"separator='(;|\||\\t|,)'", lambda found: f"--separator {NAMED[found[1]]}"),
+    (r"encoding='([^']*)'", r"--encoding \1"),
+    (r"separator, decimal and encoding are for", "--separator, --decimal and --encoding are for"),
 )
 """Ways out as Python has them, and as the command line has them; the first that match come first."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from suffice.cli_question import read_settings
 from suffice.cli_words import GAPS, INTEGERS, Words, chosen, fields
+from suffice.engines.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listed, nearest
@@ -28,7 +29,22 @@ NO_ANSWERS = {
 }
 """What is said of models that are asked for what they do not know."""
 
+MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " "}
+"""Words for what separates columns."""
+
 _INDEX = re.compile(r"\[\s*[-\u2212]\s*[0-9]+\s*\]\s*$")
+
+
+def text_path(path: str, separator: str | None, decimal: str, encoding: str) -> str:
+    """The path of rows, with what the options say of how their text is written.
+
+    >>> text_path("rows.csv", "tab", ".", "utf-8").dialect
+    Dialect(separator='\\t', decimal='.', encoding='utf-8')
+    >>> type(text_path("rows.parquet", None, ".", "utf-8"))
+    <class 'str'>
+    """
+    dialect = Dialect(None if separator is None else MARKS.get(separator, separator), decimal, encoding)
+    return path if dialect == Dialect() else TextPath(path, dialect)
 
 
 def graph_of(text: str) -> tuple[Any, Any]:
@@ -218,7 +234,7 @@ def data_of(
     options: dict[str, Any] = {"weights": weights, "missing": missing_words(missing), **chosen(INTEGERS, integers, "--integers")}
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
         rows: Any = scan(path, variables=variables or None, **options)
-    elif variables or any(options.values()):
+    elif variables or any(options.values()) or isinstance(path, TextPath):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
     else:
         rows = Statistics.load(path)

@@ -14,6 +14,8 @@ from suffice.cli_arguments import (
     By,
     CountWords,
     DataFile,
+    Decimal,
+    Encoding,
     FiniteWords,
     Gaps,
     HiddenWords,
@@ -21,18 +23,19 @@ from suffice.cli_arguments import (
     Missing,
     Order,
     RealWords,
+    Separator,
     Starts,
     Weights,
     Without,
 )
-from suffice.cli_chains import learn_template, refuse_options
+from suffice.cli_chains import found_in_words, learn_template, refuse_options
 from suffice.cli_undirected import (
     check_graph_method,
+    graph_in_words,
     refuse_directed_options,
-    show_found,
 )
 from suffice.errors import SufficeError
-from suffice.terminal import say
+from suffice.terminal import say, then_printed
 
 
 def learn(
@@ -88,6 +91,9 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what the search would cost")] = False,
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -124,7 +130,7 @@ def learn(
     unseen = inputs.hidden_of(hidden or [])
     declared = inputs.declarations(finite, real, bins, count)
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "without": without}
-    rows: Any = inputs.data_of(data, declared, **read)
+    rows: Any = inputs.data_of(inputs.text_path(data, separator, decimal, encoding), declared, **read)
     if in_sequences:
         rows = inputs.sequences_of(rows, by, order, gaps)
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
@@ -141,10 +147,8 @@ def learn(
     limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     if in_sequences:
         wished: dict[str, Any] = {"as_json": as_json, "explain": explain, "bootstrap": bootstrap, "dry_run": dry_run}
-        fitting = None if out is None else (PRIOR if prior is None else chosen_prior,)
-        begun = time.perf_counter()
-        chain = learn_template(rows, 1 if lags is None else lags, how, asked, fitting, limits=limits, **wished)
-        return None if chain is None else inputs.written(chain, str(out), f"searched for {time.perf_counter() - begun:.2f} s")
+        fitting = PRIOR if prior is None else chosen_prior
+        return learn_template(rows, 1 if lags is None else lags, how, asked, fitting, out, limits=limits, **wished)
     if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
         options = {"--dry-run": dry_run, "--memory-limit": memory_limit, "--bootstrap": bootstrap if unseen else None}
         for option, value in options.items():
@@ -159,39 +163,26 @@ def learn(
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
     if dry_run:
         plan = search(rows, method=how, dry_run=True, threads=threads, memory_limit=memory_limit, **asked)
-        print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
-        return None
+        return print(json.dumps(plan.to_dict(), ensure_ascii=False) if as_json else plan)
     found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
     if hasattr(found, "strengths"):
         often = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
-        show_found(found, explain=explain, strengths=often, as_json=as_json)
-        if out is not None:
-            net = found.model if found.has_model and prior is None else fitted(found.graph, rows, prior=chosen_prior)
-            inputs.written(net, out, f"searched for {found.seconds:.2f} s")
+        with then_printed(graph_in_words(found, explain=explain, strengths=often, as_json=as_json)):
+            if out is not None:
+                net = found.model if found.has_model and prior is None else fitted(found.graph, rows, prior=chosen_prior)
+                inputs.written(net, out, f"searched for {found.seconds:.2f} s")
         return None
-    if not as_json:
-        print(found)
-    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else []
-    if not as_json and told:
-        print(*(f"\n{t}" for t in told), sep="\n")
+    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if explain else None
     strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
-    if strengths is not None and not as_json:
-        print(f"\n{strengths!r}")
-    if as_json:
-        facts = {**found.to_dict(), "score_name": repr(asked["score"])}
-        facts |= {"explanations": [t.to_dict() for t in told]} if explain else {}
-        facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
-        print(json.dumps(facts, ensure_ascii=False))
-    if out is not None:
-        if words.is_graph_method(method):
-            model = fitted(found.graph, rows, prior=chosen_prior)
-        else:
-            model = fitted(
-                found.dag, rows, prior=suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior
-            )
-        inputs.written(model, out, f"searched for {found.seconds:.2f} s")
+    with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
+        if out is not None:
+            arrows = not words.is_graph_method(method)
+            default = suitable(PRIOR, found.problem.variables, PRIOR) if arrows else None
+            graph = found.dag if arrows else found.graph
+            model = fitted(graph, rows, prior=default if prior is None else chosen_prior)
+            inputs.written(model, out, f"searched for {found.seconds:.2f} s")
     return None
 
 
@@ -210,13 +201,12 @@ def _learned_from_incomplete(
     run = structural_em(rows, method=how, prior=suitable(prior, variables, PRIOR), **asked)
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
-    if out is not None:
-        inputs.written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")
     told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if explain else []
     again = {name: value for name, value in asked.items() if name not in ("hidden", "starts")}
     strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **again)
-    if as_json:
-        facts = run.to_dict() | ({"explanations": [t.to_dict() for t in told]} if explain else {})
-        print(json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False))
-        return
-    print(run, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"]), sep="\n")
+    facts = run.to_dict() | ({"explanations": [t.to_dict() for t in told]} if explain else {})
+    facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
+    texts = [str(run), *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"])]
+    with then_printed(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join(texts)):
+        if out is not None:
+            inputs.written(run.model, out, f"searched for {time.perf_counter() - start:.2f} s")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Keep, Missing, Model, Order, RowsOut
+from suffice.cli_arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say
@@ -38,6 +38,9 @@ def predict_command(
     ] = "exact",
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
 
@@ -51,6 +54,7 @@ def predict_command(
     from suffice.formats.rows import write_stream
     from suffice.models.rows.predict import measures, predictions
 
+    data = inputs.text_path(data, separator, decimal, encoding)
     inputs.checked_out(out, data)
     opened = inputs.model_of(model)
     if inputs.kind_of(opened) == "crf":

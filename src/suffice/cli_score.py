@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from suffice.cli_arguments import AsJson, By, DataFile, Gaps, Missing, Model, Order, Weights
+from suffice.cli_arguments import AsJson, By, DataFile, Decimal, Encoding, Gaps, Missing, Model, Order, Separator, Weights
 from suffice.errors import MissingCells, SufficeError
 from suffice.terminal import print_facts, working
 
@@ -19,12 +19,16 @@ def score(
     gaps: Gaps = "refuse",
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     as_json: AsJson = False,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
     from suffice import cli_inputs as inputs
     from suffice.models.chain import Chain
 
+    data = inputs.text_path(data, separator, decimal, encoding)
     scored = inputs.model_of(model)
     if isinstance(scored, Chain):
         steps = inputs.sequences_for(scored, data, by, order, gaps, weights=weights, missing=missing)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Chained, Gaps, Interval, Keep, Missing, Order, RowsOut, Steps
+from suffice.cli_arguments import By, Chained, Decimal, Encoding, Gaps, Interval, Keep, Missing, Order, RowsOut, Separator, Steps
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
 from suffice.terminal import say, working
@@ -29,12 +29,16 @@ def decode(
     ] = False,
     keep: Keep = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Find the most probable states of all hidden and missing cells of each sequence together (the best path)."""
     from suffice import cli_inputs as inputs
 
     if posterior and best > 1:
         raise SufficeError("--best and --posterior exclude each other: give one of them")
+    data = inputs.text_path(data, separator, decimal, encoding)
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     steps = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)
@@ -59,12 +63,16 @@ def smooth(
     interval: Interval = None,
     keep: Keep = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Infer each hidden or missing cell from its whole sequence.
 
     The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
     """
-    _inferred("smooth", model, data, out, by, order, gaps, interval, keep, missing)
+    path = _text_path(data, separator, decimal, encoding)
+    _inferred("smooth", model, path, out, by, order, gaps, interval, keep, missing)
 
 
 def filter_command(
@@ -77,9 +85,19 @@ def filter_command(
     interval: Interval = None,
     keep: Keep = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
-    _inferred("filter", model, data, out, by, order, gaps, interval, keep, missing)
+    path = _text_path(data, separator, decimal, encoding)
+    _inferred("filter", model, path, out, by, order, gaps, interval, keep, missing)
+
+
+def _text_path(*words: Any) -> str:
+    from suffice.cli_inputs import text_path
+
+    return text_path(*words)
 
 
 def _inferred(
@@ -122,10 +140,15 @@ def forecast(
     order: Order = None,
     gaps: Gaps = "refuse",
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""
     from suffice import cli_inputs as inputs
 
+    data = inputs.text_path(data, separator, decimal, encoding)
+    given = None if given is None else inputs.text_path(given, separator, decimal, encoding)
     inputs.checked_out(out, data)
     chain = inputs.chain_of(model)
     seen = inputs.sequences_for(chain, data, by, order, gaps, missing=missing)

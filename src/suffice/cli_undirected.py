@@ -194,14 +194,13 @@ def check_graph_method(
         holds_kind(out, "gaussian_markov_net" if numbers else "markov_net")
 
 
-def show_found(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> None:
-    """Print what a search for an undirected graph found."""
+def graph_in_words(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> str:
+    """What a search for an undirected graph found, for a person or a program."""
     told = [found.explain(a, b) for a, b in found.graph.edges] if explain else []
     if not as_json:
-        print(found, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"]), sep="\n")
-        return
+        return "\n".join(map(str, [found, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"])]))
     facts = {**found.to_dict(), **({"explanations": [t.to_dict() for t in told]} if explain else {})}
-    print(json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False))
+    return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)
 
 
 def scores_of(net: Any, rows: Any) -> dict[str, Any]:

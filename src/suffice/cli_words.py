@@ -350,7 +350,10 @@ def fields(text: str) -> list[str]:
     >>> fields('a, "b, c"')
     ['a', 'b, c']
     """
-    return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise SufficeError(f"{text!r} is not a list with commas ({error})") from None
 
 
 def chosen(table: dict[str, Any], word: str, what: str) -> Any:

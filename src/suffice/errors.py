@@ -15,9 +15,29 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
+LONGEST = 500
+"""Characters of a message, and no more: what a file holds may be in it."""
+
+
+def printable(text: str, most: int = LONGEST) -> str:
+    """A text as one line that does nothing to a terminal: what cannot be printed is escaped as `repr` does it, the middle of
+    what is long is left out.
+
+    >>> print(printable("a\\x1b[31m\\n"), printable("x" * 9, most=6))
+    a\\x1b[31m\\n xxx…xx
+    """
+    if len(text) > most:
+        text = text[:most] + text[-most:]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if len(text) <= most else f"{text[: most * 2 // 3 - 1]}…{text[len(text) - most // 3 :]}"
+
 
 class SufficeError(ValueError):
-    """The root of all refusals: catch this one to catch them all."""
+    """The root of all refusals: catch this one to catch them all. What it says is one printable line."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class GraphError(SufficeError):
@@ -77,7 +97,8 @@ class SufficeNote(UserWarning):
 
 
 def note(message: str) -> None:
-    """Tell the user something that is not an error, as from the user's own line."""
+    """Tell the user something that is not an error, as from the user's own line, in one printable line."""
+    message = printable(message)
     ours = ("suffice", "contextlib", "functools", "numba", "concurrent", "threading", "multiprocessing")
     # A thread of a pool was not started by the user's line, but the main thread waits there for its results.
     for frame in (sys._getframe(1), sys._current_frames().get(threading.main_thread().ident or 0)):

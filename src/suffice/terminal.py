@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from suffice.errors import LONGEST, printable
 from suffice.status import LINE
 
 
@@ -46,5 +48,63 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
         print(f"{key.ljust(width)}  {text}")
 
 
+@contextmanager
+def then_printed(text: str) -> Iterator[None]:
+    """Print a result after a block that writes one, so that a pipe which nobody reads takes nothing with it; also if it fails.
+
+    >>> with then_printed("a -> b"):
+    ...     print("written")
+    written
+    a -> b
+    """
+    try:
+        yield
+    finally:
+        print(text)
+
+
+class PlainOutput:
+    """Standard output for text, in which names from files do nothing to a terminal: what cannot be printed is escaped, as in
+    JSON, so that what is JSON stays so. What goes to its `buffer`, such as rows, goes as it is. That nobody reads is no error.
+
+    >>> _ = PlainOutput(sys.stdout).write("a\\x1b[31m")
+    a\\u001b[31m
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        plain = text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+        try:
+            self._stream.write(plain)
+        except BrokenPipeError:
+            nobody_reads(self._stream)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            nobody_reads(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _escaped(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
 def say(message: str) -> None:
-    print(message, file=sys.stderr)
+    """Print a message, of one line; that nobody reads it any more is no reason to stop the work."""
+    try:
+        print(printable(message, 2 * LONGEST), file=sys.stderr)
+    except BrokenPipeError:
+        nobody_reads(sys.stderr)
+
+
+def nobody_reads(stream: Any) -> None:
+    """Send what is still written to a closed pipe nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

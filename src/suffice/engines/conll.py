@@ -137,8 +137,8 @@ def _fields(cells: npt.NDArray[np.uint8], separator: str, width: int) -> tuple[A
 
     names = [str(i) for i in range(width)]
     table = csv.read_csv(
-        pa.BufferReader(cells.tobytes()),
-        read_options=csv.ReadOptions(column_names=names, block_size=2**24),
+        pa.BufferReader(b"\n" + cells.tobytes()),  # Arrow would drop a byte order mark that is the first word
+        read_options=csv.ReadOptions(column_names=names, block_size=2**24, skip_rows=1),
         parse_options=csv.ParseOptions(delimiter=separator, quote_char=False, double_quote=False),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), check_utf8=False),
     )
@@ -149,6 +149,9 @@ def _bytes(path: Path) -> bytes:
     """The text of a file, every line ended by a newline."""
     with opened(path) as raw:
         data = raw.read().removeprefix(b"\xef\xbb\xbf")
+    if (zero := data.find(0)) >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise DataError(f"{path}, line {line}: there is a byte 0, which no text has")
     try:
         data.decode()
     except UnicodeDecodeError as error:

@@ -7,6 +7,7 @@ the order of discovery; `recode` puts them in the order of the states once all a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable
 from itertools import repeat
@@ -25,10 +26,13 @@ Floats = npt.NDArray[np.float64]
 MAX_STATES = 2**20
 """A column with more different texts than this is not encoded unless its states are declared."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+SHORT = 32
+"""Cells that are looked at one by one sooner than Arrow is called for them: there may be many thousands of columns."""
+
+_NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _WITH_POINT = re.compile(r"^[+-]?[0-9.]+(?:\.|e)", re.IGNORECASE)
-_NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE)
+_NOT_FINITE = re.compile(r"[ \t]*[+-]?(nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
 
 
 class Wrong(Exception):
@@ -285,6 +289,8 @@ class Numbers:
 
     def _parsed(self, chunk: Any) -> Floats:
         """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
+        if len(chunk) <= SHORT and (pt.is_string(chunk.type) or pt.is_large_string(chunk.type)):
+            return self._parsed_words(chunk.to_pylist())
         if not pt.is_dictionary(chunk.type):
             nothing = pc.is_in(chunk, value_set=pa.array(["", *self.missing], chunk.type))
             blanked = pc.if_else(nothing, pa.scalar(None, chunk.type), chunk) if nothing.true_count else chunk
@@ -296,6 +302,20 @@ class Numbers:
                 pass
             chunk = chunk.dictionary_encode()
         return self._parsed_each(chunk)
+
+    def _parsed_words(self, cells: list[str | None]) -> Floats:
+        """A few cells, one by one."""
+        words = [None if not w or w in self.missing else w for w in cells]
+        parsed = [None if w is None else number(w) for w in words]
+        found = [
+            (x is not None, row, w)
+            for row, (w, x) in enumerate(zip(words, parsed, strict=True))
+            if w is not None and (x is None or not math.isfinite(x))
+        ]
+        if found:
+            endless, row, word = min(found)
+            raise NotANumber(row, word, endless=endless)
+        return np.array([np.nan if x is None else x for x in parsed], np.float64)
 
     def _parsed_each(self, chunk: Any) -> Floats:
         words = [None if w in self.missing else w for w in texts(chunk.dictionary)]

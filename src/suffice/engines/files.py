@@ -8,6 +8,7 @@ Parquet files: text is read as dictionaries, as Parquet stores it, so that a col
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -16,23 +17,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from suffice.engines.encode import number
+from suffice.engines.dialect import FIRST, WORDS, Dialect, Recoded, are_numbers, recognised, with_points
+from suffice.engines.encode import Encoder, States, number
+from suffice.engines.infer import Guess
 from suffice.engines.sources import Kind, Source, checked_names, kind_of
 from suffice.errors import DataError, listed
-from suffice.libraries import pa, pq
+from suffice.libraries import pa, pq, pt
 
 BLOCK = 2**23
 """Bytes that are parsed at once."""
+
+FEW_BYTES = 2**20
+"""Bytes of text that are read sooner than threads are started for them."""
 
 BATCH = 2**17
 """Rows of a Parquet file that come at once."""
 
 PEEK = 200
 """Rows by which a column is taken for numbers, which are not worth a dictionary."""
+
+NOT_UTF8 = "the text is not UTF-8; if it is written otherwise, say how: encoding='latin-1'"
 
 SUFFIXES = {".csv": ",", ".tsv": "\t"}
 
@@ -62,16 +70,40 @@ class Files(Source):
                 raise DataError(f"{path}: the columns differ from those of {self.paths[0]}: this file {what}")
 
 
-class Delimited(Files):
-    """Text files, each with its own separator."""
+class Text(NamedTuple):
+    """A text file, and how it is written."""
 
-    def __init__(self, paths: Sequence[Path], separators: Sequence[str]) -> None:
-        self.paths = tuple(paths)
-        self._separators = dict(zip(self.paths, separators, strict=True))
-        heads = [self._head(p, self._separators[p]) for p in self.paths]
-        self.names, self._wordy, mark = heads[0]
-        self.notes = () if mark is None else (_about_separator(self.paths[0], separators[0], mark),)
-        self.check_columns(names for names, *_ in heads)
+    path: Path
+    separator: str
+    encoding: str | None
+    """None for UTF-8."""
+
+
+class Delimited(Files):
+    """Text files, each with its own separator: the one that is said, or the one that its first lines show."""
+
+    def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = Dialect()) -> None:  # noqa: B008
+        self.paths, self.decimal = tuple(paths), dialect.decimal
+        encoding = None if dialect.is_utf8 else dialect.encoding
+        found = [dialect.separator or _recognised(p, usual, encoding) for p, usual in zip(paths, separators, strict=True)]
+        self._texts = {p: Text(p, mark, encoding) for p, mark in zip(self.paths, found, strict=True)}
+        heads = [self._head(self._texts[p]) for p in self.paths]
+        self.names, self._wordy = heads[0]
+        if dialect.separator is None and found[0] != separators[0]:
+            self.notes = (_about_separator(self.paths[0], separators[0], found[0]),)
+        self.check_columns(names for names, _ in heads)
+
+    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+        """Cells for an encoder that takes them for numbers, with decimal points; thousands marks are refused."""
+        guessing = isinstance(encoder, Guess) and encoder.encoder is None
+        if isinstance(encoder, States) or (isinstance(encoder, Guess) and isinstance(encoder.encoder, States)):
+            return cells
+        missing = encoder.options.missing if isinstance(encoder, Guess) else ()
+        if self.decimal == ".":
+            if guessing and len(cells) > 0 and pt.is_dictionary(cells.type):
+                are_numbers(cells, missing, ".")
+            return cells
+        return with_points(cells, missing, guessing=guessing)
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS
@@ -79,73 +111,87 @@ class Delimited(Files):
     def n_bytes(self, names: Sequence[str]) -> int:
         return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
 
+    def is_small(self, names: Sequence[str]) -> bool:
+        return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) <= FEW_BYTES
+
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         self.lengths = lengths = []
         for path in self.paths:
             lengths.append(0)
-            for batch in self._file(path, self._separators[path], names):
+            for batch in self._file(self._texts[path], names):
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
                 lengths[-1] += batch.num_rows
 
-    def _file(self, path: Path, separator: str, names: Sequence[str]) -> Iterator[Any]:
+    def _file(self, file: Text, names: Sequence[str]) -> Iterator[Any]:
         from pyarrow import csv as arrow_csv
 
         text = pa.string()
         types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
         # In a file of one column a blank line is an empty cell, but not above the header.
-        blank = next(_records(path, separator), (1, []))[0] - 1 if len(self.names) == 1 else 0
-        with opened(path) as raw:
-            watched = Watched(raw, path, separator)
+        blank = next(_records(file), (1, []))[0] - 1 if len(self.names) == 1 else 0
+        with opened(file.path, file.encoding) as raw:
+            watched = Watched(raw, file)
             try:
                 yield from arrow_csv.open_csv(
                     watched,
                     read_options=arrow_csv.ReadOptions(block_size=BLOCK, skip_rows=blank),
                     parse_options=arrow_csv.ParseOptions(
-                        delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+                        delimiter=file.separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
                     ),
-                    convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=list(names), check_utf8=False),
+                    # Of the words that mean nothing, true or false, Arrow would make a tree of its own for every column.
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types=types,
+                        include_columns=list(names),
+                        check_utf8=False,
+                        null_values=[],
+                        true_values=[],
+                        false_values=[],
+                    ),
                 )
             except pa.ArrowInvalid as error:
-                self._diagnose(path, separator)
+                self._diagnose(file)
                 if "Empty CSV file" not in str(error):  # a header without a single row
-                    raise DataError(f"{path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
+                    raise DataError(f"{file.path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
 
     def place_in(self, path: Path, row: int) -> str:
-        lines = (line for i, (line, _) in enumerate(_records(path, self._separators[path])) if i == row + 1)
+        lines = (line for i, (line, _) in enumerate(_records(self._texts[path])) if i == row + 1)
         return f"line {next(lines, row + 2)}"
 
-    def _diagnose(self, path: Path, separator: str) -> None:
+    def _diagnose(self, file: Text) -> None:
         """Name the first line that has not as many fields as the header."""
         expected = 0
-        for line, record in _records(path, separator):
+        for line, record in _records(file):
             expected = expected or len(record)
             if len(record) != expected:
                 found = f"{len(record)} field{'s' if len(record) > 1 else ''}"
-                raise DataError(f"{path}, line {line}: found {found} where the header has {expected}")
+                raise DataError(f"{file.path}, line {line}: found {found} where the header has {expected}")
 
-    @staticmethod
-    def _head(path: Path, separator: str) -> tuple[tuple[str, ...], frozenset[str], str | None]:
-        """The columns of a file, those whose first cells are not all numbers, and what seems to be the separator, if another."""
+    def _head(self, file: Text) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The columns of a file, and those whose first cells are not all numbers."""
         rows = []
-        for _, record in _records(path, separator):
+        for _, record in _records(file):
             rows.append(record)
             if len(rows) > PEEK:
                 break
         if not rows:
-            raise DataError(f"{path}: the file is empty")
-        names = checked_names(rows[0], f"{path}, line 1")
+            raise DataError(f"{file.path}: the file is empty")
+        names = checked_names(rows[0], f"{file.path}, line 1")
         cells = zip(*(r for r in rows[1:] if len(r) == len(names)), strict=True)
-        wordy = (n for n, column in zip(names, cells, strict=False) if any(c and number(c) is None for c in column))
-        return names, frozenset(wordy), _other_separator([separator.join(r) for r in rows]) if len(names) == 1 else None
+        wordy = (
+            n
+            for n, column in zip(names, cells, strict=False)
+            if any(c and number(c.replace(self.decimal, ".")) is None for c in column)
+        )
+        return names, frozenset(wordy)
 
 
 class Watched(io.RawIOBase):
     """The bytes of a file on their way to the parser, checked for stray quotes and for what is not UTF-8."""
 
-    def __init__(self, raw: BinaryIO, path: Path, separator: str) -> None:
-        self._raw, self._path = raw, path
+    def __init__(self, raw: BinaryIO, file: Text) -> None:
+        self._raw, self._file = raw, file
         self._ends = np.zeros(256, bool)
-        self._ends[np.frombuffer(f'{separator}\r\n"'.encode(), np.uint8)] = True
+        self._ends[np.frombuffer(f'{file.separator}\r\n"'.encode(), np.uint8)] = True
         self._first, self._mark, self._offset = True, 0, 0
         self._open: int | None = None
         self._before = ord("\n")
@@ -174,9 +220,14 @@ class Watched(io.RawIOBase):
         return len(data)
 
     def _check_text(self, data: bytes) -> None:
+        self._check_unicode(data)
+        if (zero := data.find(0)) >= 0:
+            self._refuse("there is a byte 0, which no text has", self._offset + zero)
+
+    def _check_unicode(self, data: bytes) -> None:
         if data.isascii() and not (self._tail and data):
             if not data and self._tail:
-                self._refuse("the text is not UTF-8", self._offset)
+                self._refuse(NOT_UTF8, self._offset)
             return
         whole = self._tail + data
         try:
@@ -184,7 +235,9 @@ class Watched(io.RawIOBase):
             self._tail = b""
         except UnicodeDecodeError as error:
             if error.reason != "unexpected end of data" or not data:
-                self._refuse("the text is not UTF-8", self._offset - len(self._tail) + error.start)
+                utf_16 = self._offset == 0 and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+                what = NOT_UTF8.replace("latin-1", "utf-16") if utf_16 else NOT_UTF8
+                self._refuse(what, self._offset - len(self._tail) + error.start)
             self._tail = whole[error.start :]
 
     def _check_quotes(self, data: bytes) -> None:
@@ -215,34 +268,25 @@ class Watched(io.RawIOBase):
         self._open = self._offset + int(places[-1]) if (len(places) + skip) % 2 else None
 
     def _refuse(self, what: str, offset: int) -> None:
-        raise DataError(f"{self._path}, line {_line_at(self._path, self._mark + offset)}: {what}")
+        raise DataError(f"{self._file.path}, line {_line_at(self._file, self._mark + offset)}: {what}")
 
 
-def _other_separator(lines: Sequence[str]) -> str | None:
-    """What seems to separate fields in lines that were read as one: it is in the header, and in every line as often.
-
-    >>> _other_separator(["age;smoke", "17;no"]), _other_separator(["age", "17"])
-    (';', None)
-    """
-    header, *rows = lines
-    marks = (m for m in ";\t,|" if m in header and rows and all(r.count(m) >= header.count(m) for r in rows if r))
-    return next(marks, None)
+def _recognised(path: Path, usual: str, encoding: str | None) -> str:
+    with opened(path, encoding) as raw:
+        return recognised(raw.read(FIRST), usual)
 
 
-def _about_separator(path: Path, separator: str, mark: str) -> str:
-    shown = {"\t": "a tab", ",": "a comma"}
-    remedy = {"\t": "name it .tsv", ",": "name it .csv"}.get(
-        mark, f"write it with commas, or give the frame that pandas.read_csv(path, sep={mark!r}) reads"
-    )
-    seems, taken = shown.get(mark, repr(mark)), shown.get(separator, repr(separator))
-    return f"{path}: read as one column, as {taken} separates columns; here {seems} seems to separate them: {remedy}"
+def _about_separator(path: Path, usual: str, mark: str) -> str:
+    shown = f"{WORDS[mark]} separates the columns, as the first lines show, not {WORDS[usual]}"
+    return f"{path}: {shown}; separator={usual!r} says otherwise"
 
 
-def _line_at(path: Path, offset: int) -> int:
+def _line_at(file: Text, offset: int) -> int:
     """The number of the line in which the byte at `offset` stands."""
     line, before = 1, b""
-    with opened(path) as raw:
+    with opened(file.path, file.encoding) as raw:
         while offset > 0 and (data := raw.read(min(offset, BLOCK))):
+            data = data[:offset]
             joined = before + data
             line += joined.count(b"\n") + data.count(b"\r") - joined.count(b"\r\n") - before.count(b"\n")
             offset, before = offset - len(data), data[-1:]
@@ -250,24 +294,23 @@ def _line_at(path: Path, offset: int) -> int:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, also of one that is compressed; what cannot be read is refused."""
+def opened(path: Path, encoding: str | None = None) -> Iterator[BinaryIO]:
+    """The bytes of a file, also of one that is compressed, as UTF-8 if another encoding is said; else they are refused."""
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
-            yield cast(BinaryIO, raw)
+            yield cast(BinaryIO, raw if encoding is None else Recoded(cast(BinaryIO, raw), encoding, path))
     except (EOFError, zlib.error, OSError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
 
 
-def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
     """The lines where records begin, and their fields, by Python's reader.
 
     Blank lines are no records, but in a file of one column a blank line is an empty cell.
     """
-    with opened(path) as raw:
-        lines = csv.reader(
-            io.TextIOWrapper(io.BufferedReader(Watched(raw, path, separator)), "utf-8", newline=""), delimiter=separator
-        )
+    with opened(file.path, file.encoding) as raw:
+        text = io.TextIOWrapper(io.BufferedReader(Watched(raw, file)), "utf-8", newline="")
+        lines = csv.reader(text, delimiter=file.separator)
         line, width = 1, 0
         try:
             for record in lines:
@@ -277,7 +320,7 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
                 line = lines.line_num + 1
         except csv.Error as error:
             why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)
-            raise DataError(f"{path}, line {line}: {why}") from None
+            raise DataError(f"{file.path}, line {line}: {why}") from None
 
 
 class Parquet(Files):
@@ -335,6 +378,8 @@ class Parquet(Files):
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
+    except UnicodeError:
+        raise DataError(f"{path}: not a Parquet file that can be read (names or texts in it are not UTF-8)") from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, DataError):
             raise

@@ -6,6 +6,7 @@ Relations of DuckDB are streamed as Arrow batches.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
@@ -305,8 +306,16 @@ def _as_texts(values: Any) -> Any:
     if any(isinstance(v, (complex, np.complexfloating)) for v in there):
         raise DataError("complex numbers cannot be read; give their parts as columns")
     if there and all(isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool) for v in there):
-        return pa.array([None if v is None else float(v) for v in values], pa.float64(), from_pandas=True)
+        return pa.array([None if v is None else _double(v) for v in values], pa.float64(), from_pandas=True)
     return pa.array([None if v is None or v != v else state_text(v) for v in values], pa.string())
+
+
+def _double(number: Any) -> float:
+    """The nearest double: infinite where there is none, which is refused with its place."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 class Encoded(Frame):

@@ -220,10 +220,11 @@ class Gather(Step[Parts]):
     def __call__(self, blocks: Iterable[Block]) -> Sum[Parts]:
         counter, total = _Counter(self.plan, self.weighted), Sum[Parts]()
         buffers = Buffers(self.plan, self.weighted)
-        for block in blocks:
-            buffers = buffers.filled(block)
-            if part := counter.parts(buffers):
-                total.add(block.number, part)
+        with np.errstate(over="ignore", invalid="ignore"):  # who needs what is beyond a double refuses it by name
+            for block in blocks:
+                buffers = buffers.filled(block)
+                if part := counter.parts(buffers):
+                    total.add(block.number, part)
         if counter.whole is not None:
             total.exact = {"cells": counter.whole}
         return total

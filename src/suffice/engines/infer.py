@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encode import (
+    SHORT,
     Codes,
     Cuts,
     Encoder,
@@ -29,7 +30,7 @@ from suffice.engines.encode import (
 from suffice.engines.sources import Categories, Kind, Options, Source
 from suffice.engines.values import Values
 from suffice.errors import DataError
-from suffice.libraries import pc
+from suffice.libraries import pc, pt
 from suffice.variables import Bins, Count, Finite, NumbersStay, Real, Variable, sorted_states, state_text
 
 PEEK = 1000
@@ -77,6 +78,9 @@ class Guess:
         return numbers
 
     def _first_guess(self, chunk: Any) -> str:
+        if len(chunk) <= SHORT and pt.is_string(chunk.type):
+            found = {w for w in chunk.to_pylist() if w and w not in self.options.missing}
+            return reads_as(sorted(found), self.options.integers is Finite)
         chunk = chunk.slice(0, PEEK)
         values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
         words = [w for w in texts(values) if w is not None and w not in self.options.missing]
@@ -102,6 +106,8 @@ def reads_as(words: Sequence[str], integers_finite: bool) -> str:
 def _has_points(chunk: Any) -> bool:
     """Whether some number is written with a point or an exponent, so that the column is not one of integers."""
     values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
+    if len(values) <= SHORT and pt.is_string(values.type):
+        return any(mark in word for word in values.to_pylist() if word for mark in ".eE")
     return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
 
 

@@ -21,7 +21,22 @@ from suffice.engines.bits import BitLayout, LocalBits
 from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill
 from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type, coded
-from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
+from suffice.engines.engine import (
+    ROWS,
+    Array,
+    Bits,
+    Block,
+    Engine,
+    S,
+    Seen,
+    Step,
+    Sum,
+    T,
+    View,
+    is_missing,
+    ranges,
+    refuse_missing,
+)
 from suffice.engines.frames import Encoded
 from suffice.engines.infer import Found, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.parallel import in_order, n_threads, watched
@@ -72,6 +87,8 @@ class Local(Engine):
             array = np.array(weights, np.float64)
         except (TypeError, ValueError):
             raise DataError("weights are a column by its name, or one number for each row") from None
+        except OverflowError:
+            raise DataError("a weight is beyond the largest double; divide them by some power of ten") from None
         if array.ndim != 1:
             raise DataError(f"weights are one number for each row, not an array of {array.ndim} dimensions")
         bad = ~((array >= 0) & np.isfinite(array))
@@ -240,7 +257,7 @@ class Local(Engine):
         total, whole = Sum[float](), True
         for i, (a, b) in enumerate(ranges(self.n_rows or 0)):
             w = weight.rows(a, b)
-            total.add(i, float(w.sum()))
+            total.add(i, sum_of(w))
             whole = whole and bool((w == np.floor(w)).all())
         self._set_total(total.value or 0.0)
         self.whole_weights, self._weighed = whole and (total.value or 0.0) < 2**53, True
@@ -248,6 +265,8 @@ class Local(Engine):
     def _set_total(self, total: float) -> None:
         if total == 0:
             raise DataError("the weights of all rows are 0")
+        if not np.isfinite(total):
+            raise DataError("the weights of all rows together are beyond the largest double; divide them by some power of ten")
         self.weight = total
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
@@ -288,7 +307,7 @@ class Local(Engine):
         n_rows, total = 0, Sum[float]()
         for block in self._blocks(encoders):
             n_rows += block.n_rows
-            total.add(block.number, float(block.n_rows if block.weight is None else block.weight.sum()))
+            total.add(block.number, float(block.n_rows) if block.weight is None else sum_of(block.weight))
             if not complete or not any(e.n_missing for e in encoders.values()):
                 yield block
         self.set_rows(n_rows)
@@ -364,6 +383,16 @@ class Local(Engine):
         self.require(layout.names)
         bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
         return bits if bits.fits(memory_limit) else super().bits(layout)
+
+
+def sum_of(weights: Array) -> float:
+    """The sum of weights, infinite if it is beyond the largest double.
+
+    >>> sum_of(np.array([1e308, 1e308]))
+    inf
+    """
+    with np.errstate(over="ignore"):
+        return float(weights.sum())
 
 
 def held(

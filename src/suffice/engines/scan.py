@@ -14,6 +14,7 @@ import numpy as np
 from suffice.engines.conll import SUFFIXES as CONLL
 from suffice.engines.conll import Conll
 from suffice.engines.data import Data
+from suffice.engines.dialect import Dialect, TextPath
 from suffice.engines.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.local import Local
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
@@ -30,6 +31,9 @@ def scan(
     missing: Iterable[object] = (),
     integers: type[Real] | type[Finite] | None = None,
     memory_limit: int | str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
 ) -> Data:
     """Rows, wherever they are: a pandas, polars or Arrow frame, a dict of columns, a structured array, a path, a list or glob
     of paths of CSV, Parquet or CoNLL files, a DuckDB relation.
@@ -44,6 +48,9 @@ def scan(
     Columns that are larger, encoded, than `memory_limit` (by default 1 GiB, or SUFFICE_MEMORY_LIMIT) are kept in a temporary
     file. `print(data.schema)` reports what each column is, and what may have been meant otherwise.
 
+    Of text files, `separator` parts the columns: by default a comma, of .tsv files a tab, or what the first lines show, which is
+    noted. `decimal=","` is for numbers such as 1,5; thousands marks are refused. `encoding` is for text that is not UTF-8.
+
     >>> from suffice import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
     2 rows
@@ -53,13 +60,16 @@ def scan(
     age     Finite  <18 1, [18,65) 1, >=65 0
     ill     Finite  no 1, yes 1
     """
+    dialect = Dialect(separator, decimal, encoding)
     if isinstance(x, Data):
-        if weights is not None or tuple(missing) or integers is not None:
-            raise DataError("weights, missing and integers are said when rows are first scanned; scan their source again")
+        if weights is not None or tuple(missing) or integers is not None or dialect != Dialect():
+            raise DataError(
+                "weights, missing, integers and how text is written are said when rows are first scanned; scan their source again"
+            )
         return x if variables is None else x.with_variables(variables)
     if integers not in (None, Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
-    source = source_of(x)
+    source = source_of(x, dialect)
     column = _weights_column(weights, source)
     options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
     engine = Local(source, options)
@@ -82,14 +92,18 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
     return Data(Local(source, Options(missing=checked_words(missing))), source.names)
 
 
-def source_of(x: Any) -> Source:
+def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a frozen value
     """The source of the rows of anything that `scan` takes, but `Data`."""
     from suffice.engines import frames
 
+    if isinstance(x, TextPath):
+        dialect = x.dialect
     if isinstance(x, (str, os.PathLike)):
-        return from_paths([x])
+        return from_paths([x], dialect)
     if isinstance(x, Sequence) and x and all(isinstance(p, (str, os.PathLike)) for p in x):
-        return from_paths(x)
+        return from_paths(x, dialect)
+    if dialect != Dialect():
+        raise DataError("separator, decimal and encoding are for text files: leave them out")
     if isinstance(x, Mapping):
         return frames.from_columns(x)
     if isinstance(x, np.ndarray):
@@ -140,14 +154,16 @@ def _weights_column(weights: Any, source: Source) -> str | None:
 PARQUET = (".parquet", ".pq")
 
 
-def from_paths(paths: Sequence[str | os.PathLike[str]]) -> Source:
+def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = Dialect()) -> Source:  # noqa: B008
     """The source of the rows of files."""
     files = [f for p in paths for f in expanded(p)]
     suffixes = {suffix(f) for f in files}
+    if suffixes <= set(SUFFIXES):
+        return Delimited(files, [SUFFIXES[suffix(f)] for f in files], dialect)
+    if dialect != Dialect():
+        raise DataError(f"{files[0]}: separator, decimal and encoding are for .csv and .tsv files: leave them out")
     if suffixes <= set(PARQUET):
         return Parquet(files)
-    if suffixes <= set(SUFFIXES):
-        return Delimited(files, [SUFFIXES[suffix(f)] for f in files])
     if suffixes <= set(CONLL):
         return Conll(files)
     raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))

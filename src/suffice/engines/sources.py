@@ -87,6 +87,14 @@ class Source:
         numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
         return self.length * sum(8 if self.kind(n) in numbers else 1 for n in names)
 
+    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+        """The cells of a column as an encoder is given them."""
+        return cells
+
+    def is_small(self, names: Sequence[str]) -> bool:
+        """Whether these columns are encoded sooner than threads are started for them."""
+        return self.n_rows is not None and self.n_rows * len(names) <= FEW_CELLS
+
     def place(self, row: int) -> str:
         """Where the row with this number, from 0, stands: for a person."""
         return f"row {row + 1}"
@@ -129,6 +137,7 @@ def kind_of(arrow_type: Any) -> Kind:
     (<Kind.INTEGER: 'whole numbers'>, <Kind.OTHER: 'something else'>)
     """
     tests = (
+        (pt.is_interval, Kind.OTHER),
         (pt.is_dictionary, Kind.CATEGORY),
         (pt.is_boolean, Kind.BOOL),
         (pt.is_integer, Kind.INTEGER),
@@ -236,9 +245,12 @@ def passed(
         chunks = {}
         for name in share:
             try:
-                chunk = encoders[name].encode(batch[name])
+                chunk = encoders[name].encode(source.prepared(batch[name], encoders[name]))
             except Wrong as wrong:
                 raise misplaced(source, name, row, wrong) from None
+            except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                where = f"{source.paths[0]}: " if len(source.paths) == 1 else ""
+                raise DataError(f"{where}the column {name!r} cannot be read ({_in_a_line(error)})") from None
             if chunk is not None:
                 chunks[name] = chunk
         return chunks
@@ -246,7 +258,7 @@ def passed(
     with ExitStack() as stack:
         run: Callable[..., Iterator[dict[str, Array]]] = map
         batches = source.batches(names)
-        if source.n_rows is None or source.n_rows * len(names) > FEW_CELLS:
+        if not source.is_small(names):
             run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
             batches = stack.enter_context(closing(ahead(batches)))
         for batch in watched(batches, what, source.n_rows, lambda b: len(b[names[0]])):
@@ -256,6 +268,13 @@ def passed(
             length = len(batch[names[0]])
             yield chunks, batch, length
             row += length
+
+
+def _in_a_line(error: Exception) -> str:
+    """What a library says of cells that it cannot read."""
+    if isinstance(error, UnicodeError):
+        return "it holds text that is not UTF-8"
+    return str(error).partition("\n")[0]
 
 
 def misplaced(source: Source, name: str, row: int, wrong: Wrong) -> DataError:

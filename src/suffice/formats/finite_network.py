@@ -140,6 +140,18 @@ def finished(
     return FiniteNetwork(tuple(variables.values()), {name: tables[name] for name in variables}, tuple(notes))
 
 
+def many_parents(variables: Sequence[Finite]) -> str:
+    """What is said of a variable, the first, that has more parents than can be read: with the size of its table.
+
+    >>> many_parents([Finite(f"x{i}", ["a", "b"]) for i in range(40)])
+    "variable 'x0' has 39 parents, and so 1,099,511,627,776 numbers (8.0 TiB); at most 31 parents can be read"
+    """
+    n = math.prod(v.n_states for v in variables[:64])
+    size = f"{n:,} numbers ({bytes_in_words(8.0 * n)})" if len(variables) <= 64 else f"{float(n):.3g} numbers or more"
+    told = f"variable {shown(variables[0].name)} has {len(variables) - 1} parents, and so {size}"
+    return f"{told}; at most {MAX_PARENTS} parents can be read"
+
+
 def _checked_structure(variables: dict[str, Finite], definitions: Sequence[Definition]) -> list[int]:
     """The number of cells of each table, once every name is known and every number counted."""
     defined: set[str] = set()
@@ -152,7 +164,7 @@ def _checked_structure(variables: dict[str, Finite], definitions: Sequence[Defin
         if child in defined:
             fault = f"variable {shown(child)} is defined twice"
         elif len(parents) > MAX_PARENTS:
-            fault = f"variable {shown(child)} has {len(parents)} parents; at most {MAX_PARENTS} can be read"
+            fault = many_parents([variables[n] for n in (child, *parents)])
         elif len({child, *parents}) <= len(parents):
             fault = f"the definition of {shown(child)} names a variable twice"
         else:

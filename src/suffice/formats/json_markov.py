@@ -100,6 +100,15 @@ def _model(model: Any) -> dict[str, Any]:
 
 
 def _model_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
+    """The model by its interactions, which are of variables that there are."""
+    model = _interactions_of(d, variables)
+    names = model.variables if isinstance(model, Features) else model.graph.nodes
+    if strange := sorted(set(names) - set(variables)):
+        raise FormatError(f"the model has the variable {strange[0]!r}, and the network has none of this name")
+    return model
+
+
+def _interactions_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
     if d["type"] == "Features":
         own = {str(n): variables[n] for n in d["variables"]}
         shapes = [sizes([own[n] for n in t["names"]]) for t in d["tables"]]
@@ -156,8 +165,18 @@ def _gaussian_of(d: dict[str, Any]) -> GaussianMarkovNet:
     n = len(graph)
     precision, covariance = (array_of(d[k]).reshape(n, n) for k in ("precision", "covariance"))
     written = GaussianMarkovNet(graph, precision, array_of(d["mean"]))  # which checks what it is given
-    if np.abs(precision @ covariance - np.eye(n)).max() > 1e-6:
+    if not np.abs(precision @ covariance - np.eye(n)).max() <= 1e-6:
         raise FormatError("the covariance in this file is not the inverse of its precision")
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)
-    known = {"statistics": statistics, "fit_info": str(d["fit_info"]), "penalty": d["penalty"]}
+    known = {"statistics": statistics, "fit_info": str(d["fit_info"]), "penalty": _strengths_of(d["penalty"], n)}
     return GaussianMarkovNet.of(graph, precision, covariance, written.mean, **known)
+
+
+def _strengths_of(penalty: Any, n: int) -> Any:
+    """The penalty of all pairs, or of each."""
+    if penalty is None:
+        return None
+    strengths = np.asarray(penalty, dtype=np.float64)
+    if strengths.shape not in ((), (n, n)) or not np.isfinite(strengths).all():
+        raise FormatError(f"the penalty in this file is neither a number nor one for each pair of {n} variables")
+    return float(strengths) if strengths.ndim == 0 else strengths

@@ -48,19 +48,33 @@ def read_as(text: str, kind: str, what: str, make: Callable[[dict[str, Any]], T]
     """
     try:
         d = json.loads(text)
+        unicode_only(text, d)
         if not isinstance(d, dict) or d.get("suffice") != kind:
             raise FormatError(f"this JSON is not a {what} of Suffice")
         if d.get("version") != VERSION:
             raise FormatError(
                 f"this {what} was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})"
             )
-        return make(d)
+        with np.errstate(all="ignore"):  # numbers that are too large are refused, without a warning before
+            return make(d)
     except SufficeError:
         raise
     except json.JSONDecodeError as error:
         raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
         raise FormatError(f"this {what} is incomplete or damaged ({type(error).__name__}: {error})") from None
+
+
+def unicode_only(text: str, content: object) -> None:
+    r"""Refuse JSON with half a character in it, which an escape can write and nothing else can hold.
+
+    >>> unicode_only('"\\ud83d\\ude00"', "\U0001f600")
+    """
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise FormatError("this file holds text that is not Unicode: half of a surrogate pair") from None
 
 
 def cpd_to_dict(cpd: Any) -> dict[str, Any]:

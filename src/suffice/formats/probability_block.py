@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from suffice.errors import FormatError
-from suffice.formats.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, Rows, known
+from suffice.formats.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, Rows, known, many_parents
 from suffice.formats.tokens import Array, Spelling, Tokens, hint, quoted, shown
 from suffice.variables import Finite
 
@@ -112,9 +112,9 @@ def head(tokens: Tokens, variables: dict[str, Finite]) -> Block:
     elif not tokens.accept(")"):
         raise tokens.unexpected("')' or '|' after the one variable that the block defines")
     tokens.expect("{")
-    if len(names) - 1 > MAX_PARENTS:
-        raise tokens.error(f"variable {shown(names[0])} has {len(names) - 1} parents; at most {MAX_PARENTS} can be read", start)
-    child, *parents = (known(variables, name, lambda: tokens.line(start)) for name in names)
+    child, *parents = family = [known(variables, name, lambda: tokens.line(start)) for name in names]
+    if len(parents) > MAX_PARENTS:
+        raise tokens.error(many_parents(family), start)
     return Block(tokens, start, child, tuple(parents))
 
 

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import FormatError, GraphError, ModelError, SchemaError, TooLarge, listed, note
+from suffice.errors import FormatError, SufficeError, TooLarge, listed, note
 from suffice.formats import bif, dsc, dsl, net, repository_json, uai, xdsl, xml_tree, xmlbif
 from suffice.formats.files import text_of, write_bytes
 from suffice.formats.finite_network import FiniteNetwork, Table
@@ -80,16 +80,25 @@ def read(path: str | PathLike[str]) -> Any:
     suffix, compressed = _suffix(place)
     text = text_of(place, compressed=compressed, xml=suffix in _XML)
     try:
-        bn, notes = _read_json(text) if suffix == ".json" else _model(_READERS[suffix](text))
+        bn, notes = model_in(text, suffix)
     except FormatError as error:
         raise error.at(place) from None
     except TooLarge as error:
         raise TooLarge(f"{place}: {error}") from None
-    except (GraphError, ModelError, SchemaError) as error:
+    except SufficeError as error:
         raise FormatError(str(error), path=place) from None
     if notes:
         note(f"{place}: {'; '.join(notes)}")
     return bn
+
+
+def model_in(text: str, suffix: str) -> tuple[Any, tuple[str, ...]]:
+    """The model in the text of a file with this suffix, and what its reader should be told.
+
+    >>> model_in("BAYES 1 2 1 1 0 2 0.5 0.5", ".uai")[0]["x0"].probs
+    array([0.5, 0.5])
+    """
+    return _read_json(text) if suffix == ".json" else _model(_READERS[suffix](text))
 
 
 def write(bn: Any, path: str | PathLike[str]) -> None:

@@ -18,6 +18,7 @@ their states 0, 1, ...; writing drops names and states, and says so.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from itertools import accumulate
@@ -27,8 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FormatError, note
-from suffice.formats.finite_network import Definition, FiniteNetwork, Numbers, declare, finished
+from suffice.errors import FormatError, bytes_in_words, listed, note
+from suffice.formats.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, declare, finished
 from suffice.formats.tokens import Grammar, Tokens, shown
 from suffice.variables import Finite
 
@@ -90,7 +91,10 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
     tables = []
     for scope in scopes:
         at, shape = tokens.at, [variables[n].n_states for n in scope]
-        what = f"the factor of {', '.join(scope)}" if scope else "a factor without variables"
+        what = f"the factor of {listed(scope, style='str')}" if scope else "a factor without variables"
+        if len(scope) > MAX_PARENTS + 1:
+            cells = math.prod(shape[:64])
+            raise tokens.error(f"{what} has {cells:,} joint states or more ({bytes_in_words(8.0 * cells)}), too many", at)
         n = tokens.count(f"the number of numbers of {what}")
         wanted = next((c for c in accumulate(shape, mul, initial=1) if c > len(tokens.words)), None) or int(np.prod(shape or [1]))
         if n != wanted:

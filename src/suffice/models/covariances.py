@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, listed
+from suffice.families.regression import too_large
 from suffice.statistics import Moments, Request, Statistics
 from suffice.variables import Finite, Real, Variable
 
@@ -122,9 +123,12 @@ def refuse_indefinite(matrix: Array, names: Sequence[str]) -> None:
 
 
 def refuse_constant(matrix: Array, names: Sequence[str], weight: float) -> Array:
-    """The standard deviations, none of which may be zero."""
+    """The standard deviations, none of which may be zero, nor beyond the largest double."""
     if weight < 2:
         raise DataError("one row has no variance: a Gaussian graph needs more rows")
+    endless = [name for name, own in zip(names, np.diag(matrix), strict=True) if not np.isfinite(own)]
+    if endless:
+        raise too_large(endless[0])
     deviation: Array = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     constant = [name for name, s in zip(names, deviation, strict=True) if not s > 0.0]
     if constant:

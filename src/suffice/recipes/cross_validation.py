@@ -83,7 +83,7 @@ def cross_validate(
     >>> learned, empty = cross_validate(rows, folds=4), cross_validate(rows, "rain; wet; moon", folds=4)
     >>> learned.mean > empty.mean, [f.n_edges for f in learned.folds]
     (True, [1, 1, 1, 1])
-    >>> from suffice.objectives import Conditional, Likelihood
+    >>> from suffice import Conditional, Likelihood
     >>> both = cross_validate(rows, "wet -> rain; wet -> moon", 4, objective=[Likelihood(), Conditional("wet")])
     >>> both["Conditional('wet')"].accuracy
     0.975

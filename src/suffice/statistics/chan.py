@@ -78,10 +78,12 @@ def settled(parts: Spread) -> Spread:
     Rows that are all 0.1, weighted, have a mean that is off by a little, and so a scatter that is only rounding: far below
     that of any two doubles that differ.
     """
-    mean, rest = shifted(parts.mean, np.zeros_like(parts.rest), parts.rest)
-    floor = parts.weight[:, None] * (0.05 * np.finfo(np.float64).eps * mean) ** 2
-    varies = np.einsum("gii->gi", parts.scatter) > floor
-    return Spread(parts.weight, mean, rest, parts.scatter * (varies[:, :, None] & varies[:, None, :]))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is beyond the largest double is refused by who needs it
+        mean, rest = shifted(parts.mean, np.zeros_like(parts.rest), parts.rest)
+        floor = parts.weight[:, None] * (0.05 * np.finfo(np.float64).eps * mean) ** 2
+    own = np.einsum("gii->gi", parts.scatter)
+    varies = (own > floor) | ~np.isfinite(own)
+    return Spread(parts.weight, mean, rest, np.where(varies[:, :, None] & varies[:, None, :], parts.scatter, 0.0))
 
 
 def shifted(mean: Array, rest: Array, step: Array) -> tuple[Array, Array]:

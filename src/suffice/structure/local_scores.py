@@ -392,7 +392,7 @@ class GaussianScores(LocalScores):
             moments += self.prior.imagine(self.variables[-1], self.variables[:-1]).at(moments.keys)
         self.scatter = moments.scatter[0]
         if not np.isfinite(self.scatter).all():
-            raise too_large(self.names[int(np.argmin(np.isfinite(self.scatter).all(1)))])
+            raise too_large(self.names[int(np.argmin(np.isfinite(np.diag(self.scatter))))])
         scale = np.sqrt(np.diag(self.scatter))
         constant = [n for n, s in zip(self.names, scale, strict=True) if s == 0]
         if constant or self.weight < 2:
