@@ -42,7 +42,7 @@ class Likelihood:
 class Bayes:
     """The posterior of a prior that imagines rows: `objective=Bayes(prior)` is `prior=prior`, the same result to the bit.
 
-    >>> from suffice.families.priors import BDeu
+    >>> from suffice import BDeu
     >>> Bayes(BDeu(10))
     Bayes(BDeu(ess=10))
     """
