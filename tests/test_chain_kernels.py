@@ -368,6 +368,15 @@ def test_what_scaling_loses_is_left_to_logarithms() -> None:
     agree(steps)
 
 
+def test_what_a_lost_sequence_left_behind_is_not_used() -> None:
+    """Memory is kept: here by five states, one of whose sequences is impossible, for three."""
+    steps = any_steps(0, [9, 9, 9], 5, tabled=False, dense=True)
+    assert steps.log_likelihood is not None
+    steps.log_likelihood[:, 12] = -np.inf
+    agree(steps)
+    agree(any_steps(1, [9, 9, 9], 3, tabled=False, dense=True))
+
+
 @few
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.sampled_from([0.0, 0.4]), st.sampled_from([1, 3, 64]))
 def test_lanes_say_what_logarithms_say(seed: int, K: int, zeros: float, side: int) -> None:
@@ -471,7 +480,7 @@ def test_moments_in_lanes_are_those_of_the_posterior(monkeypatch: pytest.MonkeyP
 
 
 def test_exponentials_to_the_last_digit() -> None:
-    from suffice.kernels.lane_tiles import exponentials
+    from suffice.kernels.normal_lanes import exponentials
 
     x = np.concatenate([-np.linspace(0.0, 706.0, 20_001), [-707.5, -1e4, -np.inf]])
     b, top = np.stack([np.full(len(x), 3.0), 3.0 + x]), np.empty(len(x))

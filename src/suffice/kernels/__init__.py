@@ -22,7 +22,7 @@ ESSENTIAL = (
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
-_WITHOUT = {"__main__", "background", "compiling", "interpreting", "signatures"}
+_WITHOUT = {"__main__", "background", "compiling", "interpreting", "signatures", "wide"}
 """Modules here that hold no kernels."""
 
 

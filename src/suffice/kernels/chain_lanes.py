@@ -1,14 +1,13 @@
-"""Hidden chains with one matrix, many at a time: forward and backward in lanes, scaled. Lanes, groups and tiles are those of
-`suffice.kernels.lane_tiles`.
+"""Hidden chains with one matrix, many at a time: forward and backward in lanes, scaled. Lanes, groups, rows, places and factors
+are those of `suffice.kernels.lane_rows`. Steps are taken in *tiles* of W.
 
-    b[k, j, s, v]           likelihood of state j, at most 1; if there are symbols, b is one tile, filled from the table
-    alpha[k, j, s + 1, v]   the filter, scaled to sum 1 before each tile (slot 0) and not within it
-    beta[j, v]              such that Σⱼ alpha beta is the weight of the lane at each step
-    u[j, s, v]              b times beta
+    alpha[k (W + 1) + s + 1]   the filter after step s of tile k, scaled to sum 1 before each tile (slot 0) and not within it
+    beta                       such that Σⱼ alpha beta is the weight of the lane at each step
+    u[s]                       the factor of step s times beta: so it goes back as alpha goes on
 
-States that only fill up to a multiple of 4 have probability 0. Rows of the matrix A sum to 1 at most. So beta does not grow
-within a tile, and what alpha loses by underflow, times beta, is nothing unless beta is huge: such lanes are *lost* and are to be
-done in logarithms instead (`suffice.kernels.chain`); sums of a group with a lost lane are void.
+Rows of the matrix sum to 1 at most, and factors are 1 at most. So beta does not grow within a tile, and what alpha loses by
+underflow, times beta, is nothing unless beta is huge: such lanes are *lost* and are to be done in logarithms instead
+(`suffice.kernels.chain`); sums of a group with a lost lane are void.
 """
 
 from __future__ import annotations
@@ -19,24 +18,18 @@ import numpy as np
 
 from suffice.kernels import kernel
 from suffice.kernels import signatures as nb
-from suffice.kernels.lane_tiles import (
-    _codes,
+from suffice.kernels.lane_rows import (
     _floats,
-    _group,
     _ints,
     _rows,
-    _tiles,
     active,
-    clear,
-    give,
-    look,
+    advance,
+    divide,
     multiply,
     outer,
-    rows_of,
-    scaled,
+    scale_rows,
+    sum_row,
     tally,
-    times,
-    total_of,
 )
 
 HUGE = 1e250
@@ -45,133 +38,130 @@ HUGE = 1e250
 SMALL = 1e-50
 """Products of tiles' sums are taken the logarithm of when they get smaller."""
 
-_lanes = (_rows, _rows, _rows, _floats)
-_found = (_floats, nb.boolean[::1], _rows, _rows)
-_sums = (_rows, _rows, _floats, _rows)
-_room = (_ints, _tiles, _floats, _floats, _floats, _floats, _floats, _rows, _floats, _floats, _tiles, _floats)
+_lost = nb.boolean[::1]
+_run = (nb.int64, nb.int64, _ints, _ints, _floats, _floats, nb.int64, nb.int64, nb.int64)
 
 
-@kernel(nb.void(nb.boolean, *_group, _codes, _floats, _floats, _rows, *_lanes, *_found, *_sums, *_room), reorder=True)
-def sweep(
-    back: bool,
+@kernel(nb.void(*_run, _rows, _rows, _floats, _lost, _rows, _floats, _floats))
+def forward(
     g: int,
     n: int,
-    begin: Any,
     length: Any,
-    symbols: Any,
-    table: Any,
-    tops: Any,
-    A: Any,
+    places: Any,
+    f: Any,
+    M: Any,
+    K: int,
+    W: int,
+    L: int,
     before: Any,
     enter: Any,
-    final: Any,
-    weights: Any,
     log_p: Any,
     lost: Any,
     after: Any,
+    alpha: Any,
+    scale: Any,
+) -> None:
+    """alpha and the scale of each tile (that before the first is 1); log_p += ln p(y); after[v] is the filter at a lane's end.
+
+    A lane begins with the filter before[v], or with a first step whose distribution is enter[v] (and `before` is 0).
+    """
+    P, here, own = before.shape[1], n, np.ones(n)
+    for v in range(n):
+        scale[v] = 1.0
+        for j in range(P):
+            alpha[v * P + j] = before[g + v, j]
+    for k in range((length[g] + W - 1) // W):
+        at, here, steps = k * (W + 1) * L * P, active(length, g, here, k * W), min(W, length[g] - k * W)
+        if k:
+            scale_rows(scale, k * L, alpha, at - L * P, alpha, at, P, here)
+        s, until = 0, steps if k else 1
+        while s < steps:
+            x_at = at + s * L * P
+            advance(M, K, alpha, x_at, alpha, x_at + L * P, L * P, f, places, (k * W + s) * L, L, until - s, here)
+            for v in range(0 if k + s else here):
+                for j in range(P):
+                    alpha[(L + v) * P + j] += f[places[v] + j] * enter[g + v, j]
+            s, until = until, steps
+        for v in range(here):
+            last = min(W, length[g + v] - k * W)
+            total = sum_row(alpha, at + (last * L + v) * P, P)
+            good, ends = total * HUGE > 1.0, length[g + v] <= (k + 1) * W
+            lost[g + v] |= not good
+            own[v] *= total if good else 1.0
+            scale[(k + 1) * L + v] = 1.0 / total if good else 0.0
+            if ends or own[v] < SMALL:
+                log_p[g + v] += np.log(own[v])
+                own[v] = 1.0
+            for j in range(P if ends else 0):
+                after[g + v, j] = alpha[at + (last * L + v) * P + j] * scale[(k + 1) * L + v]
+
+
+@kernel(
+    nb.void(*_run, _rows, _rows, _floats, _lost, _rows, _floats, _floats, _floats, _floats, _floats, _floats, _floats, nb.boolean)
+)
+def backward(
+    g: int,
+    n: int,
+    length: Any,
+    places: Any,
+    f: Any,
+    M: Any,
+    K: int,
+    W: int,
+    L: int,
+    final: Any,
+    enter: Any,
+    weights: Any,
+    lost: Any,
     reach: Any,
     pairs: Any,
     first: Any,
     counts: Any,
-    posterior: Any,
-    seen: Any,
     alpha: Any,
-    x: Any,
-    b: Any,
     scale: Any,
-    own: Any,
-    total: Any,
-    beta: Any,
-    y: Any,
     u: Any,
-    gamma: Any,
-    z: Any,
+    beta: Any,
+    share: bool,
 ) -> None:
-    """Forward over n lanes from lane g on, or `back`, with A transposed. One kernel, for both multiply by a matrix at each step,
-    and that is what takes long to compile.
+    """Weighted sums pairs[i, j] of p(s_{t−1} = i, s_t = j | y) over the matrix, whose transpose is M, and of first steps first[j]
+    of p(s = j | y); if there is room for them, `counts` by place of p(s_t = j | y) times its factor; and if their share is asked
+    for, factors, each of which must have a place of its own, become p(s_t = j | y) times the weight.
 
-    Forward: alpha and the scale of each tile; log_p += ln p(y); after[v] is the filter at a lane's end. A lane begins with the
-    filter before[v], or with a first step whose distribution is enter[v] (and `before` is 0).
-
-    Back: weighted sums pairs[i, j] of p(s_{t−1} = i, s_t = j | y) / A[i, j], and of first steps first[0, j] of p(s = j | y);
-    counts of p(s_t = j | y) by symbol and state; or else gamma, p(s_t = j | y) times the weight, of one tile, or of all if it
-    has so many, and posterior[j, t] = p(s_t = j | y) where there is room for it. Weights are positive. final[v] is proportional
-    to p(what comes after the lane | its last state), reach[v] to p(the lane and what comes after | the state before). x, y and
-    z are alpha, beta and gamma as flat arrays; b, u, scale (of a tile before the first, 1, and of each tile) and the table are
-    flat; own[v] is the product of what the filter summed to, or the largest Σ beta.
+    Weights are positive. final[v] is proportional to p(what comes after the lane | its last state), reach[v] to p(the lane and
+    what comes after | the state before).
     """
-    K, W, L = alpha.shape[1], alpha.shape[2] - 1, alpha.shape[3]
-    n_tiles, row, known = (length[g] + W - 1) // W, (W + 1) * L, symbols.shape[0] == 0
-    source, factor, target = u if back else x, scale if back else b, y if back else x
-    f_row, to_row, zero = 0 if back else row, L if back else row, np.int64(0)  # written out, it would be another type
-    for v in range(n):
-        own[v] = 0.0 if back else 1.0
-        scale[v] = 1.0
-    for i in range(n_tiles):
-        k = n_tiles - 1 - i if back else i
-        here, whole, steps = active(length, g, n, k * W), active(length, g, n, k * W + W), min(W, length[g] - k * W)
-        at, b_at = k * K * row, k * K * row if known else 0
-        source_at = 0 if back else at
-        if not known:
-            look(g, here, begin, length, symbols, k, seen, L)
-            rows_of(table, K, seen, zero, b, zero, row, steps * L)
-        if back:
+    P, own = final.shape[1], np.zeros(n)
+    row, ones, zero = L * P, places.shape[0] - L, np.int64(0)  # written out, it would be another type
+    for j in range(row):
+        beta[j] = 0.0
+    for k in range((length[g] + W - 1) // W - 1, -1, -1):
+        at, here, s = k * (W + 1) * row, active(length, g, n, k * W), min(W, length[g] - k * W) - 1
+        steps, whole = s + 1, active(length, g, here, k * W + W)
+        for v in range(here):
+            if v >= whole:
+                last, total = length[g + v] - k * W, 0.0
+                for j in range(P):
+                    total += alpha[at + (last * L + v) * P + j] * final[g + v, j]
+                for j in range(P):
+                    beta[v * P + j] = final[g + v, j] * (weights[g + v] / total if total * HUGE > 1.0 else np.inf)
+            own[v] = max(own[v], sum_row(beta, v * P, P))
+        multiply(f, places, (k * W + s) * L, beta, u, s * row, P, here)
+        while s > 0:
+            by = s if whole == here else 1
+            advance(M, K, u, s * row, u, (s - 1) * row, -row, f, places, (k * W + s - 1) * L, -L, by, here)
+            s -= by
             for v in range(whole, here):
-                last, sum_v = length[g + v] - k * W, 0.0
-                for j in range(K):
-                    sum_v += alpha[k, j, last, v] * final[g + v, j]
-                for j in range(K):
-                    beta[j, v] = final[g + v, j] * (weights[g + v] / sum_v if sum_v * HUGE > 1.0 else np.inf)
-            total_of(K, y, zero, L, total, here)
-            for v in range(here):
-                own[v] = max(own[v], total[v])
-        else:
-            if k:
-                scaled(K, x, at - K * row + W * L, row, scale, k * L, x, at, row, here)
-            for v in range(0 if k else here):
-                for j in range(K):
-                    alpha[0, j, 0, v] = before[g + v, j]
-            clear(K, x, at, row, here, L)
-        for r in range(steps):
-            s = steps - 1 - r if back else r
-            m = active(length, g, here, k * W + s)
-            if back:
-                z_at = (at if gamma.shape[0] > 1 else 0) + (0 if counts.shape[0] else s * L)
-                multiply(K, y, zero, L, x, at + (s + 1) * L, row, b, b_at + s * L, row, z, z_at, row, u, s * L, row, m)
-                if counts.shape[0]:
-                    tally(counts, K, seen, s * L, z, z_at, row, m)
-            clear(K, source, source_at + (s if back else s + 1) * L, row, m, L)
-            f_at = (0 if s else k * L) if back else b_at + s * L  # beta before a tile is scaled as the tile before it
-            to_at = 0 if back else at + (s + 1) * L
-            times(A, source, source_at + s * L, row, factor, f_at, f_row, target, to_at, to_row, m)
-            for v in range(0 if back or k + s else m):
-                for j in range(K):
-                    alpha[0, j, 1, v] += b[b_at + j * row + v] * enter[g + v, j]
-        if back:
-            outer(x, at, row, u, steps * L, pairs)
-            if posterior.shape[1]:
-                give(g, here, begin, length, weights, k, gamma, posterior)
-            continue
-        for v in range(whole, here):  # the filter at a lane's end is that at its tile's end
-            last = length[g + v] - k * W
-            for j in range(K if last < W else 0):
-                alpha[k, j, W, v] = alpha[k, j, last, v]
-        total_of(K, x, at + W * L, row, total, here)
-        for v in range(here):
-            lost[g + v] |= not total[v] * HUGE > 1.0
-            own[v] *= total[v] if total[v] * HUGE > 1.0 else 1.0
-            scale[(k + 1) * L + v] = 1.0 / total[v] if total[v] * HUGE > 1.0 else 0.0
-        for v in range(here):
-            for s in range(min(W, length[g + v] - k * W) if tops.shape[0] and not known else 0):
-                log_p[g + v] += tops[seen[s * L + v]]
-            if v >= whole or own[v] < SMALL:
-                log_p[g + v] += np.log(own[v])
-                own[v] = 1.0
-        for v in range(whole, here):
-            for j in range(K):
-                after[g + v, j] = alpha[k, j, W, v] * scale[(k + 1) * L + v]
-    for v in range(n if back else 0):
+                for j in range(P if length[g + v] - k * W == s + 1 else 0):
+                    u[s * row + v * P + j] = f[places[(k * W + s) * L + v] + j] * beta[v * P + j]
+        outer(alpha, at, u, P, L, steps, here, pairs)
+        if counts.shape[0]:
+            tally(counts, places, k * W * L, alpha, at + row, u, P, L, steps, here)
+        if share:
+            divide(f, places, k * W * L, alpha, at + row, u, P, L, steps, here)
+        advance(M, K, u, zero, beta, zero, zero, f, places, ones, zero, zero + 1, here)
+        scale_rows(scale, k * L, beta, zero, beta, zero, P, here)
+    for v in range(n):
         lost[g + v] |= not own[v] < HUGE * weights[g + v]
-        for j in range(K):
-            first[0, j] += enter[g + v, j] * u[j * row + v]
-            reach[g + v, j] = beta[j, v]
+        for j in range(P):
+            first[j] += enter[g + v, j] * u[v * P + j]
+            reach[g + v, j] = beta[v * P + j]

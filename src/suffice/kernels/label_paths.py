@@ -16,8 +16,7 @@ import numpy as np
 
 from suffice.kernels import kernel
 from suffice.kernels import signatures as nb
-from suffice.kernels.best_lanes import choose, most
-from suffice.kernels.lane_tiles import _codes, _floats, _ints, _rows, rows_of
+from suffice.kernels.label_lanes import _codes, _floats, _ints, _rows, choose, most, rows_of
 
 _groups = nb.int32[:, ::1]
 PERIOD = 8

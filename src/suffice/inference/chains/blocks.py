@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.inference.chains.lanes import LANES, MEMORY, Lanes, Parameters, Sums, parameters, run_lanes, tiers
+from suffice.inference.chains.lanes import MEMORY, Lanes, Parameters, Sums, parameters, run_lanes, tiers
 from suffice.inference.chains.steps import Array, Expectations, Ints, StateSteps
 from suffice.statistics.chan import Spread
 
-LONG = 4096
-"""Sequences of more steps are cut, if they are few or need too much memory in lanes."""
+LONG, FEW = 4096, 32
+"""Sequences of more steps are cut, if they are fewer or need too much memory in lanes."""
+
+BLOCKS = 64
+"""A sequence is cut into so many, unless blocks would be too short or too long."""
 
 WHOLE = 2**27
 """Bytes that a sequence may take that cannot be cut, for the chain does not forget: it is a lane by itself."""
@@ -55,7 +58,7 @@ def _run(steps: StateSteps, given: Parameters, order: Ints, sums: Sums, log_p: A
     """Sequences, the longest first, in lanes; those that are lost are returned."""
     lengths, most = np.diff(steps.starts)[order], MEMORY // (2 * 8 * 16 * len(given.matrix))
     n_long = int((lengths > LONG).sum())
-    n_long = n_long if n_long < LANES // 2 else int((lengths > most).sum())
+    n_long = n_long if n_long < FEW else int((lengths > most).sum())
     long = order[:n_long]
     for q in long:
         log_p[q] = expect_in_blocks(steps, given, int(q), sums)
@@ -90,14 +93,15 @@ def _finish(steps: StateSteps, given: Parameters, sums: Sums, into: Expectations
         into.pairs[0, 0] += sums.first[0, :K]
         into.pairs[1] += (sums.pairs * given.matrix)[:K, :K]
     if len(into.counts):
-        into.counts[:] += sums.counts[:, :K]
+        counts, table = sums.counts[:-1, :K], given.table[:-2, :K]
+        into.counts[:] += np.divide(counts, table, out=np.zeros_like(counts), where=table > 0.0)
 
 
 def expect_in_blocks(steps: StateSteps, given: Parameters, q: int, into: Sums) -> float:
     """ln p(y) of a long sequence, cut into blocks, or NaN if it cannot be cut; what it adds goes to the sums."""
     begin, end = int(steps.starts[q]), int(steps.starts[q + 1])
-    size = _odd(int(np.clip((end - begin) // LANES, SHORTEST, LONGEST)))
-    most = max(size, _odd(min(MOST, (end - begin) // LANES)))
+    size = _odd(int(np.clip((end - begin) // BLOCKS, SHORTEST, LONGEST)))
+    most = max(size, _odd(min(MOST, (end - begin) // BLOCKS)))
     whole = sequences(steps, np.array([q]), len(given.matrix))
     away = _memory(steps, given, begin, end, most) * 3 // 2
     while away <= most:

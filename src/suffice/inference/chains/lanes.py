@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import local
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,11 @@ from suffice.inference.chains.normals import add_moments
 from suffice.inference.chains.steps import Array, Ints, StateSteps
 from suffice.statistics.chan import Spread
 
-LANES, TILE = 64, 8
-"""Sequences side by side, and steps between two scalings."""
+LANES, TILE = 1024, 8
+"""Sequences side by side, at most, and steps between two scalings."""
+
+NEAR = 2**21
+"""Bytes of filters that stay in a processor's cache: so many sequences go side by side, and eight at least."""
 
 FAINT = 1e-10
 """Likelihoods of a symbol that are all smaller are divided by the largest."""
@@ -27,6 +30,9 @@ BATCH = 2**17
 
 MEMORY = 2**26
 """Bytes that lanes may take; longer sequences go with fewer beside them."""
+
+NO_FORMS = np.zeros((0, 4)), np.zeros((0, 4, 4)), np.zeros((0, 1), np.bool_), np.zeros((0, 4)), np.zeros(0)
+"""Those of steps that show no normal numbers: see `suffice.kernels.state_normals.score_normals`."""
 
 _before = local()
 
@@ -52,11 +58,13 @@ class Lanes(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What all lanes share, for a number of states that is a multiple of 4: a matrix whose rows sum to 1 at most, its transpose,
-    and a table whose rows are 1 at most, with logarithms of what both were divided by."""
+    """What all lanes share, for a number of states that is filled up to a multiple of 8: a matrix whose rows sum to 1 at most, as
+    it is and eight columns at a time, also transposed; and a table whose entries are 1 at most, with a row of zeros and one of
+    ones after it; with logarithms of what both were divided by."""
 
     matrix: Array
-    transposed: Array
+    onward: Array
+    back: Array
     log_scale: float
     table: Array
     tops: Array
@@ -72,8 +80,8 @@ def has_lanes(steps: StateSteps) -> bool:
 
 
 class Sums(NamedTuple):
-    """Sums over lanes: `pairs`, to be multiplied by the matrix, `first` of first steps, `counts` by symbol; the posterior; and
-    the moments of numbers that are normal given the states, if any."""
+    """Sums over lanes: `pairs`, to be multiplied by the matrix, `first` of first steps, `counts` by symbol, to be divided by the
+    table; the posterior; and the moments of numbers that are normal given the states, if any."""
 
     pairs: Array
     first: Array
@@ -83,8 +91,9 @@ class Sums(NamedTuple):
 
     @classmethod
     def zeros(cls, n_states: int, n_symbols: int, posterior: Array, moments: Spread | None = None) -> Sums:
-        padded = -n_states % 4 + n_states
-        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), np.zeros((n_symbols, padded)), posterior, moments)
+        padded = filled_up(n_states)
+        counts = np.zeros((n_symbols + 1 if n_symbols else 0, padded))  # one for steps after a lane's end
+        return cls(np.zeros((padded, padded)), np.zeros((1, padded)), counts, posterior, moments)
 
     def like(self) -> Sums:
         """No sums yet, and the same posterior."""
@@ -117,19 +126,40 @@ class Run(NamedTuple):
         return cls(np.zeros(n), np.zeros(n, np.bool_), np.zeros((n, padded)), np.zeros((n, padded)))
 
 
+def filled_up(n_states: int) -> int:
+    """The number of states that rows have.
+
+    >>> filled_up(3), filled_up(16)
+    (8, 16)
+    """
+    return -(-n_states // 8) * 8
+
+
 def parameters(steps: StateSteps) -> Parameters:
     """The matrix and the table of steps as lanes take them."""
-    K = steps.n_states
-    padded, (scale,) = -K % 4 + K, _largest(steps.matrices[1].sum(axis=1).max(keepdims=True))
+    K, E = steps.n_states, 0 if steps.table is None else len(steps.table)
+    padded, (scale,) = filled_up(K), _largest(steps.matrices[1].sum(axis=1).max(keepdims=True))
     matrix = np.zeros((padded, padded))
     matrix[:K, :K] = steps.matrices[1] / scale
-    table = np.zeros((0 if steps.table is None else len(steps.table), padded))
+    table = np.zeros((E + 2, padded))
     if steps.table is not None:
-        table[:, :K] = steps.table
-    tops = _largest(table.max(axis=1, initial=0.0))
+        table[:E, :K] = steps.table
+    tops = _largest(table[:E].max(axis=1, initial=0.0))
     tops[tops > FAINT] = 1.0
     logs = np.log(tops) if (tops < 1.0).any() else np.zeros(0)
-    return Parameters(matrix, matrix.T.copy(), float(np.log(scale)), table / tops[:, None], logs)
+    table[:E] /= tops[:, None]
+    table[E + 1] = 1.0
+    return Parameters(matrix, in_eights(matrix[:K]), in_eights(matrix.T[:K]), float(np.log(scale)), table, logs)
+
+
+def in_eights(matrix: Array) -> Array:
+    """A matrix eight columns at a time, flat.
+
+    >>> in_eights(np.arange(32.0).reshape(2, 16))[:16]
+    array([ 0.,  1.,  2.,  3.,  4.,  5.,  6.,  7., 16., 17., 18., 19., 20.,
+           21., 22., 23.])
+    """
+    return np.ascontiguousarray(matrix.reshape(len(matrix), -1, 8).transpose(1, 0, 2)).reshape(-1)
 
 
 def _largest(x: Array) -> Array:
@@ -141,9 +171,9 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums) ->
     """Forward and back over lanes, and to the sums what those add that are not lost."""
     n, padded = len(lanes.begin), len(given.matrix)
     out = Run.of(n, padded)
-    columns = 0 if steps.normals is None else steps.normals.n_columns
-    side = side_by_side(lanes.length, padded, numbers=columns > 0)
-    room = Room.kept(padded, int(lanes.length[0]), side, steps.dense, columns)
+    own = steps.dense or into.posterior.shape[1] > 0
+    side = side_by_side(lanes.length, padded, own=own)
+    room = Room.kept(padded, int(lanes.length[0]), side, own)
     ends = np.cumsum(lanes.length)
     size = max(BATCH, 8 * len(into.counts))
     first = 0
@@ -165,28 +195,25 @@ def tiers(length: Ints) -> Iterator[slice]:
         first = last
 
 
-def side_by_side(length: Ints, padded: int, *, numbers: bool = False) -> int:
-    """How many lanes go side by side: the same in all groups, as far as processors that take eight at a time like it.
+def side_by_side(length: Ints, padded: int, *, own: bool = False) -> int:
+    """How many lanes go side by side: the same in all groups, as far as eights allow.
 
-    With numbers there are twice as many arrays, and half as many lanes stay in the cache.
+    Where steps have likelihoods of their own there are twice as many numbers, and half as many lanes stay in the cache.
     """
-    side = LANES // 2 if numbers else LANES
-    while side > 8 and 2 * 8 * padded * int(length[0]) * side > MEMORY:
-        side //= 2
+    near = NEAR // (8 * padded * int(length[0]) * (2 if own else 1))
+    side = max(1, min(LANES, max(8, near // 8 * 8), MEMORY // (2 * 8 * padded * int(length[0]))))
     n_groups = -(-len(length) // side)
-    return min(-(-len(length) // (8 * n_groups)) * 8, len(length))
+    return min(-(-len(length) // (8 * n_groups)) * 8, side, len(length))
 
 
 def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, out: Run, room: Room) -> None:
     """All lanes; and again without those that are lost, until none is."""
-    side, sums = len(room.own), into.like()
+    side, sums = len(room.beta), into.like()
     for g in range(0, len(lanes.begin), side):
         _run_group(steps, given, lanes, sums, out, (g, min(side, len(lanes.begin) - g)), room)
     if not out.lost.any():
         into.add(sums)
         return
-    for x in room:  # what a lost lane left may be no number, and 0 times that would go to the sums
-        x[:] = 0
     kept = np.flatnonzero(~out.lost)
     if len(kept):
         again = Run.of(len(kept), len(given.matrix))
@@ -196,24 +223,19 @@ def _run_batch(steps: StateSteps, given: Parameters, lanes: Lanes, into: Sums, o
 
 
 class Room(NamedTuple):
-    """What a group needs beside its lanes: see `suffice.kernels.chain_lanes`."""
+    """What a group needs beside its lanes: see `suffice.kernels.chain_lanes`. `b` has a row for each step of each lane, one of
+    zeros and one of ones, if steps have likelihoods of their own."""
 
-    seen: Ints
+    places: Ints
     b: Array
     alpha: Array
     scale: Array
-    own: Array
-    total: Array
-    beta: Array
     u: Array
-    gamma: Array
-    numbers: Array
+    beta: Array
 
     @classmethod
-    def kept(cls, K: int, longest: int, side: int, dense: bool, columns: int) -> Room:
-        """The room that this thread had before, if it has this size: to be given zeros again would cost as much as its use. What
-        others left in it are numbers, and are multiplied by 0 where they are not overwritten."""
-        size = (K, longest, side, dense, columns)
+    def kept(cls, *size: int) -> Room:
+        """The room that this thread had before, if it has this size: memory that is new to a process costs as much as its use."""
         if getattr(_before, "size", None) == size:
             return _before.room  # type: ignore[no-any-return]
         room = cls.of(*size)
@@ -221,38 +243,59 @@ class Room(NamedTuple):
         return room
 
     @classmethod
-    def of(cls, K: int, longest: int, side: int, dense: bool, columns: int) -> Room:
-        """For all tiles of likelihoods, or for one of them. Where there are columns of numbers, gamma has all tiles."""
-        n, tile = -(-longest // TILE), (K, TILE + 1, side)
-        b, alpha, scale = np.zeros((n if dense else 1, *tile)), np.empty((n, *tile)), np.empty((n + 1) * side)
-        own, total, beta = np.zeros(side), np.zeros(side), np.zeros((K, side))
-        seen, u, gamma = np.zeros(TILE * side, np.int64), np.zeros(tile), np.zeros((n if columns else 1, *tile))
-        return cls(seen, b, alpha, scale, own, total, beta, u, gamma, np.zeros((n, columns, *tile[1:])))
+    def of(cls, padded: int, longest: int, side: int, own: int) -> Room:
+        n, row = -(-longest // TILE), side * padded
+        b = np.zeros(n * TILE * row + 2 * padded if own else 0)
+        b[-padded:] = 1.0
+        places, alpha, scale = np.empty((n * TILE + 1) * side, np.int64), np.empty(n * (TILE + 1) * row), np.empty((n + 1) * side)
+        return cls(places, b, alpha, scale, np.empty(TILE * row), np.empty((side, padded)))
 
 
 def _run_group(
     steps: StateSteps, given: Parameters, lanes: Lanes, sums: Sums, run: Run, group: tuple[int, int], room: Room
 ) -> None:
     """Forward and back over lanes side by side."""
-    from suffice.kernels import lane_tiles
-    from suffice.kernels.chain_lanes import sweep
+    from suffice.kernels.chain_lanes import backward, forward
+    from suffice.kernels.lane_rows import place
 
-    begin, length, *sides = lanes
-    seen, b, alpha, scale, own, total, beta, u, gamma, _ = room
-    symbols = steps.some_symbols
+    begin, length, before, enter, final, weights = lanes
+    (log_p, lost, after, reach), (places, b, alpha, scale, u, beta) = run, room
+    where, (side, padded) = (*group, begin, length), beta.shape
+    symbols, tops, factors = steps.some_symbols, given.tops, given.table.reshape(-1)
+    if len(b):
+        _fill(steps, given, where, side, log_p, b)
+        symbols, tops, factors = symbols[:0], tops[:0], b
+    place(*where, symbols, padded, len(factors) - 2 * padded, side, tops, log_p, places)
+    known, size = (*group, length, places, factors), (steps.n_states, TILE, side)
+    forward(*known, given.onward, *size, before, enter, log_p, lost, after, alpha, scale)
+    if len(sums.pairs):
+        to = (sums.pairs.reshape(-1), sums.first.reshape(-1), sums.counts.reshape(-1))
+        backward(
+            *known, given.back, *size, final, enter, weights, lost, reach, *to, alpha, scale, u, beta.reshape(-1), len(b) > 0
+        )
+    if len(b) and len(sums.pairs):
+        _share(steps, lanes, where, side, b, sums)
+
+
+def _fill(steps: StateSteps, given: Parameters, where: Any, side: int, log_p: Array, b: Array) -> None:
+    """The likelihoods of each step of a group."""
+    from suffice.kernels.normal_lanes import fill
+
+    x, forms = steps.some_logs, NO_FORMS
+    if steps.log_likelihood is None:
+        x = np.zeros((0, 0))
     if steps.normals is not None:
-        steps.normals.fill(group, lanes, room, run.log_p)
-    elif steps.log_likelihood is not None:
-        flat_b = b.reshape(*b.shape[:2], -1)
-        lane_tiles.fill(*group, begin, length, steps.log_likelihood, b, flat_b, np.empty(seen.size), run.log_p)
-        if steps.symbols is not None:
-            lane_tiles.fill_more(*group, begin, length, symbols, given.table, given.tops, b, run.log_p)
-        symbols = symbols[:0]
-    known = (*group, begin, length, symbols, given.table.reshape(-1), given.tops)
-    found = (*run, sums.pairs, sums.first, sums.counts.reshape(-1), sums.posterior)
-    flat = alpha.reshape(-1), b.reshape(-1), beta.reshape(-1), u.reshape(-1), gamma.reshape(-1)
-    tiles = (seen, alpha, flat[0], flat[1], scale, own, total, beta, flat[2], flat[3], gamma, flat[4])
-    for back in (False, True) if len(sums.pairs) else (False,):
-        sweep(back, *known, given.transposed if back else given.matrix, *sides, *found, *tiles)
+        x, forms = steps.normals.x, steps.normals.forms
+    fill(*where, x, *forms, steps.some_symbols, given.table, given.tops, False, side, steps.n_states, log_p, b)
+
+
+def _share(steps: StateSteps, lanes: Lanes, where: Any, side: int, share: Array, sums: Sums) -> None:
+    """What is expected of the states of each step of a group, where it is asked for."""
+    from suffice.kernels.normal_lanes import give, sum_lanes
+
+    padded = lanes.before.shape[1]
+    if sums.posterior.shape[1]:
+        give(*where, lanes.weights, side, padded, share, sums.posterior)
     if steps.normals is not None and sums.moments is not None:
-        steps.normals.add(group, lanes, room, sums.moments)
+        weight, mean, _, scatter = sums.moments
+        sum_lanes(*where, steps.normals.x, side, padded, share, steps.normals.pairs, weight, mean, scatter)

@@ -4,15 +4,11 @@ neither likelihoods nor posteriors of all steps are written down."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.statistics.chan import Spread, merged
-
-if TYPE_CHECKING:
-    from suffice.inference.chains.lanes import Lanes, Room
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -57,8 +53,12 @@ class StateNormals:
         """Add ln p of each step under each state to the columns of `out` from `begin` on; or put it there."""
         from suffice.kernels.state_normals import score_normals
 
-        forms = self.centre, self.weight, self.used, self.base, self.constant
-        score_normals(self.x, self.x.shape[1], *forms, begin, fresh, out)
+        score_normals(self.x, self.x.shape[1], *self.forms, begin, fresh, out)
+
+    @property
+    def forms(self) -> tuple[Array, Array, Flags, Array, Array]:
+        """What `score_normals` takes after the numbers."""
+        return self.centre, self.weight, self.used, self.base, self.constant
 
     def nothing(self) -> Spread:
         """The moments of no steps."""
@@ -68,26 +68,6 @@ class StateNormals:
         """Moments of some of the steps for each state, whose share of step t is share[k, t], times its weight if there is one."""
         x = np.ascontiguousarray(self.x[:, first:last])
         return weighted_numbers(x, self.pairs, share[: len(self.base)], weight, first)
-
-    def fill(self, group: tuple[int, int], lanes: Lanes, room: Room, log_p: Array) -> None:
-        """Likelihoods of the steps of a group of lanes."""
-        from suffice.kernels.normal_lanes import fill_normals
-
-        forms = self.centre, self.weight, self.used, self.base, self.constant
-        places = room.numbers, _flat(room.numbers), _flat(room.b), np.empty(room.seen.size), log_p
-        fill_normals(*group, lanes.begin, lanes.length, self.x, *forms, *places)
-
-    def add(self, group: tuple[int, int], lanes: Lanes, room: Room, into: Spread) -> None:
-        """Add the moments of the steps of a group of lanes, which was filled and run."""
-        from suffice.kernels.normal_lanes import sum_lanes
-
-        places = _flat(room.numbers), _flat(room.gamma), room.gamma.shape[2] - 1
-        sum_lanes(*group, lanes.begin, lanes.length, *places, self.pairs, into.weight, into.mean, into.scatter)
-
-
-def _flat(tiles: Array) -> Array:
-    """Steps and lanes as one axis."""
-    return tiles.reshape(*tiles.shape[:2], -1)
 
 
 def no_moments(n_states: int, n_columns: int) -> Spread:
