@@ -30,6 +30,7 @@ from suffice.cli_undirected import (
     check_graph_method,
     refuse_directed_options,
     show_found,
+    without_arrows,
 )
 from suffice.errors import SufficeError
 from suffice.terminal import say
@@ -163,7 +164,8 @@ def learn(
     found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
-    if hasattr(found, "strengths"):
+    if words.is_graph_method(method):
+        found = found if hasattr(found, "strengths") else without_arrows(found)
         often = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
         show_found(found, explain=explain, strengths=often, as_json=as_json)
         if out is not None:
@@ -184,12 +186,7 @@ def learn(
         facts |= {} if strengths is None else {"bootstrap": strengths.to_dict()}
         print(json.dumps(facts, ensure_ascii=False))
     if out is not None:
-        if words.is_graph_method(method):
-            model = fitted(found.graph, rows, prior=chosen_prior)
-        else:
-            model = fitted(
-                found.dag, rows, prior=suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior
-            )
+        model = fitted(found.dag, rows, prior=suitable(PRIOR, found.problem.variables, PRIOR) if prior is None else chosen_prior)
         inputs.written(model, out, f"searched for {found.seconds:.2f} s")
     return None
 

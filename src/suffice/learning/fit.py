@@ -82,6 +82,7 @@ def fit(
     An undirected model is a `Graph` or its text, `"a -- b; b -- c"`, `LogLinear`, `Pairwise`, `Ising` or `Features`. Then
     `objective` says what the estimate is the best of (`Likelihood()`; `MaxEntropy()` from moments, with `base` a `MarkovNet` as
     measure), `penalty=L1(x)`, `L2(x)` or their sum is put on its weights, and `method=IPF()` or `LBFGS()` says how it is found.
+    After `time_limit` seconds or Ctrl-C `ContrastiveDivergence()` returns the weights so far; the others have none on the way.
 
     A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`
     with its `penalty`; `start` is a `Crf` to go on from; `tol`, `max_iter`, `time_limit`, `progress`, `threads` are as in `em`.
@@ -102,12 +103,12 @@ def fit(
     if isinstance(dag, LinearChain):
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
-    if climbing:
-        raise FitError(f"{next(iter(climbing))}= is for a LinearChain, whose fit iterates; em and gradient have it, too")
     if is_undirected(dag):
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
+        _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **how_undirected)
+        return fit_undirected(dag, data, **how_undirected, time_limit=time_limit, progress=progress)
+    _refuse_climbing(climbing, "this model")
     if isinstance(objective, CONDITIONAL):
         refuse_undirected(method=method, base=base)
         network = fit(dag, data, prior=prior, estimate=estimate, families=families, shared=shared, first=first)
@@ -129,6 +130,11 @@ def fit(
         return _from_incomplete(dag, rows, prior=prior, estimate=how, shared=shared)
     seen = agreeing(seen, getattr(dag, "alike", ()))
     return estimated(graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+
+
+def _refuse_climbing(given: Mapping[str, Any], what: str) -> None:
+    for name in given:
+        raise FitError(f"{name}= is for a LinearChain, whose fit iterates, not for {what}; em and gradient have it, too")
 
 
 def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:
