@@ -84,8 +84,8 @@ def log_mean(logs: Array) -> LogNormaliser:
     The error is the spread of the weights over √n and their mean; but a few weights that happen to be alike say nothing of larger
     ones that were not met. Logs of weights are about normal (Neal 2001), and of those ln of the mean is known up to
     √(σ²/n + σ⁴/2n), σ that of the upper half, since low weights do not matter to the mean. Where that is more, the error is made
-    larger, to twice itself at most: so it was right for 18 machines of 784 × 16 (root mean square of off / error .86, 1 of 144
-    beyond three; without it 1.2, and 3).
+    larger, to twice itself at most. The limit was chosen on 18 machines of 784 × 16; of 8 others, learned by PCD, the root mean
+    square of off / error was 1.05 over 40 runs.
 
     >>> log_mean(np.zeros(3))
     LogNormaliser(value=0.0, error=0.0)
