@@ -64,10 +64,12 @@ def normalisers(x: Any) -> None:
     """ln Z of machines of 784 × 16 by annealing, in its standard errors from the sum over all hidden states."""
     data = sf.scan({f"x{i}": x[:, i] for i in range(N_VISIBLE)})
     learned = sf.rbm(data, 16, epochs=10).model
+    goal = sf.ContrastiveDivergence(1, persistent=True)
+    chained = {f"learned by PCD, seed {s}": sf.rbm(data, 16, objective=goal, epochs=20, seed=s).model for s in range(20, 24)}
     rng = np.random.default_rng(1)
     shapes = (N_VISIBLE, 16), (N_VISIBLE,), (16,)
     drawn = sf.RBM(learned.variables, *(0.3 * rng.normal(size=s) for s in shapes))
-    for name, machine in (("learned", learned), ("drawn", drawn)):
+    for name, machine in (("learned by CD", learned), *chained.items(), ("drawn", drawn)):
         start = time.process_time()
         exact = machine.log_normaliser().value
         summed = time.process_time() - start

@@ -190,7 +190,15 @@ def test_machine(run, survey) -> None:
         (("fit", "calm -- mood", "survey.csv", "-o", "net.bif"), "this is a Markov network"),
         (("learn", "survey.csv", "--method", "decomposable", "-o", "net.xdsl"), "this is a Markov network"),
         (("fit", "--rbm", "3", "calm -- mood", "survey.csv"), "--rbm takes no graph"),
-        (("learn", "survey.csv", "--method", "glasso"), "Neighbourhoods"),
+        (("learn", "survey.csv", "--method", "glasso"), "--method neighbourhoods finds the graph of finite"),
+        (
+            ("learn", "survey.csv", "--method", "neighbourhoods", "--penalty", "0"),
+            "suffice fit estimates a given graph without one",
+        ),
+        (("fit", "calm -- mood", "survey.csv", "--objective", "pseudo", "--prior", "bdeu:1"), "--objective pseudo has no place"),
+        (("fit", "calm -- mood", "survey.csv", "--objective", "cd:0"), "--objective cd:N, pcd:N: N is a whole number"),
+        (("fit", "calm -- mood", "survey.csv", "--time-limit", "0"), "--time-limit is a number of seconds above 0"),
+        (("fit", "--rbm", "3", "survey.csv", "--objective", "pseudo"), "--rbm is learned by --objective cd:1 or pcd:1"),
         (("learn", "survey.csv", "--method", "neighbourhoods", "--select", "luck"), "--select is ebic:0.5, stars:0.05 or cv:5"),
         (("learn", "survey.csv", "--method", "decomposable", "--hidden", "x=2"), "--hidden is not for undirected models"),
         (("learn", "survey.csv", "--method", "decomposable", "--starts", "2"), "--starts is not for undirected models"),
@@ -243,3 +251,16 @@ def test_a_graph_of_finite_and_real_columns_has_no_network(run, survey) -> None:
     code, out, err = run("learn", "survey.csv", "--method", "neighbourhoods")
     assert code == 0, err
     assert "calm -- mood" in out
+
+
+def test_a_tree_without_arrows_prints_lines(run, survey) -> None:
+    code, out, err = run("learn", "survey.csv", "--method", "chow-liu-graph")
+    assert code == 0, err
+    assert "calm -- mood" in out
+    assert "->" not in out
+
+
+def test_contrastive_divergence_has_a_time_limit(run, survey) -> None:
+    code, _, err = run("fit", "calm -- mood", "survey.csv", "--objective", "pcd:1000", "--time-limit", "0.05", "-o", "net.json")
+    assert code == 0, err
+    assert "stopped after" in err

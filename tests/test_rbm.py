@@ -18,6 +18,7 @@ import suffice as sf
 from suffice.engines import Block
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, FormatError, MissingCells, ModelError, TooLarge
+from suffice.inference.ais import log_mean
 from suffice.inference.boltzmann import Machine, Units, key_of
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
 from suffice.models.visible import VisibleColumns
@@ -124,6 +125,42 @@ def test_annealed_importance_sampling_agrees_with_the_sum(variables: list[Any]) 
     value, error = m.log_normaliser(sf.AIS(200, 500), seed=1)
     assert 0 < error < 0.05
     assert abs(value - m.log_normaliser().value) < 4 * error
+
+
+@pytest.mark.filterwarnings("ignore:the weight of")
+@pytest.mark.parametrize("side", [2.0, -2.0])
+def test_annealing_does_not_depend_on_one_start(side: float) -> None:
+    """Rows far from what the machine expects: chains from their means alone miss some of it, with a small error."""
+    for drawn in range(3):
+        rng = np.random.default_rng(drawn)
+        w, c = rng.normal(size=(100, 4)), rng.normal(size=4)
+        a = rng.normal(size=100) - 0.5 * w.sum(axis=1)
+        m = sf.RBM(binary(100), w, a, c, base=side * np.sign(w[:, 0] + w[:, 1]))
+        found = [m.log_normaliser(sf.AIS(100, 300), seed=seed) for seed in range(4)]
+        exact = m.log_normaliser().value
+        assert all(abs(value - exact) < 3 * error for value, error in found)
+
+
+@pytest.mark.filterwarnings("ignore:the weight of")
+def test_annealing_of_machines_learned_by_persistent_chains_is_within_its_errors() -> None:
+    rng = np.random.default_rng(0)
+    causes, loads = rng.random((600, 6)) < 0.3, 2.0 * rng.normal(size=(6, 200))
+    x = rng.random((600, 200)) < expit(causes @ loads - 2.0)
+    for seed in range(3):
+        goal = sf.ContrastiveDivergence(1, persistent=True)
+        m = sf.rbm({f"x{i:03d}": x[:, i] for i in range(200)}, 8, objective=goal, epochs=20, seed=seed).model
+        exact = m.log_normaliser().value
+        found = [m.log_normaliser(sf.AIS(100, 500), seed=s) for s in range(4)]
+        assert all(abs(value - exact) < 3.5 * error for value, error in found)
+
+
+def test_the_error_of_a_mean_of_uneven_weights_is_not_that_of_the_few_that_were_met() -> None:
+    rng = np.random.default_rng(0)
+    for spread, most in ((0.5, 1.2), (1.0, 1.2), (2.0, 1.6)):
+        logs = rng.normal(0.0, spread, (500, 100))
+        off = np.array([(found.value - spread**2 / 2) / found.error for found in map(log_mean, logs)])
+        assert np.sqrt(np.mean(off**2)) < most
+    assert log_mean(np.full(5, 3.0)) == (3.0, 0.0)
 
 
 def test_pseudo_likelihood_is_that_of_each_cell_given_the_rest() -> None:

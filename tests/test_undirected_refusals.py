@@ -65,3 +65,46 @@ def test_weights_without_a_penalty_of_their_own_run_off_by_name(penalty: sf.L1) 
         sf.fit(sf.LogLinear.all(2, "abc"), rows, objective=sf.PseudoLikelihood())
     held = sf.fit(sf.LogLinear.all(2, "abc"), rows, penalty=sf.L2({("a", "b"): 0.5}))  # one pair held, and none can go
     assert held.goodness_of_fit.n_fitted_zeros == 0
+
+
+@pytest.mark.parametrize(("rows", "rate"), [("bits", 1e6), ("bits", 1e30), ("numbers", 10.0), ("numbers", 1e30)])
+def test_a_machine_whose_steps_run_off_is_refused_with_its_rate(rows: str, rate: float) -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.random((3, 200)) < 0.5 if rows == "bits" else rng.normal(size=(3, 200))
+    with pytest.raises(FitError, match=r"run off: after pass \d .* give a smaller rate than"):
+        sf.rbm(dict(zip("abc", cells, strict=True)), hidden=2, epochs=3, rate=rate)
+
+
+def test_a_machine_that_is_worse_than_independent_columns_is_told_of() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.warns(sf.SufficeNote, match="worse than independent columns"):
+        sf.rbm(dict(zip("abc", rng.random((3, 500)) < 0.5, strict=True)), hidden=2, epochs=3, rate=100.0)
+
+
+BOUNDARY = {"a": list("xxxyyy") * 20, "b": list("uuuvvv") * 20, "c": list("pqpqpq") * 20}
+
+
+@pytest.mark.parametrize("strength", [0.1, 0.01, 0.001, 1e-6])
+def test_a_small_penalty_on_the_boundary_still_has_its_minimum(strength: float) -> None:
+    net = sf.fit(sf.LogLinear.all(2, list("abc")), BOUNDARY, penalty=sf.L2(strength), method=sf.LBFGS())
+    assert 0.49 < net.query("a").probs[0] < 0.51
+    gradient = 120 * (net.query(["a", "b"]).probs - [[0.5, 0.0], [0.0, 0.5]]) + 2 * strength * net.weights[("a", "b")]
+    assert abs(gradient).max() < 1e-5
+
+
+def test_contrastive_divergence_ends_with_the_time() -> None:
+    goal = sf.ContrastiveDivergence(persistent=True)
+    with pytest.warns(sf.SufficeNote, match="stopped after"):
+        net = sf.fit("a -- b -- c -- a", BOUNDARY, objective=goal, method=sf.RobbinsMonro(rounds=10**6), time_limit=0.2)
+    assert "stopped after" in net.fit_info
+    with pytest.raises(FitError, match="time_limit is a number of seconds above 0"):
+        sf.fit("a -- b", BOUNDARY, time_limit=-1)
+    with pytest.raises(FitError, match="max_iter= is for a LinearChain"):
+        sf.fit("a -- b", BOUNDARY, max_iter=5)
+
+
+def test_an_estimate_that_has_no_time_says_so() -> None:
+    rng = np.random.default_rng(0)
+    rows = {n: x.astype(str) for n, x in zip("abcdefgh", rng.integers(0, 3, (8, 300)), strict=True)}
+    with pytest.raises(FitError, match=r"time limit of 1e-09 s was over before the estimate by Likelihood\(\)"):
+        sf.fit(sf.LogLinear.all(2, list("abcdefgh")), rows, penalty=sf.L2(1.0), time_limit=1e-9)

@@ -129,7 +129,7 @@ def fit(
         float | None, typer.Option(help="of EM: the gain of an iteration, in nats, that ends a climb; 1e-6 if not given")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="of EM: stop iterating, take the best so far")
+        float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
     ] = None,
     weights: Weights = None,
     missing: Missing = None,
@@ -185,10 +185,10 @@ def fit(
         refuse_directed_options(statistics=statistics, max_iter=max_iter, tol=tol)
         asked_of: dict[str, Any] = {"declared": declared, "read": read, "seed": seed}
         holds_kind(out, "markov_net" if rbm is None else "rbm")
+        asked_of["time_limit"] = time_limit
         if rbm is not None:
-            machine = fit_machine(data, about_edges, time_limit=time_limit, **asked_of)
+            machine = fit_machine(data, about_edges, **asked_of)
             return inputs.written(machine, out, f"{time.perf_counter() - start:.2f} s")
-        refuse_directed_options(time_limit=time_limit)
         told, prior = prior_words(objective, prior)
         about_edges = replace(about_edges, objective=told)
         net = fit_undirected(graph, data, about_edges, prior=words.prior_of(prior), **asked_of)

@@ -33,6 +33,7 @@ from suffice.cli_undirected import (
     check_graph_method,
     graph_in_words,
     refuse_directed_options,
+    without_arrows,
 )
 from suffice.errors import SufficeError
 from suffice.terminal import say, then_printed
@@ -167,7 +168,8 @@ def learn(
     found = search(rows, method=how, time_limit=time_limit, memory_limit=memory_limit, threads=threads, **asked)
     if not found.finished:
         say("note: the search was stopped before its end; this is the best graph so far")
-    if hasattr(found, "strengths"):
+    if words.is_graph_method(method):
+        found = found if hasattr(found, "strengths") else without_arrows(found)
         often = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
         with then_printed(graph_in_words(found, explain=explain, strengths=often, as_json=as_json)):
             if out is not None:
@@ -178,10 +180,8 @@ def learn(
     strengths = None if bootstrap is None else resampled(rows, how, bootstrap, **asked, **limits)
     with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
         if out is not None:
-            arrows = not words.is_graph_method(method)
-            default = suitable(PRIOR, found.problem.variables, PRIOR) if arrows else None
-            graph = found.dag if arrows else found.graph
-            model = fitted(graph, rows, prior=default if prior is None else chosen_prior)
+            default = suitable(PRIOR, found.problem.variables, PRIOR)
+            model = fitted(found.dag, rows, prior=default if prior is None else chosen_prior)
             inputs.written(model, out, f"searched for {found.seconds:.2f} s")
     return None
 

@@ -82,7 +82,15 @@ def _is_model(text: str) -> bool:
 
 
 def fit_undirected(
-    graph: str, data: str, asked: UndirectedWords, *, declared: dict[str, Any], read: dict[str, Any], prior: Any, seed: int | None
+    graph: str,
+    data: str,
+    asked: UndirectedWords,
+    *,
+    declared: dict[str, Any],
+    read: dict[str, Any],
+    prior: Any,
+    seed: int | None,
+    time_limit: float | None,
 ) -> Any:
     """The Markov network of a graph, or of its interactions up to some order, that rows or statistics give."""
     from suffice import cli_inputs as inputs
@@ -103,7 +111,8 @@ def fit_undirected(
         method = RobbinsMonro(seed=seed or 0)
     elif seed is not None:
         say("note: --seed is for objectives that draw, cd and pcd")
-    return fit(model, rows, objective=objective, penalty=penalty_of(asked.penalty), method=method, prior=prior)
+    more: dict[str, Any] = {"method": method, "prior": prior, "time_limit": time_limit}
+    return fit(model, rows, objective=objective, penalty=penalty_of(asked.penalty), **more)
 
 
 def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
@@ -192,6 +201,15 @@ def check_graph_method(
             )
         numbers = method == "glasso" or n_real == len(variables)
         holds_kind(out, "gaussian_markov_net" if numbers else "markov_net")
+
+
+def without_arrows(found: Any) -> FoundGraph:
+    """What a search for a tree found, as a graph: the arrows of a tree say nothing more."""
+    from suffice.structure.found_graph import GraphOutcome
+
+    losses = {(min(edge), max(edge)): loss for edge, loss in found.losses.items()}
+    outcome = GraphOutcome(found.graph, found.score, {e: losses[e] for e in found.graph.edges}, "loss without it")
+    return outcome.found(found.problem, found.method, found.finished)
 
 
 def graph_in_words(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> str:

@@ -168,6 +168,12 @@ class Machine:
         return np.asarray(-own - self.hidden_units.log_sums(v @ self.weights + self.hidden))
 
     @property
+    def starts(self) -> tuple[Array, ...]:
+        """Fields of independent visible units about as broad as the machine's: its `base`, and with hidden units at ½."""
+        half = self.visible + 0.5 * self.weights.sum(axis=1)
+        return (half,) if self.base is None else (self.base, half)
+
+    @property
     def n_summed(self) -> float:
         """How many states a sum over the smaller layer has."""
         return min(self.hidden_units.n_states, self.units.n_states)

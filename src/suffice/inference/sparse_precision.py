@@ -41,8 +41,10 @@ ROUNDS = 20
 SLIGHT = 1e-3
 """and the part of what the model gained by which a round that gains less is the last."""
 
-ENOUGH = 1e-3
-"""The part of the foretold decrease that a step has to reach."""
+ENOUGH = 0.3
+"""The part of the foretold decrease that a step has to reach. A Newton step on a quadratic function reaches half of it. With a
+small part the first step, from a diagonal matrix, may end where Θ is nearly singular; its least eigenvalue then only doubles with
+each step (random graph, p = 100, λ = .1: 9 steps, 26 ms; with this part 5 steps, 4 ms)."""
 
 SLOW = 0.5
 """The part of the last step's foretold decrease above which Newton steps do not converge as they should."""

@@ -56,37 +56,36 @@ def descend_groups(hessian: Any, slope: Any, theta: Any, first: Any, penalty: An
     return most
 
 
-@kernel(nb.void(_matrix, _matrix, _vector, _matrix, _vector))
+@kernel(nb.void(_matrix, _matrix, _vector, _matrix, _vector), reorder=True, apart=True)
 def two_states(eta: Any, z: Any, weight: Any, root: Any, loss: Any) -> None:
-    """Regressions of two states, coded z = −½ and ½, with log odds η: [node, row].
+    """Regressions of two states, coded z = −½ and ½, with log odds η, and e^(−|η|) in `root`: [node, row].
 
     η becomes the residual w (p − ½ − z), `root` the root of the curvature w p (1 − p); Σ w ln (1 + e^(−2zη)) is added to the
     loss of each node. An empty `weight` stands for rows that count once; a row with z = 0, in another state, counts for nothing.
+    Loops have no calls and no branches, so that several rows are done at once: hence e^(−|η|) is given, np.divide does not ask
+    whether it divides by zero, and max(x, 0) is (x + |x|) / 2.
     """
     n = eta.shape[1]
     alone = len(weight) == 0
     for i in range(len(eta)):
         total = 0.0
-        for begin in range(0, n, LOGS):
-            product = 1.0  # its log is taken once for many rows
-            for r in range(begin, min(begin + LOGS, n)):
-                e = eta[i, r]
-                if z[i, r] == 0.0:
-                    eta[i, r], root[i, r] = 0.0, 0.0
-                    continue
-                t = np.exp(-abs(e))
-                p = 1.0 / (1.0 + t)
-                w = 1.0 if alone else weight[r]
-                wrong = max(-2.0 * z[i, r] * e, 0.0)
-                if alone:
-                    product *= 1.0 + t
-                    total += wrong
-                else:
-                    total += w * (wrong + np.log1p(t))
-                root[i, r] = np.sqrt(w * t) * p
-                eta[i, r] = w * ((p if e >= 0.0 else 1.0 - p) - 0.5 - z[i, r])
-            total += np.log(product)
+        if alone:
+            for begin in range(0, n, LOGS):
+                product = 1.0  # its log is taken once for many rows
+                for r in range(begin, min(begin + LOGS, n)):
+                    product *= 1.0 + (root[i, r] if z[i, r] != 0.0 else 0.0)
+                    total += abs(z[i, r] * eta[i, r]) - z[i, r] * eta[i, r]
+                total += np.log(product)
+        else:
+            for r in range(n):
+                if z[i, r] != 0.0:
+                    total += weight[r] * (abs(z[i, r] * eta[i, r]) - z[i, r] * eta[i, r] + np.log1p(root[i, r]))
         loss[i] += total
+        for r in range(n):
+            w = 0.0 if z[i, r] == 0.0 else 1.0 if alone else weight[r]
+            p = np.divide(1.0, 1.0 + root[i, r])  # of the state that is more probable
+            root[i, r] = np.sqrt(w * root[i, r]) * p
+            eta[i, r] = w * ((p - 0.5 if eta[i, r] >= 0.0 else 0.5 - p) - z[i, r])
 
 
 @kernel(nb.float64(_matrix, _matrix, nb.int64[::1], _vector, _cube))

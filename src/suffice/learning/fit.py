@@ -80,6 +80,7 @@ def fit(
     An undirected model is a `Graph` or its text, `"a -- b; b -- c"`, `LogLinear`, `Pairwise`, `Ising` or `Features`. Then
     `objective` says what the estimate is the best of (`Likelihood()`; `MaxEntropy()` from moments, with `base` a `MarkovNet` as
     measure), `penalty=L1(x)`, `L2(x)` or their sum is put on its weights, and `method=IPF()` or `LBFGS()` says how it is found.
+    After `time_limit` seconds or Ctrl-C `ContrastiveDivergence()` returns the weights so far; the others have none on the way.
 
     A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`
     with its `penalty`; `start` is a `Crf` to go on from; `tol`, `max_iter`, `time_limit`, `progress`, `threads` are as in `em`.
@@ -103,12 +104,12 @@ def fit(
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         _check_objective(CHAIN, objective, dag.label)
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing)
-    if climbing:
-        raise FitError(f"{next(iter(climbing))}= is for a LinearChain, whose fit iterates; em and gradient have it, too")
     if is_undirected(dag):
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
+        _refuse_climbing({n: v for n, v in climbing.items() if n not in ("time_limit", "progress")}, "an undirected model")
         how_undirected = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **how_undirected)
+        return fit_undirected(dag, data, **how_undirected, time_limit=time_limit, progress=progress)
+    _refuse_climbing(climbing, "this model")
     slices = of_sequences(dag, data)
     _check_objective(TEMPLATE if slices else NETWORK, objective)
     refuse_undirected(method=method, base=base)
@@ -142,6 +143,11 @@ def fit(
 def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
     if objective is not None:
         kind.check(objective, target)
+
+
+def _refuse_climbing(given: Mapping[str, Any], what: str) -> None:
+    for name in given:
+        raise FitError(f"{name}= is for a LinearChain, whose fit iterates, not for {what}; em and gradient have it, too")
 
 
 def _asked(dag: Any, families: Mapping[str, Any] | None, shared: Any) -> tuple[Dag, tuple[Tie, ...], Mapping[str, Any] | None]:

@@ -214,7 +214,21 @@ def _searched(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
 
 
 def _between(near: Trial, far: Trial) -> float:
-    """The lowest step of a cubic through two trials, or half way from it to that of a parabola, if that is nearer to `near`."""
+    """The lowest step of a cubic through two trials, or half way from it to that of a parabola, if that is nearer to `near`.
+
+    Half way between the trials where they do not tell: both slopes may be 0 or alike, near the limit of what rounding shows.
+
+    >>> _between(Trial(0.0, 1.0, 0.0), Trial(2.0, 1.0, 0.0))
+    1.0
+    """
+    try:
+        step = _interpolated(near, far)
+    except ZeroDivisionError:
+        step = np.nan
+    return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
+
+
+def _interpolated(near: Trial, far: Trial) -> float:
     d = far.step - near.step
     theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
     size = max(abs(theta), abs(near.slope), abs(far.slope))
@@ -227,7 +241,7 @@ def _between(near: Trial, far: Trial) -> float:
     else:
         secant = near.step + d * near.slope / (near.slope - far.slope)
         step = cubic if abs(cubic - near.step) > abs(secant - near.step) else secant
-    return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
+    return float(step)
 
 
 def pseudo_gradient(x: Array, gradient: Array, price: Array) -> Array:

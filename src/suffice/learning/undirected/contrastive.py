@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from suffice.blas import one_blas_thread
 from suffice.engines.data import Data
-from suffice.errors import FitError, whole
+from suffice.errors import FitError, note, whole
 from suffice.inference.blankets import Blankets, Codes
-from suffice.iteration import Progress
+from suffice.iteration import OutOfTime, Progress
 from suffice.learning.undirected.pseudo_likelihood import blankets_of, kept_weights
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
@@ -130,8 +130,10 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     terms: Terms = problem.terms
     seen = terms.seen(problem.statistics) / problem.weight
     chains = _chains(problem, goal, how.seed, seen)
-    weights, trace = _descended(terms, chains, how, seen, (problem.l1 / problem.weight, problem.l2 / problem.weight))
-    by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {how.rounds:,} rounds"
+    prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
+    weights, trace, done = _descended(terms, chains, how, seen, prices, watch)
+    rounds = f"{how.rounds:,} rounds" if done == how.rounds else f"stopped after {done:,} of {how.rounds:,} rounds"
+    by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {rounds}"
     words = f"fitted from {problem.weight:,.10g} rows by {by}; seen − drawn at the end {trace[-1].mismatch:.2g}"
     own = kept_weights(problem, weights)
     return problem.solved(terms.log_tables(weights), words, **own, trace=trace)  # type: ignore[no-any-return]
@@ -148,17 +150,19 @@ def _chains(problem: Any, goal: ContrastiveDivergence, seed: int, seen: Array) -
 
 
 def _descended(
-    terms: Terms, chains: Chains, how: RobbinsMonro, seen: Array, penalties: tuple[Array, Array]
-) -> tuple[Array, list[DrawnRound]]:
-    """The average of the weights over the second half of the rounds, and the trace."""
+    terms: Terms, chains: Chains, how: RobbinsMonro, seen: Array, penalties: tuple[Array, Array], watch: Progress[Any]
+) -> tuple[Array, list[DrawnRound], int]:
+    """The average of the weights over the second half of the rounds, the trace, and how many rounds there were.
+
+    Where time or the user ends it in the first half, the last weights are returned, which are rougher.
+    """
     l1, l2 = penalties
     degree = max((len(own) for own in chains.blankets.neighbours), default=0)
     first = 0.5 / (1.0 + degree) if how.rate is None else float(how.rate)
     scale = first / np.maximum(terms.variances(seen), LEAST)
     w, total, zeros = np.zeros(terms.n_weights), np.zeros(terms.n_weights), np.zeros(terms.n_weights)
-    watch: Progress[Any] = Progress("contrastive divergence")
     trace: list[DrawnRound] = []
-    off, since, every = np.zeros(terms.n_cells), 0, max(1, how.rounds // RECORDS)
+    off, since, every, done, n = np.zeros(terms.n_cells), 0, max(1, how.rounds // RECORDS), 0, 0
     try:
         for t in range(how.rounds):
             own, drawn = chains.round(terms.log_tables(w), t)
@@ -166,13 +170,21 @@ def _descended(
             w = w + rate * (terms.by_weight(own - drawn) - 2.0 * l2 * w)
             w = np.sign(w) * np.maximum(np.abs(w) - rate * l1, 0.0)
             off, since = off + own - drawn, since + 1
+            done = t + 1
             if 2 * t >= how.rounds:
-                total, zeros = total + w, zeros + (w == 0.0)
+                total, zeros, n = total + w, zeros + (w == 0.0), n + 1
             if (t + 1) % every == 0 or t + 1 == how.rounds:
                 trace.append(DrawnRound(float(np.sqrt(np.mean((off / since) ** 2))), watch.seconds))
                 off, since = np.zeros_like(off), 0
             watch.check(f"round {t + 1} of {how.rounds}")
+    except (OutOfTime, KeyboardInterrupt):
+        if not done:
+            raise
+        if done < how.rounds:
+            note(f"stopped after {done:,} of {how.rounds:,} rounds: the weights are as far as they came")
     finally:
         watch.close()
-    n = how.rounds - (how.rounds + 1) // 2
-    return np.where((zeros > 0.5 * n) & (l1 > 0.0), 0.0, total / n), trace
+    if since:
+        trace.append(DrawnRound(float(np.sqrt(np.mean((off / since) ** 2))), watch.seconds))
+    mean = np.where((zeros > 0.5 * n) & (l1 > 0.0), 0.0, total / n) if n else w
+    return mean, trace, done

@@ -53,8 +53,9 @@ class Learned:
         return replace(own, moves=(w.copy(), a.copy(), c.copy()), chains=self.chains.copy())
 
     @property
-    def is_finite(self) -> bool:
-        return all(bool(np.isfinite(x).all()) for x in (self.weights, self.visible, self.hidden))
+    def largest(self) -> float:
+        """The largest |w| of all weights and biases; NaN where one is not a number."""
+        return float(np.max([np.abs(x).max() for x in (self.weights, self.visible, self.hidden)]))
 
     def machine(self, units: Units) -> Machine:
         w, a, c = (x.astype(np.float64) for x in (self.weights, self.visible, self.hidden))
@@ -92,6 +93,7 @@ class Descent:
             at = replace(at, steps=n + 1)
         return at
 
+    @np.errstate(over="ignore", invalid="ignore")  # steps that run off are told of after the pass
     def _move(self, at: Learned, n: int, v: Floats, seen: Floats) -> None:
         """Step number n, in place; `seen` is the share of each row."""
         x, p = self.drawn(at, n, v)

@@ -12,6 +12,7 @@ from suffice.errors import DataError, FitError, listed, nearest
 from suffice.families.gathering import complete_rows
 from suffice.families.priors import as_prior
 from suffice.graphs import Graph
+from suffice.iteration import OutOfTime, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.features import Features, UndirectedModel, is_undirected, undirected_model
@@ -33,6 +34,8 @@ def fit_undirected(
     method: Any = None,
     prior: Any = None,
     base: MarkovNet | None = None,
+    time_limit: float | None = None,
+    progress: bool | None = None,
 ) -> Any:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
     of real columns the `GaussianMarkovNet`.
@@ -60,16 +63,28 @@ def fit_undirected(
         raise FitError(f"{model!r} is no undirected model: a Graph, LogLinear, Pairwise, Ising or Features is")
     penalties = as_penalties(penalty)
     options: dict[str, Any] = {"objective": chosen, "penalties": penalties, "method": method, "prior": as_prior(prior)}
+    options |= {"base": base, "time_limit": checked_seconds(time_limit), "progress": progress}
     if is_moments(model, data):
         if not isinstance(chosen, MaxEntropy):
             raise FitError("moments instead of rows make a distribution of maximum entropy: objective=MaxEntropy()")
         own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
-        return chosen.fit(UndirectedProblem(wanted, own, None, base=base, moments=data, **options))
+        return _estimated(UndirectedProblem(wanted, own, None, moments=data, **options))
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
     variables = rows.variables if isinstance(rows, Statistics) else rows.schema
     _check_names(wanted, variables)
-    return chosen.fit(UndirectedProblem(wanted, wanted.checked(variables), rows, base=base, **options))
+    return _estimated(UndirectedProblem(wanted, wanted.checked(variables), rows, **options))
+
+
+def _estimated(problem: UndirectedProblem) -> Any:
+    """The estimate; where the time was over before there was one, that is said."""
+    try:
+        return problem.objective.fit(problem)
+    except OutOfTime:
+        raise FitError(
+            f"the time limit of {problem.time_limit:g} s was over before the estimate by {problem.objective!r} converged, and "
+            "there is none on the way; ContrastiveDivergence() has one after each round"
+        ) from None
 
 
 def _of_reals(graph: Graph, data: Any) -> bool:

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from suffice.errors import FitError, listed
 from suffice.inference.factor_marginals import FactorTree
-from suffice.iteration import Progress
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
 from suffice.learning.undirected.closed_form import agreeing_counts, bound_prior, closed_form
 from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.learning.undirected.newton import Curved, newton
 from suffice.models.log_linear import Ising, LogLinear
 from suffice.statistics.configurations import described
 
@@ -38,6 +38,8 @@ FAR = 6.0
 LEAST = 1e-3
 """Variances of features are taken as no smaller than this share of their unit's square."""
 MAX_ITER = 10_000
+FEW = 500
+"""Iterations of L-BFGS after which Newton steps take over, where states are few."""
 
 
 def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
@@ -88,7 +90,7 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
     if problem.method is None and tree.n_cells > MAX_CLIQUES:
         return None
     total = float(seen[: problem.terms.table_start[1]].sum())
-    progress: Progress[Any] = Progress("iterative proportional fitting")
+    progress = problem.watch("iterative proportional fitting")
     found = tree.fitted(
         seen / total,
         method,
@@ -124,14 +126,20 @@ def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNe
     if not found.converged:
         raise FitError(
             f"L-BFGS did not converge in {found.iterations:,} iterations: moments are still off by {found.slope:.2g} of all "
-            f"rows; a {'larger ' if problem.penalties else ''}penalty, as penalty=L2(1.0), makes "
-            + ("the way shorter" if problem.penalties else "the estimate exist")
+            f"rows; {way_out(problem)}"
         )
     log_tables = terms.log_tables(found.x) + excluded(problem, seen)
     info = f"{_from(problem, prior)} by L-BFGS: {found.iterations} iterations, gradient to {found.slope:.1g}"
     weights = found.x if problem.penalties or any(t.basis is not None for t in terms.terms) else None
     fitted = {"log_normaliser": log_z, "prior": prior, "weights": weights}
     return problem.solved(log_tables, info + _zeros(log_tables), **fitted)
+
+
+def way_out(problem: UndirectedProblem) -> str:
+    """What to do where an estimate does not converge."""
+    if not problem.penalties:
+        return "a penalty, as penalty=L2(1.0), makes the estimate exist"
+    return f"the penalty {problem.penalties!r} hardly holds weights that run off: a larger one, as L2(1.0), makes the way shorter"
 
 
 def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Minimum, float]:
@@ -154,16 +162,20 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
         return value, (terms.by_weight(probs) - seen + 2.0 * l2 * w) / scale
 
     method = problem.method if isinstance(problem.method, LBFGS) else LBFGS()
-    progress: Progress[Any] = Progress("maximum likelihood")
+    curved = Curved.of(problem, mean, total) if problem.penalties else None
+    progress = problem.watch("maximum likelihood")
     found = minimised(
         loss,
         np.zeros(terms.n_weights),
         l1=l1 / scale,
         memory=method.memory,
         tol=TOL,
-        max_iter=MAX_ITER,
+        max_iter=MAX_ITER if curved is None else FEW,
         check=lambda n, value: progress.check(f"iteration {n}, loss {value:.6f} a row"),
     )
+    if curved is not None and not found.converged:
+        end = newton(curved, found.x / scale, TOL)
+        found = end._replace(x=end.x * scale, iterations=found.iterations + end.iterations)
     loss(found.x)
     return found._replace(x=found.x / scale), last[0]
 

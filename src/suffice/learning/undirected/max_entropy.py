@@ -3,7 +3,7 @@ with these features, from one row that has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from suffice.errors import FitError, listed, nearest
 from suffice.inference.factor_marginals import FactorTree
 from suffice.inference.network import NONE, Network
-from suffice.iteration import Progress
 from suffice.learning.owlqn import minimised
 from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
 from suffice.models.features import Features
@@ -48,7 +47,7 @@ def _minimal(problem: UndirectedProblem, slack: float) -> MarkovNet:
         return log_z - float(moments @ w), (terms.by_weight(probs[:own]) - moments) / spread
 
     price = slack / spread
-    progress: Progress[Any] = Progress("maximum entropy")
+    progress = problem.watch("maximum entropy")
     found = minimised(
         loss,
         np.zeros(terms.n_weights),

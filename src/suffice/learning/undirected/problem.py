@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError
+from suffice.iteration import Progress
 from suffice.learning.undirected.margins import check_margins
 from suffice.models.factor import Factor
 from suffice.models.features import UndirectedModel
@@ -40,6 +41,12 @@ class UndirectedProblem:
     prior: Any = None
     base: MarkovNet | None = None
     moments: Mapping[str, float] | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+
+    def watch(self, what: str) -> Progress[Any]:
+        """What iterations report to: it raises `OutOfTime` at the time limit."""
+        return Progress(what, self.time_limit, self.progress)
 
     @cached_property
     def terms(self) -> Terms:

@@ -19,10 +19,10 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, StatisticsError, listed
 from suffice.inference.blankets import Blankets, LocalTables
-from suffice.iteration import Progress
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum, minimised
 from suffice.learning.undirected.boundary import check_interior
+from suffice.learning.undirected.likelihood import way_out
 from suffice.models.markov_net import MarkovNet
 from suffice.models.terms import Terms
 from suffice.statistics import Request, Statistics
@@ -119,7 +119,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
         gradient = -terms.by_weight(by_cell) / N + 2.0 * l2 * w
         return -value / N + float(l2 @ (w * w)), gradient / scale
 
-    watch: Progress[Any] = Progress("pseudo-likelihood")
+    watch = problem.watch("pseudo-likelihood")
     memory = problem.method.memory if isinstance(problem.method, LBFGS) else LBFGS().memory
     found = minimised(
         loss,
@@ -163,8 +163,8 @@ def _check(problem: Any, found: Minimum, weights: Array) -> None:
         check_interior(problem, terms.seen(problem.statistics), "pseudo-likelihood")
     if not found.converged:
         raise FitError(
-            f"L-BFGS did not converge in {found.iterations:,} iterations: the gradient is still {found.slope:.2g} a row; a "
-            "penalty, as penalty=L2(1.0), makes the estimate exist"
+            f"L-BFGS did not converge in {found.iterations:,} iterations: the gradient is still {found.slope:.2g} a row; "
+            + way_out(problem)
         )
 
 

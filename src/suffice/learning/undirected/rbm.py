@@ -23,6 +23,12 @@ from suffice.statistics import Request
 TRIED = 1000
 """Rows, drawn once, by which the pseudo-likelihood is told after each pass."""
 
+FAR = 1e3
+"""Weights and biases beyond this have run off: e^(−1000) is no probability of anything."""
+
+WORSE = 0.02
+"""A pseudo-likelihood that is worse than that of independent columns by this share is no matter of chance: it is said."""
+
 MAX_BYTES = 2**32
 """The weights, their moves and their copies take no more memory than this."""
 
@@ -105,14 +111,16 @@ def _passes(
     """All passes, with a record of each; stopped by the time limit or by the user, as far as they have come."""
     tried = rows.of_rows(rows.sample(TRIED, descent.seed)) if rows.n_rows > TRIED else rows
     trace: list[Iteration] = []
+    alone = _pseudo(tried, descent, state)
     try:
         for i in range(passes):
             state = rows.walk(descent, state, seed=[descent.seed, i])
-            if not state.is_finite:
-                raise FitError(f"the steps of rbm went beyond the floats: give a smaller rate than {descent.rate:g}")
-            sums = PseudoSums(descent.columns, state.machine(descent.columns.units), descent.seed)
-            total, weight = tried.fold(sums)
-            value = float(total / weight) * sums.n_columns
+            if not state.largest <= FAR:  # or not a number
+                raise FitError(
+                    f"the steps of rbm run off: after pass {i + 1} weights are as large as {state.largest:.2g}; give a smaller "
+                    f"rate than {descent.rate:g}"
+                )
+            value = _pseudo(tried, descent, state)
             trace.append(Iteration(value, float("nan"), watch.seconds))
             if state.stopped:
                 raise OutOfTime
@@ -122,7 +130,19 @@ def _passes(
         return state, trace, len(trace) == passes and not state.stopped
     finally:
         watch.close()
+    if value < alone - WORSE * abs(alone):
+        note(
+            f"the machine foretells cells worse than independent columns do: pseudo-log-likelihood {value:,.4f} a row, not "
+            f"{alone:,.4f}; a smaller rate than {descent.rate:g} may mend it"
+        )
     return state, trace, True
+
+
+def _pseudo(tried: Data, descent: Descent, state: Learned) -> float:
+    """The pseudo-log-likelihood of a row."""
+    sums = PseudoSums(descent.columns, state.machine(descent.columns.units), descent.seed)
+    total, weight = tried.fold(sums)
+    return float(total / weight) * sums.n_columns
 
 
 def _rows(data: Any, n_hidden: int) -> Data:

@@ -97,7 +97,7 @@ class GraphicalLasso(GraphMethod):
         return self._outcome(problem, path, judgement, finished)
 
     def work(self, problem: Problem, rules: Rules) -> Work:
-        n, penalties = float(problem.n), self.n_penalties if self.penalty is None else 1
+        n, penalties = float(problem.n), self.n_penalties * self.select.n_paths if self.penalty is None else 1
         return Work(0.0, {2: n * (n + 1) / 2}, bytes=64 * n * n, seconds=penalties * 10 * PER_FLOP * n**3)
 
     def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:

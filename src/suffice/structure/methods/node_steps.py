@@ -60,28 +60,33 @@ class NodeSlopes(Step[Slopes]):
         loss, gradient = np.zeros(len(self.nodes)), np.zeros((int(codes[-1]), int(self.columns.first[-1])))
         hessian = tuple(np.zeros((at.theta.size * at.curved,) * 2) for at in self.nodes)
         n_two = sum(at.theta.shape[1] == 1 for at in self.nodes)
+        most = max(len(at.columns) for at in self.nodes)
+        space = np.empty(0)
         for X, weight, rows in pieces(self.columns, block):
-            residual = np.empty((int(codes[-1]), X.shape[1]))
-            own = [X[at.columns] for at in self.nodes]
+            n = X.shape[1]
+            space = space if space.size >= most * n else np.empty(most * n)  # new memory for each node costs more than the work
+            residual = np.empty((int(codes[-1]), n))
             for i, at in enumerate(self.nodes):
-                np.dot(at.theta.T, own[i], out=residual[codes[i] : codes[i + 1]])
-            self._two_states(X, own, weight, residual[:n_two], loss[:n_two], hessian[:n_two])
-            for i in range(n_two, len(self.nodes)):
-                at, eta = self.nodes[i], residual[codes[i] : codes[i + 1]]
-                state = block.columns[self.columns.names[at.node]][rows]
-                loss[i] += self._many_states(own[i], weight, state, eta, at, hessian[i])
+                own = np.take(X, at.columns, 0, out=space[: len(at.columns) * n].reshape(-1, n), mode="clip")
+                eta = np.dot(at.theta.T, own, out=residual[codes[i] : codes[i + 1]])
+                if i < n_two:
+                    self._two_states(own, weight, X[self.columns.at(at.node)], eta, loss[i : i + 1], hessian[i])
+                else:
+                    state = block.columns[self.columns.names[at.node]][rows]
+                    loss[i] += self._many_states(own, weight, state, eta, at, hessian[i])
             gradient += residual @ X.T
         return Slopes(loss, gradient, hessian)
 
-    def _two_states(self, X: Array, own: list[Array], weight: Array, eta: Array, loss: Array, hessian: tuple[Array, ...]) -> None:
+    @staticmethod
+    def _two_states(own: Array, weight: Array, z: Array, eta: Array, loss: Array, hessian: Array) -> None:
         from suffice.kernels.group_lasso import two_states
 
-        root = np.empty_like(eta)
-        two_states(eta, X[[int(self.columns.first[at.node]) for at in self.nodes[: len(eta)]]], weight, root, loss)
-        for i, total in enumerate(hessian):
-            if self.nodes[i].curved:
-                own[i] *= root[i]
-                total += own[i] @ own[i].T
+        root = np.abs(eta)
+        np.exp(np.negative(root, out=root), out=root)
+        two_states(eta, z, weight, root, loss)
+        if hessian.size:
+            own *= root
+            hessian += own @ own.T
 
     def _many_states(self, own: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: NodeAt, hessian: Array) -> float:
         from suffice.kernels.group_lasso import many_states

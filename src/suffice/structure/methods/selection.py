@@ -99,6 +99,11 @@ class EBIC:
 
     gamma: float = 0.5
 
+    @property
+    def n_paths(self) -> int:
+        """How many paths of penalties are solved."""
+        return 1
+
     def __post_init__(self) -> None:
         if isinstance(self.gamma, bool) or not isinstance(self.gamma, (int, float)) or not 0.0 <= self.gamma < math.inf:
             raise FitError(f"the gamma of EBIC is a number of at least 0, mostly from 0 to 1, not {self.gamma!r}")
@@ -127,6 +132,11 @@ class StARS:
 
     threshold: float = 0.05
     subsamples: int = 20
+
+    @property
+    def n_paths(self) -> int:
+        """How many paths of penalties are solved."""
+        return 1 + self.subsamples
 
     def __post_init__(self) -> None:
         if isinstance(self.threshold, bool) or not isinstance(self.threshold, (int, float)) or not 0.0 < self.threshold < 0.5:
@@ -168,6 +178,11 @@ class HeldOut:
     """
 
     folds: int = 5
+
+    @property
+    def n_paths(self) -> int:
+        """How many paths of penalties are solved."""
+        return 1 + self.folds
 
     def __post_init__(self) -> None:
         whole(self.folds, "the number of folds", 2)
