@@ -1,4 +1,4 @@
-"""What a newcomer waits for: `import suffice`, small work, the first `suffice fit`, searches and `warm` with nothing compiled on disk."""
+"""What a newcomer waits for, with nothing compiled on disk: `import suffice`, small work, searches, `warm` and others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import suffice as sf
-
 
 CALL = 5
 """Seconds that a call may compile."""
@@ -90,8 +89,7 @@ def main() -> None:
 
 
 def _little(what: str, script: str) -> None:
-    """What a small network and 10,000 rows take from the start of Python on, with nothing compiled on disk: of the clock and of the
-    processor, if the machine is busy."""
+    """What a small network and 10,000 rows take from the start of Python on, with nothing compiled on disk."""
     with tempfile.TemporaryDirectory() as cache:
         before = os.times()
         seconds = _seconds([sys.executable, "-c", script], {"NUMBA_CACHE_DIR": cache})
