@@ -142,7 +142,7 @@ def test_the_best_so_far_when_time_is_over():
 
 
 def test_the_best_so_far_on_ctrl_c(monkeypatch):
-    def interrupted(*_: Any) -> Any:
+    def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(orders, "best_of_all", interrupted)

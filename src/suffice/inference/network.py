@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,10 @@ class Network:
     @cached_property
     def strides(self) -> Ints:
         """How far apart neighbouring states of each variable of each scope lie in the factor's table."""
-        result = np.ones(len(self.scopes), np.int64)
-        for f in range(self.n_factors):
-            a, b = self.scope_start[f], self.scope_start[f + 1]
-            result[a : b - 1] = np.cumprod(self.sizes[self.scopes[a + 1 : b]][::-1])[::-1]
+        size, result = self.sizes[self.scopes].tolist(), np.ones(len(self.scopes), np.int64)
+        for first, end in pairwise(self.scope_start.tolist()):
+            for i in range(end - 2, first - 1, -1):
+                result[i] = result[i + 1] * size[i + 1]
         return result
 
     @cached_property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,19 +65,27 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from multiprocessing import get_context
 
-        longest_first = sorted(names, key=lambda n: -Path(__path__[0], f"{n}.py").stat().st_size)
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            tasks = {pool.submit(_compile, name): name for name in longest_first}
+            tasks = {pool.submit(_compile, name): name for name in _in_turn(names)}
             for done, task in enumerate(as_completed(tasks), 1):
                 task.result()
                 if progress is not None:
                     progress(done, len(names), tasks[task])
-        progress = None
+        for name in names:
+            importlib.import_module(f"{__name__}.{name}")
+        return len(kernels)
     for done, name in enumerate(names, 1):
         _compile(name)
         if progress is not None:
             progress(done, len(names), name)
     return len(kernels)
+
+
+def _in_turn(names: Sequence[str]) -> list[str]:
+    """Modules that others call first, or several processes compile the same; then the longest first."""
+    texts = {n: Path(__path__[0], f"{n}.py").read_text(encoding="utf-8") for n in names}
+    called = {m for text in texts.values() for m in re.findall(r"^from suffice\.kernels\.(\w+) import", text, re.MULTILINE)}
+    return sorted(names, key=lambda n: (n not in called, -len(texts[n])))
 
 
 def compile_kernel(name: str) -> None:

@@ -68,10 +68,11 @@ class Helper:
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         for line in process.stdout or ():
-            with self._changed:
-                word, name = line.split()
-                self._state[name] = DONE if word == "done" else BEGUN
-                self._changed.notify_all()
+            word, _, name = line.strip().partition(" ")
+            if name in self._state:  # else the process ended in the middle of a line
+                with self._changed:
+                    self._state[name] = DONE if word == "done" else BEGUN
+                    self._changed.notify_all()
         self._end()
 
     def _end(self) -> None:
@@ -113,9 +114,9 @@ def serve(niceness: int) -> None:
     threading.Thread(target=_receive, args=(wanted,), daemon=True).start()
     while True:
         name = wanted.get()
-        print("begun", name, flush=True)
+        print(f"begun {name}", flush=True)
         compile_kernel(name)
-        print("done", name, flush=True)
+        print(f"done {name}", flush=True)
 
 
 def _receive(wanted: queue.SimpleQueue[str]) -> None:

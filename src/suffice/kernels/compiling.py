@@ -152,15 +152,18 @@ class Kernel:
             return mode() == "never"
         if self.work is None or self.steps(arguments) > LARGE:
             return False
-        return (_spent < PATIENCE and "numba" not in sys.modules) or not self._taken_over()
+        return not self._taken_over()
 
     def _taken_over(self) -> bool:
-        """Whether the compiled copy can be had at once; if not, it is made in the background."""
-        if not self._on_disk and in_background().has(self.name):
-            return in_background().done(self.name) and self.on_disk()
-        if not self.on_disk():
+        """Whether the compiled copy can be had at once; if not, and enough was interpreted, it is made in the background.
+
+        Where the compiler is not loaded, the other process looks on disk, too: loading it here takes as long as much small work.
+        """
+        if "numba" in sys.modules and self.on_disk():
+            return True
+        if _spent > PATIENCE:
             in_background().ask([self.name])
-        return self._on_disk
+        return in_background().done(self.name) and self.on_disk()
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         global _spent
