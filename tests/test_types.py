@@ -1,4 +1,4 @@
-"""What a user's own type checker sees: no `Any` in the expressions of an ordinary script. (Arrays of numpy have one in their shapes.)"""
+"""What a user's own type checker sees: no `Any` in an ordinary script. (Arrays of numpy have one in their shapes.)"""
 
 from __future__ import annotations
 
