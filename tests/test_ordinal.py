@@ -39,7 +39,7 @@ def rows(seed: int = 0, n: int = 400, states: int = 4) -> dict[str, Any]:
 def fit(table: dict[str, Any], parents: str = "x z", *, ridge: float = 0.0, states: int = 4, **options: Any) -> OrdinalCpd:
     order = {"y": Finite("y", LEVELS[:states])}
     names = [*parents.split(), "y", *([options["weights"]] if "weights" in options else [])]
-    data = scan({n: table[n] for n in names}, variables={**order, **options.pop("variables", {})}, **options)
+    data = scan({n: table[n] for n in names}, variables={**order, **options.pop("variables", {})}, integers=Real, **options)
     return fitted(data.schema["y"], [data.schema[p] for p in parents.split()], data, ProportionalOdds(ridge))
 
 

@@ -1,4 +1,4 @@
-"""What a user's own type checker sees: no `Any` in the expressions of an ordinary script."""
+"""What a user's own type checker sees: no `Any` in an ordinary script. (Arrays of numpy have one in their shapes.)"""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import suffice as sf
 bn = sf.load("asia")
 nodes, edges = bn.nodes, bn.edges
 answer = bn.query("lung", given={"xray": "yes"})
-if isinstance(answer, sf.Distribution):
-    p: float = answer["yes"]
+how: str = answer.how
 done = bn.do({"smoke": "yes"}).query("lung")
 cpd = bn["lung"]
 parents: tuple[str, ...] = cpd.parents

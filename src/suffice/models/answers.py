@@ -27,7 +27,7 @@ class Answer(Tabular):
     """p(targets | given), a frozen dataclass; `how` says in words how it was found."""
 
     how: str
-    given: Mapping[str, Any]
+    given: Mapping[str, object]
 
     def __reduce__(self) -> tuple[object, ...]:
         # arrays come out of a pickle writeable; made anew they are not
@@ -63,7 +63,7 @@ class Distribution(Answer):
     error: Array | None = None
     effective_sample_size: float | None = None
     how: str = "exact"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -74,7 +74,7 @@ class Distribution(Answer):
             object.__setattr__(self, "error", self._shaped(self.error))
 
     @classmethod
-    def made(cls, variable: Finite, probs: Array, given: Mapping[str, Any]) -> Distribution:
+    def made(cls, variable: Finite, probs: Array, given: Mapping[str, object]) -> Distribution:
         """An exact answer over one variable whose probabilities need no check: networks have thousands of variables."""
         answer = object.__new__(cls)
         probs.flags.writeable = False
@@ -221,7 +221,7 @@ class Marginals(ByNode):
         probs: Array,
         start: Ints,
         log_prob: float,
-        given: Mapping[str, Any] | None = None,
+        given: Mapping[str, object] | None = None,
         reals: Mapping[str, Any] | None = None,
         index: Mapping[str, int] | None = None,
     ) -> None:
@@ -299,7 +299,7 @@ class MostProbable(ByNode):
     """
 
     def __init__(
-        self, states: Mapping[str, Any], log_prob: float, log_prob_of_evidence: float, given: Mapping[str, Any] | None = None
+        self, states: Mapping[str, Any], log_prob: float, log_prob_of_evidence: float, given: Mapping[str, object] | None = None
     ) -> None:
         self._nodes, self._given = dict(states), {} if given is None else given
         self.log_prob, self.log_prob_of_evidence = log_prob, log_prob_of_evidence

@@ -220,7 +220,7 @@ class Mixture(ComponentMixture):
     log_prob_of_evidence: float = 0.0
     mean_interval: Interval | None = None
     how: str = "exact"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -363,7 +363,7 @@ class PoissonMixture(ComponentMixture):
     rates: Array
     log_prob_of_evidence: float = 0.0
     how: str = "exact"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict)
 
     is_count = True
 

@@ -44,7 +44,7 @@ class RegressionMixture(ComponentMixture):
     columns: Mapping[str, Any]
     log_prob_of_evidence: float = 0.0
     how: str = "exact"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(np.array(self.weights, np.float64)))

@@ -40,7 +40,7 @@ class Samples(NumberAnswer):
     cells: Ints | None = None
     among: Array | None = None
     how: str = "drawn"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, object] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
 
     @cached_property
