@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -168,9 +168,18 @@ class Encoder(Protocol):
 class States:
     """The encoder of a finite column: declared states, or states discovered on the way."""
 
-    def __init__(self, known: Iterable[str], *, fixed: bool, missing: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        known: Iterable[str],
+        *,
+        fixed: bool,
+        missing: Collection[str] = (),
+        unknown: Literal["refuse", "missing"] | None = None,
+    ) -> None:
         self.codes = {state: code for code, state in enumerate(known)}
-        self.fixed, self.missing = fixed, frozenset(missing)
+        self.fixed, self.missing, self.unknown = fixed, frozenset(missing), unknown
+        self.strange: dict[str, int] = {}
+        """How many cells hold each state that is not known, where they are taken for missing."""
         self.n_missing = 0
         self._last: tuple[Any, Codes] | None = None
 
@@ -205,6 +214,11 @@ class States:
             seen = indices if valid is None else indices[valid]
             used = np.bincount(seen, minlength=len(words)) > 0
             strange = [i for i in strange if used[i]]
+        if strange and self.fixed and self.unknown == "missing":
+            times = np.bincount(indices if valid is None else indices[valid], minlength=len(words))
+            for i in strange:
+                self.strange[words[i] or ""] = self.strange.get(words[i] or "", 0) + int(times[i])
+            strange = []
         if strange and self.fixed:
             rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid)
             first = first_rows(indices[rows], len(words))
@@ -224,9 +238,17 @@ class States:
         self._last = (dictionary, table) if resolved else None
         return table
 
+    def about_strange(self, name: str) -> str:
+        """What is noted of cells that were taken for missing, as their states are not known."""
+        n = sum(self.strange.values())
+        cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
+        taken = "are taken" if n > 1 else "is taken"
+        return f"{name!r}: {cells} what is no known state, {listed(self.strange)}, and {taken} for missing"
+
     def _refuse(self, word: str, row: int) -> None:
         hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
-        raise Wrong(row, f"{word!r} is not a state{hint}")
+        way_out = "; unknown=Missing() takes such cells for missing" if self.unknown == "refuse" else ""
+        raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
 
 def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:

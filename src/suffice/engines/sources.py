@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -175,6 +175,8 @@ class Options:
     missing: tuple[str, ...] = ()
     integers: type[Real] | type[Finite] = Real
     memory_limit: int = 2**30
+    unknown: Literal["refuse", "missing"] | None = None
+    """What becomes of states that declared columns do not have; None where nothing is said of a way out."""
 
     def with_targets(self, names: Iterable[str]) -> list[str]:
         """These columns, and those by which some of them are cut."""
