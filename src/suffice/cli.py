@@ -100,6 +100,7 @@ app.command()(cli_fit.fit)
 app.command()(cli_learn.learn)
 app.command()(cli_query.query)
 app.command("predict")(cli_predict.predict_command)
+app.command("impute")(cli_predict.impute_command)
 app.command()(cli_score.score)
 for command in (cli_sequences.decode, cli_sequences.smooth, cli_sequences.filter_command, cli_sequences.forecast):
     app.command(command.__name__.removesuffix("_command"))(command)

@@ -25,6 +25,9 @@ Separator = Annotated[
 ]
 Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="the decimal mark of text files: . or ,")]
 Encoding = Annotated[str, typer.Option("--encoding", help="how text files are encoded: utf-8, latin-1, utf-16, ...")]
+Unknown = Annotated[
+    str, typer.Option("--unknown", help="states that the network does not know: refuse, or missing (taken for missing cells)")
+]
 Integers = Annotated[str, typer.Option(help="what whole numbers are: real, finite, or auto: finite where they have few values")]
 FiniteWords = Annotated[
     list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")

@@ -59,6 +59,7 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"sequences\(data, by='patient', order='day'\); by=None for one sequence", "--by COLUMN and --order COLUMN"),
     (r"sequences\(data, by=(?:'patient'|\.\.\.), order=(?:'day'|\.\.\.)\)", "--by COLUMN and --order COLUMN"),
     (r"gaps=Missing\(\)", "--gaps missing"),
+    (r"unknown=Missing\(\)", "--unknown missing"),
     (r"leave order out", "leave --order out"),
     (r"\b(by|order)=(?= |;|$)", r"--\1"),
     (r"first=(Free|Stationary|Diffuse)\(\)", lambda found: f"--first {found[1].lower()}"),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli_arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator
+from suffice.cli_arguments import By, Decimal, Encoding, Keep, Missing, Model, Order, RowsOut, Separator, Unknown
 from suffice.errors import SufficeError, counted
 from suffice.libraries import pa
-from suffice.terminal import say
+from suffice.terminal import say, working
 
 if TYPE_CHECKING:
     from suffice.models.bayes_net import BayesNet
@@ -38,6 +38,7 @@ def predict_command(
     ] = "exact",
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     missing: Missing = None,
+    unknown: Unknown = "refuse",
     separator: Separator = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -57,6 +58,9 @@ def predict_command(
     data = inputs.text_path(data, separator, decimal, encoding)
     inputs.checked_out(out, data)
     opened = inputs.model_of(model)
+    strange = words.chosen(words.GAPS, unknown, "--unknown")
+    if unknown != "refuse" and inputs.kind_of(opened) in inputs.NO_ANSWERS:
+        raise SufficeError("--unknown is for networks: leave it out")
     if inputs.kind_of(opened) == "crf":
         return _labelled(opened, data, target, out, by=by, order=order, keep=keep, missing=missing)
     if by is not None or order is not None:
@@ -70,11 +74,67 @@ def predict_command(
     measures(bn, target)
     rows = rows_of(data, missing=inputs.missing_words(missing))
     kept = inputs.kept_columns(keep, rows.columns, _names(bn, target), "the prediction")
-    tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed))
+    tables = (_table(bn, target, found) for found in predictions(bn, rows, target, kept, how, seed, strange))
     n_rows = write_stream(chain([next(tables, _empty(bn, target, kept))], tables), out)
     if out is not None:
         say(f"{target} predicted in {counted(n_rows, 'row')}; written to {out}")
     return None
+
+
+def impute_command(
+    model: Model,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="rows with missing cells: .csv .csv.gz .parquet, a glob in quotes")],
+    out: RowsOut = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="all missing cells of a row by the states that are most probable together")
+    ] = False,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="multiple imputation: N filled tables, one after another, numbered in the column draw", min=1
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    missing: Missing = None,
+    unknown: Unknown = "refuse",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+) -> None:
+    """Fill the missing cells of rows: each by its most probable state, or its mean, given the other cells of its row.
+
+    Columns that the network does not know stay as they are. Rows that are impossible under the network keep their gaps.
+    """
+    from suffice import cli_inputs as inputs
+    from suffice import cli_words as words
+    from suffice.engines.scan import rows_of
+    from suffice.formats.rows import write_stream
+
+    data = inputs.text_path(data, separator, decimal, encoding)
+    inputs.checked_out(out, data)
+    bn = inputs.network_of(model, "suffice decode, smooth or filter infer its missing cells")
+    strange = words.chosen(words.GAPS, unknown, "--unknown")
+    rows = rows_of(data, missing=tuple(missing or ()))
+    if draws is not None and DRAW in rows.columns:
+        raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
+    with working("filling rows"):
+        found = bn.impute(rows, joint=joint, draws=draws, seed=seed, unknown=strange)
+    tables = [found] if draws is None else [_numbered(table, i) for i, table in enumerate(found, 1)]
+    n_rows = write_stream([_plain_table(table) for table in tables], out)
+    if out is not None:
+        say(f"{n_rows:,} rows with their missing cells filled; written to {out}")
+
+
+DRAW = "draw"
+"""The column that numbers the tables of multiple imputation."""
+
+
+def _numbered(table: pa.Table, number: int) -> pa.Table:
+    return table.add_column(0, DRAW, pa.array([number] * table.num_rows, pa.int64()))
+
+
+def _plain_table(table: pa.Table) -> pa.Table:
+    return pa.table({n: _plain(table.column(n).combine_chunks()) for n in table.column_names})
 
 
 def _labelled(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:

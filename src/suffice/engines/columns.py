@@ -33,6 +33,16 @@ class Column(Protocol):
         """The rows from `start` to `stop`, not to be written to; of a column in memory without a copy."""
 
 
+def sum_of(weights: Array) -> float:
+    """The sum of weights, infinite if it is beyond the largest double.
+
+    >>> sum_of(np.array([1e308, 1e308]))
+    inf
+    """
+    with np.errstate(over="ignore"):
+        return float(weights.sum())
+
+
 class Sink:
     """Where the encoded chunks of columns go, each to one of its own, which `new` makes."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -114,11 +114,12 @@ class Data:
 
     select = take
 
-    def with_variables(self, variables: Any) -> Data:
-        """The same rows, some of their columns declared otherwise."""
+    def with_variables(self, variables: Any, unknown: Literal["refuse", "missing"] | None = None) -> Data:
+        """The same rows, some of their columns declared otherwise; `unknown`: what becomes of states that are not declared."""
         if isinstance(variables, Mapping) and self._are(variables):
             return self
-        return Data(self.engine.declared(variables), self.columns)
+        engine = self.engine.declared(variables)
+        return Data(engine if unknown is None else engine.with_unknown(unknown), self.columns)
 
     def with_numbers(self, names: Iterable[str]) -> Data:
         """The same rows, where numbers in these columns are numbers, however few values they have; what is declared stays.

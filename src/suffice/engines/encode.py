@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Collection, Iterable
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -175,9 +175,20 @@ class Encoder(Protocol):
 class States:
     """The encoder of a finite column: declared states, or states discovered on the way."""
 
-    def __init__(self, known: Iterable[str], *, fixed: bool, missing: Collection[str] = (), dates: bool = False) -> None:
+    def __init__(
+        self,
+        known: Iterable[str],
+        *,
+        fixed: bool,
+        missing: Collection[str] = (),
+        dates: bool = False,
+        unknown: Literal["refuse", "missing"] | None = None,
+    ) -> None:
         self.codes = {state: code for code, state in enumerate(known)}
-        self.fixed, self.missing, self.dates = fixed, frozenset(missing), dates
+        self.fixed, self.missing, self.unknown = fixed, frozenset(missing), unknown
+        self.dates = dates
+        self.strange: dict[str, int] = {}
+        """How many cells hold each state that is not known, where they are taken for missing."""
         self.n_missing = 0
         self._last: tuple[Any, Codes] | None = None
 
@@ -214,6 +225,11 @@ class States:
             seen = indices if valid is None else indices[valid]
             used = np.bincount(seen, minlength=len(words)) > 0
             strange = [i for i in strange if used[i]]
+        if strange and self.fixed and self.unknown == "missing":
+            times = np.bincount(indices if valid is None else indices[valid], minlength=len(words))
+            for i in strange:
+                self.strange[words[i] or ""] = self.strange.get(words[i] or "", 0) + int(times[i])
+            strange = []
         if strange and self.fixed:
             rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid)
             first = first_rows(indices[rows], len(words))
@@ -242,9 +258,17 @@ class States:
         x = number(bare) if _WITH_POINT.search(bare) else None
         return bare if bare in self.codes else word if x is None or state_text(x) not in self.codes else state_text(x)
 
+    def about_strange(self, name: str) -> str:
+        """What is noted of cells that were taken for missing, as their states are not known."""
+        n = sum(self.strange.values())
+        cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
+        taken = "are taken" if n > 1 else "is taken"
+        return f"{name!r}: {cells} what is no known state, {listed(self.strange)}, and {taken} for missing"
+
     def _refuse(self, word: str, row: int) -> None:
         hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
-        raise Wrong(row, f"{word!r} is not a state{hint}")
+        way_out = "; unknown=Missing() takes such cells for missing" if self.unknown == "refuse" else ""
+        raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
 
 def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:

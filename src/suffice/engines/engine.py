@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -282,6 +282,12 @@ class Engine:
         """What columns are; they are read only if that must be inferred."""
         self.require(names)
         return {n: self.seen[n].variable for n in names}
+
+    def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
+        """The same rows; `how` states that declared columns do not have are handled."""
+        if how == "missing":
+            raise DataError("only rows of a frame or of files can have unknown states taken for missing, not views of them")
+        return self
 
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         """The columns among these whose cells are words of a text file, the empty one for a missing cell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,11 +19,14 @@ MOST = 16
 
 @dataclass(frozen=True)
 class Refuse:
-    """For `sequences`: steps that a whole-number order leaves out are refused.
+    """For `sequences`: steps that a whole-number order leaves out are refused. For `predict`, `predict_proba`, `impute` and
+    `log_prob` (`unknown=`): states that the model does not know are refused.
 
     >>> Refuse()
     Refuse()
     """
+
+    word: ClassVar[Literal["refuse"]] = "refuse"
 
     def n_put(self, looked: Looked, times: Times | None, labels: Sequence[str], bytes_of_step: int, limit: int) -> int:
         """How many steps are put in: none, and if some lack they are refused."""
@@ -40,11 +43,14 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Missing:
-    """For `sequences`: steps that a whole-number order leaves out become steps with every cell missing.
+    """For `sequences`: steps that a whole-number order leaves out become steps with every cell missing. For `predict`,
+    `predict_proba`, `impute` and `log_prob` (`unknown=`): cells with states that the model does not know are taken for missing.
 
     >>> Missing()
     Missing()
     """
+
+    word: ClassVar[Literal["missing"]] = "missing"
 
     def n_put(self, looked: Looked, times: Times | None, labels: Sequence[str], bytes_of_step: int, limit: int) -> int:
         """How many steps are put in; more than fit into the memory that may be taken are refused."""
@@ -55,6 +61,20 @@ class Missing:
                 f"{bytes_in_words(float(n * bytes_of_step))}, more than memory_limit: does {times.name!r} count steps?"
             )
         return n
+
+
+REFUSE = Refuse()
+
+
+def word_of(unknown: Any) -> Literal["refuse", "missing"]:
+    """What becomes of states that are not known, as engines are told it.
+
+    >>> word_of(Missing())
+    'missing'
+    """
+    if not isinstance(unknown, (Refuse, Missing)):
+        raise DataError(f"unknown states are handled by Refuse() or Missing(), not by {unknown!r}")
+    return unknown.word
 
 
 def lacking_before(by: Array, times: Array, spacing: int, last: tuple[int, Any] | None = None) -> Ints:

@@ -243,7 +243,7 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
             return Cuts(what, missing=missing)
         return Numbers(missing=missing, whole=isinstance(what, Count) or what is Count)
     if isinstance(what, Finite):
-        return States(what.states, fixed=True, missing=missing)
+        return States(what.states, fixed=True, missing=missing, unknown=options.unknown)
     if kind is Kind.BOOL:
         return States(("false", "true"), fixed=True, missing=missing)
     if what is None or what is NumbersStay:

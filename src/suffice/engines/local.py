@@ -12,18 +12,17 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from suffice.engines.bins import SAMPLE, binned_variable
 from suffice.engines.bits import BitLayout, LocalBits
-from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill
+from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.doubts import Notes, doubts_about
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type, coded
 from suffice.engines.engine import (
     ROWS,
-    Array,
     Bits,
     Block,
     Engine,
@@ -106,6 +105,18 @@ class Local(Engine):
             other._weight, other.weighted, other.weight = self._weight, True, None
         return other
 
+    def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
+        other = Local(self.source, replace(self.options, unknown=how), self._noted.told)
+        if self.weights is None and self.weighted:
+            other._weight, other.weighted, other.weight = self._weight, True, None
+        return other
+
+    def _tell_unknown(self, encoders: Mapping[str, Encoder]) -> None:
+        """Note which cells were taken for missing, as their states are not known."""
+        for name, encoder in encoders.items():
+            if isinstance(encoder, States) and encoder.strange:
+                self._noted.tell("unknown", [name], lambda names, told=encoder: told.about_strange(names[0]))  # type: ignore[misc]
+
     def untyped(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(n for n in names if self.source.kind(n) is Kind.CELLS)
 
@@ -131,6 +142,7 @@ class Local(Engine):
             encoders[self.weights] = Weights()
         if encoders:
             fresh, again = self._scan(encoders)
+            self._tell_unknown(encoders)
             if again:
                 fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
             self._keep(fresh)
@@ -348,6 +360,7 @@ class Local(Engine):
         encoders = {n: encoder_for(n, self.source, known) for n in names}
         with readable(), closing(self._blocks(encoders, keep, what)) as blocks:
             yield from (step(block) for block in blocks)
+        self._tell_unknown(encoders)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         self.require(names)
@@ -383,16 +396,6 @@ class Local(Engine):
         self.require(layout.names)
         bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
         return bits if bits.fits(memory_limit) else super().bits(layout)
-
-
-def sum_of(weights: Array) -> float:
-    """The sum of weights, infinite if it is beyond the largest double.
-
-    >>> sum_of(np.array([1e308, 1e308]))
-    inf
-    """
-    with np.errstate(over="ignore"):
-        return float(weights.sum())
 
 
 def held(

@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -175,6 +175,8 @@ class Options:
     missing: tuple[str, ...] = ()
     integers: type[Real] | type[Finite] | None = None
     memory_limit: int = 2**30
+    unknown: Literal["refuse", "missing"] | None = None
+    """What becomes of states that declared columns do not have; None where nothing is said of a way out."""
 
     def with_declared(self, declared: Mapping[str, Any]) -> Options:
         """The same with more declarations. That numbers stay numbers is said of columns of which nothing else was said."""

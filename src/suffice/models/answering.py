@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from suffice.blas import one_blas_thread
+from suffice.engines.gaps import REFUSE, Missing, Refuse
 from suffice.errors import ModelError, listed
 from suffice.models import hybrid, question
 from suffice.models.evidence import observed
@@ -118,11 +119,20 @@ class Answering:
             return hybrid.most_probable(small, names, known)
 
     @one_blas_thread
-    def predict_proba(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
+    def predict_proba(
+        self,
+        rows: Any,
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = None,
+        seed: int = 0,
+        unknown: Refuse | Missing = REFUSE,
+    ) -> Any:
         """p(target | the other cells of a row), for each row; a column per state, in the kind of frame that came in.
 
         Any cells may be missing. A row that is impossible under the network has NaN, with a note. Rows without a formula, as
         where a regression lacks a number, are refused; `method=LikelihoodWeighting(n)` draws for them, and leaves others exact.
+        So are states that the network does not know; `unknown=Missing()` takes their cells for missing, with a note.
 
         >>> import suffice as sf
         >>> sf.load("asia").predict_proba({"xray": ["yes", None]}, "lung")["yes"].round(6)
@@ -130,13 +140,21 @@ class Answering:
         """
         from suffice.models.rows.predict import predict_proba
 
-        return predict_proba(_network(self), rows, target, method=method, seed=seed)
+        return predict_proba(_network(self), rows, target, method=method, seed=seed, unknown=unknown)
 
     @one_blas_thread
-    def predict(self, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
+    def predict(
+        self,
+        rows: Any,
+        target: str,
+        *,
+        method: LikelihoodWeighting | None = None,
+        seed: int = 0,
+        unknown: Refuse | Missing = REFUSE,
+    ) -> Any:
         """The most probable state of the target in each row given its other cells (a real target: its mean), as one column.
 
-        `method` and `seed` are those of `predict_proba`.
+        `method`, `seed` and `unknown` are those of `predict_proba`.
 
         >>> import suffice as sf
         >>> list(sf.load("asia").predict({"dysp": ["yes", None]}, "bronc"))
@@ -144,14 +162,23 @@ class Answering:
         """
         from suffice.models.rows.predict import predict
 
-        return predict(_network(self), rows, target, method=method, seed=seed)
+        return predict(_network(self), rows, target, method=method, seed=seed, unknown=unknown)
 
     @one_blas_thread
-    def impute(self, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
+    def impute(
+        self,
+        rows: Any,
+        *,
+        joint: bool = False,
+        draws: int | None = None,
+        seed: int = 0,
+        unknown: Refuse | Missing = REFUSE,
+    ) -> Any:
         """The rows with each missing cell filled by what is most probable given the row's observed cells, or by its mean.
 
         `joint=True` fills all the missing cells of a row by the states that are most probable together. `draws=5` gives a list
         of five filled frames, the missing cells of a row drawn together from their posterior: multiple imputation.
+        `unknown=Missing()` fills cells with states that the network does not know, too; else they are refused.
 
         >>> import suffice as sf
         >>> sf.load("asia").impute({"dysp": ["yes", "no"], "bronc": [None, "no"]})["bronc"]
@@ -161,7 +188,7 @@ class Answering:
         """
         from suffice.models.rows.impute import impute
 
-        return impute(_network(self), rows, joint=joint, draws=draws, seed=seed)
+        return impute(_network(self), rows, joint=joint, draws=draws, seed=seed, unknown=unknown)
 
     def do(self, interventions: Mapping[str, object]) -> BayesNet:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.

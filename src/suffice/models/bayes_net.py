@@ -11,6 +11,7 @@ import numpy as np
 
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
+from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import scan
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.family import Array, Cpd, Estimate, Mean
@@ -186,8 +187,10 @@ class BayesNet(Provenance, Tabular, Answering):
         return Compiled(self)
 
     @one_blas_thread
-    def log_prob(self, rows: Any) -> Array:
+    def log_prob(self, rows: Any, *, unknown: Refuse | Missing = REFUSE) -> Array:
         """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there).
+
+        A state that the network does not know is refused, or, by `unknown=Missing()`, taken for a missing cell, and noted.
 
         >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
@@ -195,7 +198,9 @@ class BayesNet(Provenance, Tabular, Answering):
         """
         from suffice.models.rows.posteriors import log_prob_in_rows, observed_log_prob
 
-        return observed_log_prob(self, rows) if self._hides_columns(rows) else log_prob_in_rows(self, self.rows(rows))
+        if word_of(unknown) == "missing" or self._hides_columns(rows):
+            return observed_log_prob(self, rows, unknown)
+        return log_prob_in_rows(self, self.rows(rows))
 
     @one_blas_thread
     def log_likelihood(self, data: Any = None) -> float:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
+from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, listed, note
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
@@ -41,7 +42,15 @@ MAX_NUMBERS = 2**23
 NO_ROWS = np.zeros(0, np.int64)
 
 
-def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = None, seed: int = 0) -> Any:
+def impute(
+    bn: BayesNet,
+    rows: Any,
+    *,
+    joint: bool = False,
+    draws: int | None = None,
+    seed: int = 0,
+    unknown: Refuse | Missing = REFUSE,
+) -> Any:
     """The rows with every missing cell of the network's columns filled, in the same kind of frame, columns and order.
 
     A cell gets its most probable state given the observed cells of its row (the first of equals); a cell of a real variable
@@ -53,6 +62,7 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
       numbers that gets means becomes one of floats, and one without a single value takes the type of what it is given;
     - columns that are no nodes stay as they are, and nodes that are no columns are not added;
     - a column of numbers that the network knows in bins stays as it is, with a note: a bin is not a number;
+    - a state that the network does not know is refused; with `unknown=Missing()` its cell is filled like one that is missing;
     - rows that are impossible under the network keep their missing cells, with a note;
     - files, `Data` and DuckDB relations become an Arrow table in memory, a lazy frame a frame.
 
@@ -90,7 +100,7 @@ def impute(bn: BayesNet, rows: Any, *, joint: bool = False, draws: int | None = 
     seed = 0 if draws is None else checked_seed(seed)
     step = Impute(bn, tuple(variables), joint, draws, seed, data.engine.untyped(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
-    data = data.with_variables(variables).take(variables)
+    data = data.with_variables(variables, word_of(unknown)).take(variables)
     blocks = list(data.map(step, keep=keep, what="filling rows"))
     impossible = Places()
     for block in blocks:

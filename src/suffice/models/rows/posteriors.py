@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
+from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import scan
 from suffice.errors import DataError, ModelError, TooLarge, listed, nearest, note
 from suffice.families.categorical import Table
@@ -229,7 +230,7 @@ def log_prob_in_rows(bn: BayesNet, data: Data) -> Array:
     return np.concatenate(parts)
 
 
-def observed_log_prob(bn: BayesNet, rows: Any) -> Array:
+def observed_log_prob(bn: BayesNet, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
     """ln p(observed cells) of each row, in the order of the rows; a density where real cells are observed.
 
     Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
@@ -242,7 +243,7 @@ def observed_log_prob(bn: BayesNet, rows: Any) -> Array:
     >>> np.exp(observed_log_prob(bn, {"x": ["yes", None, None], "y": ["no", "yes", None]})).round(6)
     array([0.05 , 0.275, 1.   ])
     """
-    return log_prob_in_rows(bn, _rows(bn, rows))
+    return log_prob_in_rows(bn, _rows(bn, rows, unknown))
 
 
 def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
@@ -257,11 +258,11 @@ def observed_log_likelihood(bn: BayesNet, data: Any) -> float:
     return float(_rows(bn, data).fold(LogLikelihood(bn), threads=1))  # the kernels have threads of their own
 
 
-def _rows(bn: BayesNet, data: Any) -> Data:
+def _rows(bn: BayesNet, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:
     """The columns of the data that are nodes, read as the network's variables."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
-    return opened.with_variables(variables).take(variables)
+    return opened.with_variables(variables, word_of(unknown)).take(variables)
 
 
 class Places:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
+from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, counted, listed, nearest, note
 from suffice.incomplete.rows import RowEvidence, best
@@ -46,7 +47,15 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
+def predict_proba(
+    bn: BayesNet,
+    rows: Any,
+    target: str,
+    *,
+    method: LikelihoodWeighting | None = None,
+    seed: int = 0,
+    unknown: Refuse | Missing = REFUSE,
+) -> Any:
     """p(target | the other cells) of each row, a column per state, in the order of the rows and in the kind of frame they are.
 
     `rows` is anything that `scan` takes: a pandas frame gives one with its index, polars gives polars, a dict of columns a
@@ -55,7 +64,8 @@ def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWei
 
     A regression on numbers has no formula in a row that lacks one of them. `method=LikelihoodWeighting(n)` draws for such rows,
     n times, and leaves the others exact: a probability then has a standard error of about 1/(2√n) at most. Equal rows have equal
-    answers, which depend on `seed` alone.
+    answers, which depend on `seed` alone. A state that the network does not know is refused, or, by `unknown=Missing()`, taken
+    for a missing cell, and noted.
 
     >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
@@ -66,16 +76,24 @@ def predict_proba(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWei
     names = measures(bn, target)
     data = rows_of(rows)
     checked_size(data.engine.n_rows, len(names))
-    parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed)]
+    parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed, unknown=unknown)]
     return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
 
 
-def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting | None = None, seed: int = 0) -> Any:
+def predict(
+    bn: BayesNet,
+    rows: Any,
+    target: str,
+    *,
+    method: LikelihoodWeighting | None = None,
+    seed: int = 0,
+    unknown: Refuse | Missing = REFUSE,
+) -> Any:
     """The most probable state of the target in each row given its other cells; of a real target, the mean.
 
     The answer is one column, in the order of the rows: a pandas Series with the index of the rows, a polars Series, an array
     for a dict of columns, and an Arrow array otherwise. Of states that are equally probable it is the first; rows that are
-    impossible under the network have none: their cells are missing. `method` and `seed` are those of `predict_proba`.
+    impossible under the network have none: their cells are missing. `method`, `seed` and `unknown` are as in `predict_proba`.
 
     >>> from suffice import BayesNet
     >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
@@ -87,7 +105,7 @@ def predict(bn: BayesNet, rows: Any, target: str, *, method: LikelihoodWeighting
     variable = bn.variables[target]
     data = rows_of(rows)
     checked_size(data.engine.n_rows, 1)
-    found = predictions(bn, data, target, method=method, seed=seed)
+    found = predictions(bn, data, target, method=method, seed=seed, unknown=unknown)
     if not isinstance(variable, Finite):
         return column(rows, target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
     codes = [best(p.measures) for p in found]
@@ -130,10 +148,11 @@ def predictions(
     keep: Sequence[str] = (),
     method: LikelihoodWeighting | None = None,
     seed: int = 0,
+    unknown: Refuse | Missing = REFUSE,
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
-    data = data.with_variables(variables).take(variables)
+    data = data.with_variables(variables, word_of(unknown)).take(variables)
     step = Predict.of(bn, target, method, seed, keep)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
