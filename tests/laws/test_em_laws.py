@@ -54,7 +54,7 @@ def test_buckets_of_any_size_give_the_same(small: int, monkeypatch: pytest.Monke
     problem = problem_for(bn, columns)
     from suffice.kernels import bucket_trees
 
-    monkeypatch.setattr(bucket_trees, "compile_shapes", _with_small(bucket_trees.compile_shapes.py_func, small))
+    monkeypatch.setattr(bucket_trees, "compile_shapes", _with_small(bucket_trees.compile_shapes.in_python(), small))
     expected = problem.expected(problem.parameters({n: bn[n] for n in bn}))
     counts, log_likelihood = expected_counts(bn, [{n: c[i] for n, c in columns.items()} for i in range(40)])
     assert expected.log_likelihood == pytest.approx(log_likelihood, rel=1e-12)
