@@ -116,7 +116,21 @@ def test_as_many_threads_as_before() -> None:
     assert n_threads() == before
 
 
-NO_ALGEBRA = {"compare", "lag", "n_dags", "read", "read_conll", "read_tiers", "scan", "sequences", "shd", "write"}
+NO_ALGEBRA = {
+    "compare",
+    "lag",
+    "n_dags",
+    "networks",
+    "read",
+    "read_conll",
+    "read_tiers",
+    "scan",
+    "sequences",
+    "shd",
+    "table",
+    "tables",
+}
+NO_ALGEBRA |= {"write"}
 
 
 def test_every_public_function_is_guarded() -> None:

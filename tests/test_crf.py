@@ -205,7 +205,7 @@ def test_ctrl_c_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_labels_are_summed_over_and_said() -> None:
     some = {**ROWS, "tag": [None if i in (2, 9) else t for i, t in enumerate(ROWS["tag"])]}
-    with pytest.warns(sf.SufficeNote, match="2 steps of 2 sequences have no 'tag'"):
+    with pytest.warns(sf.SufficeNote, match="2 steps of 2 sequences without 'tag'"):
         crf = fitted(table=some)
     assert crf.log_prob(rows(some)).shape == (3,)
     whole, partly = crf.log_prob(rows()), crf.log_prob(rows(some))

@@ -186,6 +186,13 @@ def test_parents_of_a_declared_regression_stay_numbers() -> None:
     assert isinstance(sf.fit("dose -> ill", declared, families={"ill": sf.Logistic()}).variables["dose"], sf.Finite)
 
 
+def test_numbers_of_a_start_stay_numbers() -> None:
+    bn = sf.fit("x -> y", {"x": rng.normal(size=50), "y": rng.normal(size=50)})
+    few = {"x": [0.1, 0.2, 0.2, None], "y": [1.0, 2.0, 3.5, 4.0]}
+    assert sf.em("x -> y", few, start=bn, max_iter=2).model.variables["x"] == sf.Real("x")
+    assert bn.update({"x": [0.1, 0.2, 0.2], "y": [1.0, 2.0, 2.0]}).variables["x"] == sf.Real("x")
+
+
 def test_distributions_by_themselves_read_numbers() -> None:
     from suffice import exponential as ef
 

@@ -30,7 +30,7 @@ NAN = float("nan")
         (lambda: sf.MarkovNet([1], [X]), ModelError, "a factor is a pair"),
         (lambda: sf.MarkovNet({"x": [0, 1]}, ["x"]), SufficeError, "'x' is no variable"),
         (lambda: sf.RBM([X], [[0.0]], [0.0], [0.0]).log_normaliser(method="ais"), FitError, "is AIS"),  # type: ignore[arg-type]
-        (lambda: sf.fit(sf.Ising("a -- b"), {"a": [1, -1, 1], "b": [1, -1, -1]}), FitError, "declare its states"),
+        (lambda: sf.fit(sf.Ising("a -- b"), {"a": [1, -1, 2], "b": [1, -1, -2]}), FitError, "declare its states"),
         (
             lambda: sf.fit(sf.LogLinear(["a"]), sf.scan({"a": ["x"]}, variables={"a": ["x", "y"]}), objective=sf.MaxEntropy()),
             FitError,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from suffice import Real
 from suffice.recipes.missingness import missingness
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
@@ -16,7 +17,7 @@ def test_little_on_airquality() -> None:
 
     It takes the maximum-likelihood covariance as it is, as we do; with the unbiased one, N/(N − 1) times it, d² would be 34.88.
     """
-    report = missingness(TABLES / "airquality.csv", missing=["NA"])
+    report = missingness(TABLES / "airquality.csv", missing=["NA"], integers=Real)
     assert "Little's test" in report.mcar.what
     assert report.mcar.df == 14
     assert report.mcar.statistic == pytest.approx(35.1, abs=0.05)

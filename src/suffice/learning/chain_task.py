@@ -60,6 +60,8 @@ def chain_task_of(
     rows = checked_sequences(sequences)
     if start is not None and not isinstance(start, Chain):
         raise FitError(f"the start of sequences is a Chain, not {type(start).__name__}")
+    if start is not None:
+        rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
     if hidden == () and start is not None:
         hidden = [v for n, v in start.variables.items() if n in graph and n not in rows.columns]
     unseen = declared_hidden(hidden, numbers=True)

@@ -60,6 +60,8 @@ def task_of(
     rows = scan(data).with_numbers(numbers_of(families, graph))
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
+    if start is not None:
+        rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
     if start is not None and hidden == ():
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
         hidden = [v for v in others if isinstance(v, Finite)]
