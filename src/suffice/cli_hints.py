@@ -67,6 +67,8 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"prior=BDeu\((\d+)\) or prior=NormalInverseGamma\(\)", r"--prior bdeu:\1 or --prior nig"),
     (r"(a prior such as|a prior,) NormalInverseGamma\(\)", r"\1 --prior nig"),
     (r"; after EM, em\(\.\.\.\)\.information\(\) has intervals from the observed information", ""),
+    (r"; chain\.unroll\(n\) is a network of n steps", ""),
+    (r"; of a decomposable graph, net\.to_bayes_net\(\) is a Bayesian network", ""),
     (r"leave decimal=',' out", "leave --decimal out"),
     (r"decimal=','", "--decimal ,"),
     (r"separator='(;|\||\\t|,)'", lambda found: f"--separator {NAMED[found[1]]}"),

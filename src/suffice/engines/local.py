@@ -20,21 +20,7 @@ from suffice.engines.bins import SAMPLE, binned_variable
 from suffice.engines.bits import BitLayout, LocalBits
 from suffice.engines.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.encode import Encoder, States, Wrong, binned, code_type
-from suffice.engines.engine import (
-    ROWS,
-    Bits,
-    Block,
-    Engine,
-    S,
-    Seen,
-    Step,
-    Sum,
-    T,
-    View,
-    is_missing,
-    ranges,
-    refuse_missing,
-)
+from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.frames import Encoded
 from suffice.engines.infer import Found, Guess, Notes, Weights, encoder_for, foreseen, found_by
 from suffice.engines.parallel import in_order, n_threads, watched
