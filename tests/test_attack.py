@@ -102,7 +102,7 @@ def test_json_of_wrong_types() -> None:
     ]
     for whole, part in places:
         for key, right in list(part.items()):
-            for wrong in ("x", [], {}, None, True, "1", [[1]], 1e999, -1, {"a": 1}):
+            for wrong in ("x", [], {}, None, True, "1", [[1]], 1e999, -1, {"a": 1}, 2**70, 10**400):
                 part[key] = wrong
                 with suppress(SufficeError):
                     json_of(model_in(json.dumps(whole), ".json")[0])

@@ -198,7 +198,10 @@ def test_machine(run, survey) -> None:
         (("fit", "calm -- mood", "survey.csv", "--objective", "pseudo", "--prior", "bdeu:1"), "--objective pseudo has no place"),
         (("fit", "calm -- mood", "survey.csv", "--objective", "cd:0"), "--objective cd:N, pcd:N: N is a whole number"),
         (("fit", "calm -- mood", "survey.csv", "--time-limit", "0"), "--time-limit is a number of seconds above 0"),
-        (("fit", "--rbm", "3", "survey.csv", "--objective", "pseudo"), "--rbm is learned by --objective cd:1 or pcd:1"),
+        (
+            ("fit", "--rbm", "3", "survey.csv", "--objective", "pseudo"),
+            "not for an RBM; the nearest is --objective cd:1",
+        ),
         (("learn", "survey.csv", "--method", "neighbourhoods", "--select", "luck"), "--select is ebic:0.5, stars:0.05 or cv:5"),
         (("learn", "survey.csv", "--method", "decomposable", "--hidden", "x=2"), "--hidden is not for undirected models"),
         (("learn", "survey.csv", "--method", "decomposable", "--starts", "2"), "--starts is not for undirected models"),

@@ -102,7 +102,7 @@ def test_whole_sequences_are_held_out() -> None:
         ({"objective": sf.Perceptron("y")}, r"fold 1 of 10: Perceptron.* is not for a Bayesian network"),
         ({"penalty": sf.L2(1)}, "for principles that are compared"),
         ({"method": {"a": sf.learn, "b": "y -> a"}, "target": "y"}, "'b' is none"),
-        ({"method": {"a": lambda d: 3}, "target": "y"}, "gives a int, which does not foretell 'y'"),
+        ({"method": {"a": lambda d: 3}, "target": "y"}, "gives a int, which does not predict 'y'"),
         ({"objective": sf.Conditional("y"), "folds": 500}, "500 folds need at least as many rows"),
     ],
 )
@@ -117,7 +117,7 @@ def test_numbers_gaps_and_sequences_are_refused() -> None:
         sf.cross_validate(table, {"a": sf.learn}, target="x")
     with pytest.raises(sf.SufficeError, match="'y'"):
         sf.cross_validate({**table, "y": [None, *table["y"][1:]]}, {"a": sf.learn}, target="y")
-    with pytest.raises(sf.SufficeError, match="does not foretell 'y' of sequences"):
+    with pytest.raises(sf.SufficeError, match="does not predict 'y' of sequences"):
         sf.cross_validate(turns(), {"a": lambda s: 3}, 2, target="y")
 
 

@@ -115,7 +115,7 @@ def test_forbidden_labels_of_training_are_named_with_their_step() -> None:
     ):
         table = rows(tag=[tags.get(i, y) for i, y in enumerate(ROWS["tag"])])
         if message is None:
-            with pytest.warns(sf.SufficeNote, match="have no 'tag'"):
+            with pytest.warns(sf.SufficeNote, match="without 'tag'"):
                 sf.fit(KINDS["constrained"], table, penalty=sf.L2(1))
         else:
             with pytest.raises(sf.SufficeError, match=message):

@@ -254,7 +254,7 @@ TWO = {"a": list("xxyyxy"), "b": list("uvuvuu")}
         (lambda: sf.fit("a -- b", TWO, prior=sf.BDeu(1), penalty=sf.L2(1.0)), FitError, "not both"),
         (lambda: sf.fit("a -- b", TWO, objective=sf.Likelihood), FitError, r"objective=Likelihood\(\)"),
         (lambda: sf.fit("a -- b", TWO, families={"a": sf.Logistic()}), FitError, "families= is for Bayesian networks"),
-        (lambda: sf.fit("a -> b", TWO, penalty=sf.L1(1.0)), FitError, "penalty= is for undirected models"),
+        (lambda: sf.fit("a -> b", TWO, penalty=sf.L1(1.0)), FitError, "penalty= is for weights: of undirected models"),
         (lambda: sf.fit(sf.Graph("a -- b; b -- c"), {**TWO, "c": list("123123")}, prior=sf.Dirichlet(1)), FitError, "BDeu"),
         (lambda: sf.fit("a -- b", TWO, prior=sf.BGe()), FitError, "imagines no counts"),
         (lambda: sf.LogLinear("ab"), FitError, "generators are sets of names"),

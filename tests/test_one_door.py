@@ -114,6 +114,7 @@ def chain() -> sf.Chain:
 
 
 LABELS = sf.LinearChain("a", [sf.Window(["b", "x"], at=(0, -1))])
+SECOND = sf.LinearChain("a", [sf.Window(["b"])], order=2)
 
 
 @cache
@@ -237,6 +238,10 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
             chain().decode(turns(d), best=2)[1].log_prob,
             *(np.asarray(ask(turns(d))["h=u"]) for ask in (chain().smooth, chain().filter, chain().forecast)),
         ],
+    ),
+    "linear chain of second order": (
+        some(WHOLE, "a", "b", "i", "t"),
+        lambda d: sf.fit(SECOND, turns(d), penalty=sf.L2(1), max_iter=5).weight_vector,
     ),
     "linear chain": (
         {**some(WHOLE, "b", "x", "i", "t"), **some(HOLED, "a")},
@@ -396,7 +401,23 @@ def test_steps_are_frozen_values_of_modules() -> None:
 
 ROWS = re.compile(r"\.(batches|pick|written_out|_store)\(|\b(block|batch)\.start\b|\.(fold|map)\(lambda")
 PRIVATE = re.compile(r"from suffice\.engines\.(\w+) import")
-PUBLIC = {"data", "engine", "scan", "sample", "gather", "parallel", "bitmaps", "bits", "sources", "sequences", "conll", "lagged"}
+PUBLIC = {
+    "data",
+    "engine",
+    "scan",
+    "sample",
+    "gather",
+    "parallel",
+    "bitmaps",
+    "bits",
+    "sources",
+    "sequences",
+    "conll",
+    "lagged",
+    "gaps",
+    "dialect",
+    "kept",
+}
 
 
 @pytest.mark.parametrize("file", sorted(p for p in SOURCE.rglob("*.py") if "engines" not in p.parts), ids=lambda p: p.name)

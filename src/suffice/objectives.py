@@ -298,10 +298,11 @@ class Conditional:
 
     def __post_init__(self) -> None:
         _check_target(self.target, "Conditional")
-        if not isinstance(self.label_weights, (Mapping, tuple, list)):
+        pairs = isinstance(self.label_weights, (tuple, list)) and all(len(pair) == 2 for pair in self.label_weights)
+        if not (pairs or isinstance(self.label_weights, Mapping)):
             raise FitError(f"label_weights are given by label, {{'B-PER': 5.0}}, not {self.label_weights!r}")
-        pairs = dict(self.label_weights).items()
-        checked = tuple((str(label), _positive(w, f"the weight of the label {label!r}")) for label, w in pairs)
+        given = dict(self.label_weights).items()
+        checked = tuple((str(label), _positive(w, f"the weight of the label {label!r}")) for label, w in given)
         object.__setattr__(self, "label_weights", checked)
 
     def fit(self, problem: Any) -> Any:

@@ -204,7 +204,7 @@ def test_few_long_sequences_with_forbidden_ends(n: int, size: float) -> None:
         problem = LabelProblem.of(chain, opened(chain, sf.sequences(rows)))
         features: Any = problem.features
         w = size * rng.uniform(-1, 1, features.n)
-        [(block, _)] = problem.findings.blocks.values()
+        [(block, _)] = problem.blocks()
         one, other = features.expected(w, block), features.expect(w, block)
         assert one.log_z == pytest.approx(float(other.log_z.sum()), rel=1e-11)
         both = other.counts[0][features.before, features.after]

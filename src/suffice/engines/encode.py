@@ -267,7 +267,8 @@ class States:
 
     def _refuse(self, word: str, row: int) -> None:
         hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
-        way_out = "; unknown=Missing() takes such cells for missing" if self.unknown == "refuse" else ""
+        pause = " " if hint.endswith("?") else "; "
+        way_out = f"{pause}unknown=Missing() takes such cells for missing" if self.unknown == "refuse" else ""
         raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
 

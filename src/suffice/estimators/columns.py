@@ -55,9 +55,10 @@ def hinted() -> Iterator[None]:
         found = re.search(r"column (.+?): .+ is not a state", str(error))
         if found is None:
             raise
-        name, more = found[1], " If" if str(error).endswith("?") else "; if"
+        said = re.sub(r"[; ]+unknown=Missing\(\).*", "", str(error))  # which is no argument here
+        name, more = found[1], " If" if said.endswith("?") else "; if"
         raise DataError(
-            f"{error}{more} it is one that no row of fit had, declare all states there, variables={{{name}: Finite({name}, "
+            f"{said}{more} it is one that no row of fit had, declare all states there, variables={{{name}: Finite({name}, "
             "[...])}, or by a pandas category dtype that has all categories"
         ) from None
 

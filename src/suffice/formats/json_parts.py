@@ -165,7 +165,10 @@ def _fitted_of(d: dict[str, Any] | None, size: int, child: Variable) -> Fitted |
     if covariance.size != size**2:
         raise FormatError(f"the covariance of {child.name!r} has {covariance.size} numbers, and needs {size**2}")
     own = {f.name: float(d[f.name]) for f in dataclasses.fields(Fitted) if f.name in d.keys() - {"covariance", "iterations"}}
-    return Fitted(**own, covariance=covariance.reshape(size, size), iterations=int(d["iterations"]))
+    n = int(d["iterations"])
+    if not 0 <= n < 2**53:
+        raise FormatError(f"the number of iterations of {child.name!r} is {n:.3g}")
+    return Fitted(**own, covariance=covariance.reshape(size, size), iterations=n)
 
 
 def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Several ways to fit compared by what they foretell of one column in rows, or whole sequences, that they have not seen."""
+"""Several ways to fit compared by what they predict of one column in rows, or whole sequences, that they have not seen."""
 
 from __future__ import annotations
 
@@ -149,9 +149,9 @@ def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
         raise FitError("say which column is predicted: cross_validate(..., target='y')")
     name = next(iter(own)) if target is None else target
     if name not in rows.columns:
-        raise DataError(f"the data has no column {name!r}, which is to be foretold{nearest(name, rows.columns)}")
+        raise DataError(f"the data has no column {name!r}, which is to be predicted{nearest(name, rows.columns)}")
     if not isinstance(rows.schema[name], Finite):
-        raise FitError(f"{name!r} holds numbers, and what is foretold is a finite column: cut it into Bins")
+        raise FitError(f"{name!r} holds numbers, and what is predicted is a finite column: cut it into Bins")
     if not isinstance(rows, Sequences):
         rows.require_complete([name])
     elif rows.missing[name]:
@@ -173,7 +173,7 @@ def _scored(name: str, how: Callable[[Any], Any], n: int, folds: int, train: Any
 
 def _of_rows(name: str, model: Any, test: Data, target: str, seconds: float) -> HeldOutScores:
     if not hasattr(model, "predict_proba") or target not in getattr(model, "variables", ()):
-        raise FitError(f"{name!r} gives a {type(model).__name__}, which does not foretell {target!r}")
+        raise FitError(f"{name!r} gives a {type(model).__name__}, which does not predict {target!r}")
     some = test.take([n for n in test.columns if n in model.variables])
     rows = some.distinct()
     probs = model.predict_proba(some.of_rows(rows), target)
@@ -202,7 +202,7 @@ class TargetCells:
 def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: float) -> HeldOutScores:
     """Of a `Chain`, what the other columns of the sequence say of the target; of a `Crf`, what it says of its label."""
     if not hasattr(model, "smooth") and getattr(model, "label", None) != target:
-        raise FitError(f"{name!r} gives a {type(model).__name__}, which does not foretell {target!r} of sequences")
+        raise FitError(f"{name!r} gives a {type(model).__name__}, which does not predict {target!r} of sequences")
     parts = list(test.select([target]).data.map(TargetCells(target)))
     true, weights = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     each = weights[np.cumsum(test.lengths) - test.lengths]  # a sequence weighs what its first step does
@@ -269,4 +269,4 @@ class ComparedFits(OneTable):
     def _headline(self) -> str:
         done = len(next(iter(self.folds.values())))
         stopped = f" of {self.n_folds}, then stopped" if done < self.n_folds else ""
-        return f"{self.target!r} foretold in held-out rows; {done} folds{stopped}; {self.seconds:.3g} s"
+        return f"{self.target!r} predicted in held-out rows; {done} folds{stopped}; {self.seconds:.3g} s"

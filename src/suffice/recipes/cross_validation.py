@@ -1,4 +1,4 @@
-"""Cross-validation: how well what a method learns foretells rows, or whole sequences, that it has not seen."""
+"""Cross-validation: how well what a method learns predicts rows, or whole sequences, that it has not seen."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def cross_validate(
 
     Of `sequences(...)`, whole sequences are held out, `method` may be a template, `lags` are as in `search`, and rows are steps.
 
-    Principles are compared by what they foretell of one column, `target`, in the same folds: `objective` is one objective,
+    Principles are compared by what they predict of one column, `target`, in the same folds: `objective` is one objective,
     several, or several by name, for one graph, with a `penalty` for those that are about the target; or `method` has functions
     by name, each from rows to a model: `{"plain": lambda rows: fit(graph, rows), "tagger": lambda rows: fit(chain, rows)}`.
     The result, `ComparedFits`, has the log-likelihood of rows, that of the target given the others, accuracy, Brier's score,

@@ -68,7 +68,7 @@ class GroupedSums(Step[Array]):
             codes[i] = block.columns[name]
         for i, name in enumerate(self.reals):
             x[i] = (block.columns[name] - self.centre[i]) / self.scale[i]
-        grouped_sums(codes, x, np.ascontiguousarray(block.weights), *self.ways, sums)
+        grouped_sums(codes, x, np.array(block.weights), *self.ways, sums)  # which may be read only
         return sums
 
 
@@ -95,7 +95,7 @@ class ConfigurationMoments(NamedTuple):
     def of(sums: Array, k: int) -> ConfigurationMoments:
         """From the sums of each configuration."""
         sums = sums[sums[:, 0] > 0]
-        weight, mean = sums[:, 0], sums[:, 1 : 1 + k] / sums[:, :1]
+        weight, mean = np.ascontiguousarray(sums[:, 0]), sums[:, 1 : 1 + k] / sums[:, :1]
         diagonal = np.maximum(sums[:, 1 + k : 1 + 2 * k] - weight[:, None] * mean**2, 0.0)
         if sums.shape[1] == 1 + 2 * k:
             return ConfigurationMoments(weight, mean, diagonal)
@@ -126,7 +126,7 @@ class ConfigurationMoments(NamedTuple):
             return value[at], unsure[at]
         value, unsure = np.empty(len(members)), np.empty(len(members), np.bool_)
         limits = np.array([COLLINEAR, NO_RESIDUAL, TOLERANCE * total])
-        group_likelihoods(self.weight, np.ascontiguousarray(mean), scatter, members, limits, value, unsure)
+        group_likelihoods(self.weight, np.ascontiguousarray(mean), np.ascontiguousarray(scatter), members, limits, value, unsure)
         return value, unsure
 
 

@@ -132,7 +132,7 @@ def _passes(
         watch.close()
     if value < alone - WORSE * abs(alone):
         note(
-            f"the machine foretells cells worse than independent columns do: pseudo-log-likelihood {value:,.4f} a row, not "
+            f"the machine predicts cells worse than independent columns do: pseudo-log-likelihood {value:,.4f} a row, not "
             f"{alone:,.4f}; a smaller rate than {descent.rate:g} may mend it"
         )
     return state, trace, True
