@@ -330,7 +330,7 @@ def expect_sequences(
                 continue
             smooth_logs(n, T, log_m, pairs, own, room)
         for t in range(n):
-            settle(t, own[t], logs, room, steps)
+            settle(t, np.int64(own[t]), logs, room, steps)
             if t:
                 weigh_pairs(own[t], pairs, T if logs else E0, logs, E)
                 join(t, logs, weights[q], log_m if logs else M, room, both, counts)
