@@ -381,7 +381,22 @@ def test_steps_are_frozen_values_of_modules() -> None:
 
 ROWS = re.compile(r"\.(batches|pick|written_out|_store)\(|\b(block|batch)\.start\b|\.(fold|map)\(lambda")
 PRIVATE = re.compile(r"from suffice\.engines\.(\w+) import")
-PUBLIC = {"data", "engine", "scan", "sample", "gather", "parallel", "bitmaps", "bits", "sources", "sequences", "conll", "lagged"}
+PUBLIC = {
+    "data",
+    "engine",
+    "scan",
+    "sample",
+    "gather",
+    "parallel",
+    "bitmaps",
+    "bits",
+    "sources",
+    "sequences",
+    "conll",
+    "lagged",
+    "dialect",
+    "gaps",
+}
 
 
 @pytest.mark.parametrize("file", sorted(p for p in SOURCE.rglob("*.py") if "engines" not in p.parts), ids=lambda p: p.name)
