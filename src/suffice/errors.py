@@ -19,6 +19,10 @@ LONGEST = 500
 """Characters of a message, and no more: what a file holds may be in it."""
 
 
+WAY_OUT = " unknown=Missing() takes such cells for missing"
+"""How an error ends about a state that is not known, where it might be taken for missing."""
+
+
 def printable(text: str, most: int = LONGEST) -> str:
     """A text as one line that does nothing to a terminal: what cannot be printed is escaped as `repr` does it, the middle of
     what is long is left out.

@@ -298,7 +298,9 @@ class Conditional:
 
     def __post_init__(self) -> None:
         _check_target(self.target, "Conditional")
-        pairs = isinstance(self.label_weights, (tuple, list)) and all(len(pair) == 2 for pair in self.label_weights)
+        pairs = isinstance(self.label_weights, (tuple, list)) and all(
+            isinstance(p, (tuple, list)) and len(p) == 2 for p in self.label_weights
+        )
         if not (pairs or isinstance(self.label_weights, Mapping)):
             raise FitError(f"label_weights are given by label, {{'B-PER': 5.0}}, not {self.label_weights!r}")
         given = dict(self.label_weights).items()

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import listed, nearest
+from suffice.errors import WAY_OUT, listed, nearest
 from suffice.libraries import pa, pc, pt
 from suffice.variables import LIST, Finite, state_text
 
@@ -267,8 +267,7 @@ class States:
 
     def _refuse(self, word: str, row: int) -> None:
         hint = nearest(word, self.codes) or f"; the states are {listed(self.codes)}"
-        pause = " " if hint.endswith("?") else "; "
-        way_out = f"{pause}unknown=Missing() takes such cells for missing" if self.unknown == "refuse" else ""
+        way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
         raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
 

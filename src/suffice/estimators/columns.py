@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences, sequences
-from suffice.errors import DataError, FitError, listed
+from suffice.errors import WAY_OUT, DataError, FitError, listed
 from suffice.libraries import nw, pa
 from suffice.variables import Bins, Finite, Real, state_text
 
@@ -55,7 +55,7 @@ def hinted() -> Iterator[None]:
         found = re.search(r"column (.+?): .+ is not a state", str(error))
         if found is None:
             raise
-        said = re.sub(r"[; ]+unknown=Missing\(\).*", "", str(error))  # which is no argument here
+        said = str(error).removesuffix(WAY_OUT).removesuffix(";")  # which the adapters do not have
         name, more = found[1], " If" if said.endswith("?") else "; if"
         raise DataError(
             f"{said}{more} it is one that no row of fit had, declare all states there, variables={{{name}: Finite({name}, "

@@ -87,6 +87,8 @@ def _finite_of(d: dict[str, Any]) -> MarkovNet:
     known["prior"] = None if d["prior"] is None else prior_from_dict(d["prior"])
     for name in ("log_normaliser", "log_evidence"):
         known[name] = None if d[name] is None else float(d[name])
+        if known[name] is not None and not np.isfinite(known[name]):
+            raise FormatError(f"the number {name!r} of this file is not finite")
     return MarkovNet.of(finite, factors, **known)
 
 

@@ -127,13 +127,13 @@ def smooth(places: Any, s: Any, tops: Any, E0: Any, M: Any, pairs: Any, room: An
         for k in range(L):
             b[t, k] = np.exp(s[places[t], k] - top)
         if t == 0:
-            fill(a, 0, 0.0)
+            fill(a, np.int64(0), 0.0)
             c[0] = 0.0
             for k in range(L):
                 a[0, H - 1, k] = b[0, k]
                 c[0] += b[0, k]
         else:
-            if not weigh_pairs(places[t], pairs, E0, False, E):
+            if not weigh_pairs(np.int64(places[t]), pairs, E0, np.bool_(False), E):
                 return False
             c[t] = advance(t, M, E, b, a)
             top += tops[0] + (tops[1] if t > 1 else 0.0)
@@ -146,7 +146,7 @@ def smooth(places: Any, s: Any, tops: Any, E0: Any, M: Any, pairs: Any, room: An
         log_z[0] += top + np.log(c[t])
     fill(z, n - 1, 1.0)
     for t in range(n - 1, 0, -1):
-        weigh_pairs(places[t], pairs, E0, False, E)
+        weigh_pairs(np.int64(places[t]), pairs, E0, np.bool_(False), E)
         if not retreat(t, M, E, b, spare[0], z) < HUGE:
             return False
     return True
@@ -245,7 +245,7 @@ def filter_logs(places: Any, s: Any, T: Any, M: Any, pairs: Any, room: Any) -> f
         for k in range(L):
             b[t, k] = s[places[t], k]
         if t:
-            weigh_pairs(places[t], pairs, T, True, E)
+            weigh_pairs(np.int64(places[t]), pairs, T, np.bool_(True), E)
         for h in range(H):
             for k in range(L):
                 if t == 0:
@@ -278,7 +278,7 @@ def smooth_logs(n: int, T: Any, M: Any, pairs: Any, places: Any, room: Any) -> N
     H, L = a.shape[1], a.shape[2]
     fill(z, n - 1, 0.0)
     for t in range(n - 1, 0, -1):
-        weigh_pairs(places[t], pairs, T, True, E)
+        weigh_pairs(np.int64(places[t]), pairs, T, np.bool_(True), E)
         low, high = histories(t, H)
         fill(z, t - 1, -np.inf)
         for i in range(L):
@@ -332,9 +332,9 @@ def expect_sequences(
         for t in range(n):
             settle(t, np.int64(own[t]), logs, room, steps)
             if t:
-                weigh_pairs(own[t], pairs, T if logs else E0, logs, E)
+                weigh_pairs(np.int64(own[t]), pairs, T if logs else E0, logs, E)
                 join(t, logs, weights[q], log_m if logs else M, room, both, counts)
-                spread_pairs(own[t], pairs, both, of_pairs)
+                spread_pairs(np.int64(own[t]), pairs, both, of_pairs)
                 for i in range(s.shape[1] if by_place.shape[0] else 0):
                     for k in range(s.shape[1]):
                         by_place[own[t], i, k] = both[i, k]

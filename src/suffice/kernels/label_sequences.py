@@ -56,7 +56,7 @@ def draw_sequences(
             one = labels[own[t + 1]] if t + 1 < n else -1
             two = labels[own[t + 2]] if t + 2 < n else -1
             if one >= 0:
-                weigh_pairs(own[t + 1], pairs, T, True, E)
+                weigh_pairs(np.int64(own[t + 1]), pairs, T, np.bool_(True), E)
             weigh_labels(t, one, two, log_m, E, a, share)
             wanted, total, k = 0.0, 0.0, -1
             for i in range(share.shape[0]):
@@ -104,7 +104,7 @@ def best_sequences(
         for k in range(L):
             x[0, H - 1, k, 0] = s[own[0], k]
         for t in range(1, n):
-            weigh_pairs(own[t], pairs, T, True, E)
+            weigh_pairs(np.int64(own[t]), pairs, T, np.bool_(True), E)
             low, high = histories(t, H)
             for i in range(L):
                 row = 0 if H == 1 else i
