@@ -30,6 +30,14 @@ SPOKEN = {
     "missing": 'if that means a missing cell, say so: missing=["NA", "?"], or --missing NA --missing \'?\' on the command line',
     "missing of one": 'say so: missing=["NA"]',
     "poisson": "make it a regression, families={'n': PoissonLog()}",
+    "objective": "Margin is not for a template; the nearest is Bayes(BDeu(1))",
+    "states": "declare all of them: variables={'smoke': ['no', 'yes']}",
+    "penalties": "give penalty=L1(0.1) + L2(0.5)",
+    "strength": "the strength of L1 is a number above 0",
+    "lasso": "GraphicalLasso() is for real columns",
+    "folds": "the number of folds is a whole number of at least 2",
+    "steps": "the number of steps of contrastive divergence is a whole number of at least 1",
+    "rate": "give a smaller rate than 1e+06",
     "separator": "rows.csv: a semicolon separates the columns; separator=',' says otherwise",
 }
 """Messages that are put together of parts, so that no text in the sources is one of them."""
@@ -92,8 +100,8 @@ def test_arguments_that_are_advised_exist() -> None:
     assert called <= classes() | FORMULAS, called - classes()
 
 
-FORMATS: set[str] = {"n_samples", "space", "total"}
-"""What stands before = in texts and is no advice: words of scikit-learn, of XML and of files of counts."""
+FORMATS: set[str] = {"n_samples", "space", "total", "rx", "width", "height"}
+"""What stands before = in texts and is no advice: words of scikit-learn, of XML, SVG and of files of counts."""
 
 FORMULAS = {"P", "Var", "N", "KL", "NAME", "Traceback"}
 """What stands before a bracket in messages and is no name of Suffice."""
@@ -140,8 +148,8 @@ ROWS = pd.DataFrame(
 
 OBEYED: dict[str, tuple[str, str, str]] = {
     "missing words": ("learn rows.csv", "--missing NA", "learn rows.csv --missing NA"),
-    "codes": ("learn rows.csv", "--integers finite", "learn rows.csv --integers finite"),
-    "codes by name": ("learn rows.csv", "--finite NAME", "learn rows.csv --finite code"),
+    "codes": ("learn rows.csv", "--integers real", "learn rows.csv --integers real"),
+    "codes by name": ("learn rows.csv", "--real id", "learn rows.csv --real id,t,code"),
     "gaps": (
         "fit 'ill[-1] -> ill' rows.csv -o c.json --by id --order t",
         "--gaps missing",

@@ -92,10 +92,6 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"GraphicalLasso(?:\(\))? is for", "--method glasso is for"),
     (r"\bNeighbourhoods\(\)", "--method neighbourhoods"),
     (r"without one, fit\(graph, data\) estimates a given graph", "suffice fit estimates a given graph without one"),
-    (
-        r"the objective of rbm is ContrastiveDivergence\(steps, persistent, chains\), not (\w+)\(.*\)",
-        "--rbm is learned by --objective cd:1 or pcd:1",
-    ),
     (r"ContrastiveDivergence\(persistent=True\)", "--objective pcd:1"),
     (r"\bContrastiveDivergence\(\)", "--objective cd:1"),
     (r"\bPseudoLikelihood\(\)", "--objective pseudo"),

@@ -298,13 +298,12 @@ class Conditional:
 
     def __post_init__(self) -> None:
         _check_target(self.target, "Conditional")
-        pairs = isinstance(self.label_weights, (tuple, list)) and all(
-            isinstance(p, (tuple, list)) and len(p) == 2 for p in self.label_weights
-        )
+        given = self.label_weights
+        pairs = isinstance(given, (tuple, list)) and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in given)
         if not (pairs or isinstance(self.label_weights, Mapping)):
             raise FitError(f"label_weights are given by label, {{'B-PER': 5.0}}, not {self.label_weights!r}")
-        given = dict(self.label_weights).items()
-        checked = tuple((str(label), _positive(w, f"the weight of the label {label!r}")) for label, w in given)
+        weights = dict(given).items()
+        checked = tuple((str(label), _positive(w, f"the weight of the label {label!r}")) for label, w in weights)
         object.__setattr__(self, "label_weights", checked)
 
     def fit(self, problem: Any) -> Any:
