@@ -1,4 +1,4 @@
-"""How long 1 MB of hostile text keeps each door busy: CSV, networks, graphs. The rule is 2 s; the widest CSV takes a little more."""
+"""How long 1 MB of hostile text keeps each reader busy: CSV, networks, graphs. The rule is 2 s; the widest CSV takes more."""
 
 from __future__ import annotations
 
