@@ -366,6 +366,22 @@ def test_impossible_rows_are_minus_infinity() -> None:
     assert np.isfinite(cross_validate(rows, "x", folds=2).mean)
 
 
+def test_cross_validation_of_rows_with_missing_cells() -> None:
+    """A row counts as far as it was observed: with almost nothing missing, almost as without."""
+    rows = {n: np.array(c, object) for n, c in sprinkler(300).items()}
+    full = cross_validate({n: c.copy() for n, c in rows.items()}, folds=3, seed=1)
+    rows["wet"][5] = rows["rain"][7] = None
+    with pytest.warns(SufficeNote, match="in each fold parameters are learned by EM") as notes:
+        learned = cross_validate(rows, folds=3, seed=1)
+    assert len(notes) == 1
+    assert learned.mean == pytest.approx(full.mean, rel=0.02)
+    with pytest.warns(SufficeNote, match="learned by EM"):
+        empty = cross_validate(rows, Dag((), nodes=list(rows)), folds=3, seed=1)
+    assert learned.mean > empty.mean
+    with pytest.warns(SufficeNote), pytest.raises(FitError, match="memory_limit= is for searches of complete rows"):
+        cross_validate(rows, folds=3, memory_limit="1 GB")
+
+
 def test_cross_validation_with_weights() -> None:
     table = scan({"x": ["a", "b"]}, weights=[30, 10])
     result = cross_validate(table, "x", folds=4)

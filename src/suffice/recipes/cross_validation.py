@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,7 +16,7 @@ from suffice.display import OneTable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
-from suffice.errors import DataError, FitError, listed, nearest, note, whole
+from suffice.errors import DataError, FitError, SufficeNote, listed, nearest, note, whole
 from suffice.families.family import Estimate, frame
 from suffice.families.priors import suitable
 from suffice.graphs import Cpdag, Dag, Template
@@ -77,6 +80,9 @@ def cross_validate(
     The result, `ComparedFits`, has the log-likelihood of rows, that of the target given the others, accuracy, Brier's score,
     the error of calibration, and seconds, of each. Of `sequences(...)`, templates and linear chains can be compared.
 
+    Where cells are missing, graphs are found by `structural_em` and parameters by EM; a held-out row counts as far as it was
+    observed.
+
     `time_limit` is in seconds for each search. Ctrl-C returns the folds done so far.
 
     >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 19 + ["no", "no"], "moon": ["new", "new", "full", "full"] * 10}
@@ -110,6 +116,12 @@ def cross_validate(
         if isinstance(data, Sequences)
         else _rows(data, method, folds, score, constraints, seed, time_limit, lags)
     )
+    gappy = isinstance(rows, Data) and any(rows.missing.values())
+    if gappy:
+        note(
+            "there are missing cells: in each fold parameters are learned by EM, and graphs by structural EM; what is held out "
+            "counts as far as it was observed"
+        )
     how = suitable(prior, rows.schema.values(), PRIOR)
     budget: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
     watch: Progress[Any] = Progress("cross-validation", None, progress)
@@ -121,12 +133,11 @@ def cross_validate(
             graph = dag
             if graph is None:
                 train = train.hold()  # a search passes over its rows more than once
-                found = search(train, score, method, constraints, lags=lags, progress=False, **budget)
-                if not found.finished and (time_limit is None or found.seconds < time_limit):
-                    raise KeyboardInterrupt
-                stopped += not found.finished
-                graph = found.dag if found.lags is None else found.template
-            bn = fit(graph, train, prior=how, estimate=estimate)
+                asked: Any = (train, score, method, constraints)
+                graph, finished = _of_incomplete(*asked, **budget) if gappy else _searched(*asked, lags=lags, **budget)
+                stopped += not finished
+            with _quiet(gappy):
+                bn = fit(graph, train, prior=how, estimate=estimate)
             done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
     except FitError as error:
         raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
@@ -139,6 +150,40 @@ def cross_validate(
     if stopped:
         note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
     return CrossValidation(tuple(done), folds, watch.seconds)
+
+
+def _searched(
+    train: Any, score: Any, method: Any, constraints: Any, *, lags: Any, time_limit: float | None, **budget: Any
+) -> tuple[Dag | Template, bool]:
+    """The graph that is found, and whether the search came to its end."""
+    found = search(train, score, method, constraints, lags=lags, progress=False, time_limit=time_limit, **budget)
+    if not found.finished and (time_limit is None or found.seconds < time_limit):
+        raise KeyboardInterrupt
+    return found.dag if found.lags is None else found.template, found.finished
+
+
+def _of_incomplete(
+    train: Data, score: Any, method: Any, constraints: Any, *, memory_limit: Any, **budget: Any
+) -> tuple[Dag, bool]:
+    """The graph that structural EM finds, and whether it came to its end."""
+    from suffice.recipes.structural_em import structural_em
+
+    if memory_limit is not None:
+        raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
+    with _quiet(True):
+        run = structural_em(train, (), score, method, constraints=constraints, progress=False, **budget)
+    if not run.finished and budget.get("time_limit") is None:
+        raise KeyboardInterrupt
+    return run.dag, run.finished
+
+
+@contextmanager
+def _quiet(wanted: bool) -> Iterator[None]:
+    """Without the notes that EM gives in every fold."""
+    with warnings.catch_warnings():
+        if wanted:
+            warnings.simplefilter("ignore", SufficeNote)
+        yield
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,6 +262,8 @@ def _is_method(method: Any) -> bool:
 
 def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | None, seed: int, limit: float | None) -> Any:
     """The columns that take part: those of the graph, or those that would be searched."""
+    if dag is None and any((rows := scan(data)).missing.values()):
+        return sorted(n for n in rows.columns if n not in rows.identifiers)
     if dag is None:
         return problem_of(data, score, constraints, seed=seed, time_limit=limit).names
     if score is not None or constraints is not None:
@@ -225,5 +272,4 @@ def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | No
     strange = [name for name in dag.nodes if name not in columns]
     if strange:
         raise DataError(f"the data has no column {listed(strange)}, which the graph names{nearest(strange[0], columns)}")
-    scan(data).require_complete(dag.nodes)
     return dag.nodes
