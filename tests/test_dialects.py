@@ -140,7 +140,9 @@ def test_every_command_that_opens_data(run: Any) -> None:
         assert code == 0, (words, err)
         return str(out)
 
+    assert "0.5 to 6.5" in done("schema", "rows.csv")
     done("fit", "y -> x", "rows.csv", "-o", "m.json")
+    assert "2.5" in done("impute", "m.json", "gaps.csv")
     assert sf.read("m.json").variables["x"] == sf.Real("x")
     assert sf.read("m.json").variables["y"].states == ("u", "é")
     done("fit", "s[-1] -> s", "rows.csv", "-o", "chain.json", "--by", "id")

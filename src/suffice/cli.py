@@ -150,6 +150,9 @@ def schema_command(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     weights: Weights = None,
     missing: Missing = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
     integers: Integers = "auto",
     finite: FiniteWords = None,
     real: RealWords = None,
@@ -164,7 +167,8 @@ def schema_command(
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
     declared = inputs.declarations(finite, real, bins, count)
-    rows = inputs.data_of(data, declared, weights=weights, missing=missing, integers=integers, without=without)
+    path = inputs.text_path(data, separator, decimal, encoding)
+    rows = inputs.data_of(path, declared, weights=weights, missing=missing, integers=integers, without=without)
     print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)
 
 
