@@ -31,6 +31,7 @@ SPOKEN = {
     "missing of one": 'say so: missing=["NA"]',
     "poisson": "make it a regression, families={'n': PoissonLog()}",
     "objective": "Margin is not for a template; the nearest is Bayes(BDeu(1))",
+    "objective of a label": "Likelihood is not for a linear chain; the nearest is Conditional('tag')",
     "states": "declare all of them: variables={'smoke': ['no', 'yes']}",
     "penalties": "give penalty=L1(0.1) + L2(0.5)",
     "strength": "the strength of L1 is a number above 0",

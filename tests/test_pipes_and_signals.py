@@ -133,3 +133,18 @@ def test_an_interrupt_at_the_very_end_is_no_death_by_signal(folder: Path) -> Non
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
         assert process.returncode in (0, 130)
+
+
+def test_a_terminal_shows_rows_as_a_table_and_a_pipe_gets_csv(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    call = [sys.executable, "-m", "suffice", "sample", "asia", "-n", "60", "--seed", "1"]
+    master, terminal = pty.openpty()
+    ran = subprocess.run(call, stdout=terminal, stderr=subprocess.PIPE, cwd=tmp_path, check=True)
+    os.close(terminal)
+    shown = os.read(master, 100_000).decode().splitlines()
+    os.close(master)
+    assert shown[0].split() == ["asia", "tub", "smoke", "lung", "bronc", "either", "xray", "dysp"]
+    assert set(shown[1]) == {"─", " "} and set(shown[2].split()) <= {"yes", "no"}
+    assert shown[-1] == "… and 10 rows more: -o FILE writes all, | cat prints them as CSV" and not ran.stderr
+    piped = subprocess.run(call, stdout=subprocess.PIPE, text=True, cwd=tmp_path, check=True).stdout.splitlines()
+    assert piped[0] == "asia,tub,smoke,lung,bronc,either,xray,dysp" and len(piped) == 61

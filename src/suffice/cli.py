@@ -129,7 +129,7 @@ def sample(
         raise SufficeError(f"{model} holds {instead}")
     with working(f"drawing {n:,} {'rows' if length is None else 'sequences'}"):
         rows = drawn.sample(n, seed=seed) if length is None else drawn.sample(n, length, seed)
-        write_stream([rows], out)
+    write_stream([rows], out)
     if out:
         say(f"{counted(rows.num_rows, 'row')} of {counted(rows.num_columns, 'column')} written to {out}")
 

@@ -36,6 +36,10 @@ def _states(found: re.Match[str]) -> str:
     return "--finite " + shlex.quote(f"{found[1][1:-1]}={','.join(re.findall(QUOTED, found[2]))}")
 
 
+def _two_finite(found: re.Match[str]) -> str:
+    return " ".join(f"--finite {shlex.quote(name[1:-1] + '=a,b')}" for name in found.groups())
+
+
 NAMED = {";": "semicolon", "|": "bar", "\\t": "tab", ",": "comma"}
 """Words for separators, which a shell may take for something else."""
 
@@ -82,7 +86,7 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"choose them first, by_evidence\(.*\), and give that prior", "use another here, as in bdeu:10"),
     (r"give it, or choose it first, by_evidence\(.*\)", "give it, as in logistic-normal:1"),
     (r"give them Dirichlet\(1\) or BDeu\(1\)", "use --prior dirichlet:1 or bdeu:1"),
-    (r"scan\(data, variables=\{'([^']*)': \[\.\.\.\], '([^']*)': \[\.\.\.\]\}\)", r"--finite \1=a,b --finite \2=a,b"),
+    (r"scan\(data, variables=\{('[^']*'): \[\.\.\.\], ('[^']*'): \[\.\.\.\]\}\)", _two_finite),
     (r"\bshared=", "--shared"),
     (r"(?:penalty=)?\bL([12])\(([\d.e-]+)\) \+ L([12])\(([\d.e-]+)\)", r"--penalty l\1:\2+l\3:\4"),
     (r"(?:penalty=)?\bL([12])\(([\d.e-]+)\)", r"--penalty l\1:\2"),

@@ -1,4 +1,4 @@
-"""Rows to files: CSV or Parquet by suffix, or CSV on standard output; all at once, or as they come."""
+"""Rows to files: CSV or Parquet by suffix, or to standard output: CSV, in a terminal a table; all at once, or as they come."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from suffice.errors import FormatError
+from suffice.display import text_table
+from suffice.errors import FormatError, counted
 from suffice.libraries import pa, pc, pq
 from suffice.output import replacing
 
@@ -17,6 +18,9 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 GROUP = 2**17
 """Rows that are written together to a Parquet file."""
+
+SHOWN = 50
+"""Rows that a terminal shows."""
 
 
 def checked_rows_path(path: str) -> str:
@@ -50,6 +54,10 @@ def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
 @contextmanager
 def _opened(path: str | None) -> Iterator[Callable[[pa.Table], None]]:
     """What writes one table after another to a file, or to standard output."""
+    if path is None and sys.stdout.isatty():
+        with _on_terminal() as write:
+            yield write
+        return
     if path is None:
         yield _csv_writer(sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -87,6 +95,25 @@ def _parquet_writer(place: Path) -> Iterator[Callable[[pa.Table], None]]:
         yield write
         if waiting:
             flush()
+
+
+@contextmanager
+def _on_terminal() -> Iterator[Callable[[pa.Table], None]]:
+    """The first rows as columns that stand under their names, and how many more there are."""
+    first: list[pa.Table] = []
+    n_rows = 0
+
+    def write(table: pa.Table) -> None:
+        nonlocal n_rows
+        first.append(table.slice(0, max(SHOWN - n_rows, 0)))
+        n_rows += table.num_rows
+
+    yield write
+    if first:
+        shown = pa.concat_tables(first)
+        print(text_table(shown.column_names, [["" if c is None else c for c in row.values()] for row in shown.to_pylist()]))
+    if n_rows > SHOWN:
+        print(f"… and {counted(n_rows - SHOWN, 'row')} more: -o FILE writes all, | cat prints them as CSV")
 
 
 def _csv_writer(stream: Any) -> Callable[[pa.Table], None]:

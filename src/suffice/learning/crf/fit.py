@@ -80,25 +80,6 @@ class LabelTask:
         info = f"fitted from {counted(n, 'sequence')} ({counted(steps, 'step')}) by {by}"
         return Crf(self.problem.vocabulary, self.problem.features, weights, fit_info=info, run=run)
 
-    def by_likelihood(self) -> Crf:
-        raise _no_such("Likelihood()", self.problem.chain.label)
-
-    def by_pseudo_likelihood(self) -> Crf:
-        raise _no_such("PseudoLikelihood()", self.problem.chain.label)
-
-    def by_contrastive_divergence(self, objective: Any) -> Crf:
-        raise _no_such(repr(objective), self.problem.chain.label)
-
-    def by_entropy(self, _slack: float) -> Crf:
-        raise _no_such("MaxEntropy()", self.problem.chain.label)
-
-
-def _no_such(objective: str, label: str) -> FitError:
-    return FitError(
-        f"a linear chain says nothing of what is given, so {objective} is not for it; the nearest is Conditional({label!r}), and "
-        "there are Perceptron and Margin; of all columns together, fit a Template: 'tag[-1] -> tag -> word'"
-    )
-
 
 @one_blas_thread
 def fit_linear_chain(
