@@ -138,6 +138,11 @@ def test_cells_of_text_files(tmp_path: Path) -> None:
     assert "line 2: there is a byte 0" in refusal(lambda: sf.scan(tmp_path / "a.conll").schema)
 
 
+def test_two_byte_order_marks_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf" * 2 + b"\n1\n\n2\n")
+    assert "line 1: there are two byte-order marks" in refusal(lambda: sf.scan(tmp_path / "a.csv").schema)
+
+
 def test_numbers_and_times_of_frames() -> None:
     assert "row 2, column 'w'" in refusal(lambda: sf.scan({"x": ["a", "b"], "w": [1, 10**400]}, weights="w").weight)
     assert "row 2, column 'y'" in refusal(lambda: sf.scan({"y": [1, 10**400]}).n_rows and sf.scan({"y": [1, 10**400]}).missing)

@@ -205,6 +205,8 @@ class Watched(io.RawIOBase):
         data = self._raw.read(n)
         if self._first and data.startswith(b"\xef\xbb\xbf"):
             self._mark, data = 3, data[3:] or self._raw.read(n)
+            if data.startswith(b"\xef\xbb\xbf"):  # Arrow would take it for a mark, Python for a part of the first name
+                self._refuse("there are two byte-order marks", 0)
         self._first = False
         self._check_text(data)
         # Parts that fit in the cache together with what is computed of them.
