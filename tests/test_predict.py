@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, ModelError, SufficeNote, TooLarge
+from suffice.inference import questions
 from tests.oracles import joint, random_net
 
 TABLES: dict[str, Any] = {
@@ -283,3 +285,16 @@ def test_no_notes_where_nothing_is_strange(bn, mixed) -> None:
         bn.predict_proba({"x": ["yes", None], "n": [1, 2]}, "y")
         bn.impute(pd.DataFrame({"x": ["yes", None], "n": [1, 2]}))
         mixed.predict({"weight": [1, 2]}, "x")
+
+
+def test_a_network_that_is_gone_leaves_no_room_behind() -> None:
+    """Each question's desk takes megabytes: it goes with the network that it is for."""
+    x, y = sf.Finite("x", ["no", "yes"]), sf.Finite("y", ["no", "yes"])
+    gc.collect()
+    before = len(questions._desks)
+    for _ in range(3):
+        bn = sf.BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
+        bn.predict_proba({"x": ["yes", None]}, "y")
+    del bn
+    gc.collect()
+    assert len(questions._desks) <= before

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ class Desk:
 
     def __init__(self, network: Network) -> None:
         n, n_factors = network.n_variables, network.n_factors
-        self.network = network
+        self._network = ref(network)  # desks are kept as long as their network is, and no longer
         self.most = 2 * n_factors + n + 8
         self.room = 4 * len(network.scopes) + 16 * self.most
         links = 2 * n + 2 + n * n
@@ -91,6 +91,12 @@ class Desk:
         self.slots, self.cells = np.empty(SLOTS, np.int64), np.empty(SLOTS)
         self.own_room = np.empty(SPARE + 5 * self.most + 3 * n, np.int64), np.empty(2 * self.most), np.empty(BUFFER)
         self._forget()
+
+    @property
+    def network(self) -> Network:
+        network = self._network()
+        assert network is not None
+        return network
 
     def _forget(self) -> None:
         self.part_at[:2], self.program_at[0] = 0, 0
