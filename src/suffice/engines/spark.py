@@ -1,0 +1,217 @@
+"""Rows on a Spark cluster: its workers read Parquet files, each some row groups, and only sums come back.
+
+The rows of a Spark frame are written to Parquet files once, by Spark itself: so they never cross to Python row by row, are the
+same in every pass, and are read like any other files.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from suffice.engines.engine import ROWS, Sum
+from suffice.engines.files import Parquet
+from suffice.engines.partitions import Partitions
+from suffice.engines.pieces import Piece, dealt, pieces_of, tables
+from suffice.engines.sources import Options
+from suffice.errors import DataError, SufficeError, printable, whole
+
+T = TypeVar("T")
+
+MOST = 64 * 2**20
+"""Bytes of partial sums that the driver takes at once; more are added up by the workers, in a tree."""
+
+FEW = 16
+"""Partial sums that are taken without looking first how large one is."""
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Where rows are worked on: by the workers of a Spark session, `scan(paths, engine=Spark(session))`.
+
+    `scratch` is a directory that the driver and all workers reach under the same path: the rows of frames are written there, and
+    what is kept between passes. Without one it is a temporary directory, which is enough where all run on one machine.
+    `partitions` is the number of tasks of a pass: by default twice the number of cores that Spark has.
+
+        spark = SparkSession.builder.getOrCreate()
+        bn = learn(scan("visits/*.parquet", engine=Spark(spark)))
+
+    """
+
+    session: Any
+    scratch: str | os.PathLike[str] | None = None
+    partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None:
+            whole(self.partitions, "the number of partitions", 1)
+        self.context  # noqa: B018 - a session that was stopped is refused
+
+    @property
+    def context(self) -> Any:
+        """What runs jobs."""
+        context = getattr(self.session, "sparkContext", None)
+        if context is None or not hasattr(context, "parallelize"):
+            raise DataError(f"Spark is given a session, Spark(SparkSession.builder.getOrCreate()), not {self.session!r}")
+        if context._jsc is None:
+            raise DataError("the Spark session was stopped: start another, SparkSession.builder.getOrCreate()")
+        return context
+
+    @property
+    def n_tasks(self) -> int:
+        """The tasks of a pass over enough rows."""
+        return self.partitions or 2 * int(self.context.defaultParallelism)
+
+    def of_files(
+        self, paths: Sequence[Path], options: Options, whose: Callable[[int, Path], str] = lambda _, path: str(path)
+    ) -> SparkRows:
+        """The rows of Parquet files, under paths that the workers reach."""
+        source = Parquet([path.absolute() for path in paths])
+        return SparkRows(self, pieces_of(source, whose), source.names, replace(options, loose=True))
+
+    def of_frame(self, frame: Any, options: Options) -> SparkRows:
+        """The rows of a frame, which are written to files first."""
+        if frame.isStreaming:
+            raise DataError("a streaming frame never ends: give the rows of one batch, as foreachBatch hands them over")
+        folder = self.folder()
+        with plain_errors("the rows of the frame cannot be written"):
+            frame.write.mode("error").parquet(f"file:{folder}")
+        paths = sorted(folder.glob("*.parquet"))
+        rows = self.of_files(paths, options, lambda i, _: f"partition {i + 1}")
+        weakref.finalize(rows.pieces[0] if rows.pieces else rows, shutil.rmtree, folder, ignore_errors=True)
+        return rows
+
+    def folder(self) -> Path:
+        """The path of a new directory in the scratch directory."""
+        if self.scratch is None and not str(self.context.master).startswith("local"):
+            raise DataError("rows are kept in files that all workers reach: say where, engine=Spark(session, scratch=DIR)")
+        place = Path(tempfile.gettempdir() if self.scratch is None else self.scratch).expanduser().absolute()
+        if not place.is_dir():
+            raise DataError(f"{place}: there is no such directory for what is kept of the rows")
+        return place / f"suffice-{uuid.uuid4().hex}"
+
+    def run(self, tasks: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
+        """What some work gives for each task."""
+        with plain_errors("the work on a partition failed"):
+            return [opened(answer) for answer in self._answers(tasks, work).collect()]
+
+    def sum(self, tasks: Sequence[Any], work: Callable[[Any], Sum[T]]) -> Sum[T]:
+        """The sum of what some work gives, added up by the workers where it is large."""
+        first = self.run(tasks[:1], work) if len(tasks) > FEW else []
+        left = tasks[len(first) :]
+        if first and len(left) * len(pickle.dumps(first[0])) > MOST:
+            with plain_errors("the work on a partition failed"):
+                first.append(opened(self._answers(left, work).treeReduce(add_answers, depth=2)))
+        else:
+            first += self.run(left, work)
+        total: Sum[T] = Sum()
+        for part in first:
+            total += part
+        return total
+
+    def _answers(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Any:
+        from suffice import __version__
+
+        return self.context.parallelize(tasks, max(1, len(tasks))).map(Job(pickle.dumps(work), __version__))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some work on its way to a worker, which has the same version of the package. What it refuses comes back as an answer, for
+    it would be no use to try again; all other errors are raised, and Spark tries again."""
+
+    work: bytes
+    version: str
+
+    def __call__(self, task: Any) -> bytes:
+        from suffice import __version__
+
+        try:
+            if __version__ != self.version:
+                raise DataError(f"a worker has version {__version__} of suffice, and the driver {self.version}: install the same")
+            return pickle.dumps(pickle.loads(self.work)(task))
+        except SufficeError as refusal:
+            return pickle.dumps(refusal)
+
+
+def opened(answer: bytes) -> Any:
+    """What a worker gave; what it refused is raised."""
+    result = pickle.loads(answer)
+    if isinstance(result, SufficeError):
+        raise result
+    return result
+
+
+def add_answers(a: bytes, b: bytes) -> bytes:
+    """The sum of two answers, on a worker."""
+    parts = [pickle.loads(answer) for answer in (a, b)]
+    refusals = [part for part in parts if isinstance(part, SufficeError)]
+    if refusals:
+        return pickle.dumps(refusals[0])
+    parts[0] += parts[1]
+    return pickle.dumps(parts[0])
+
+
+@contextmanager
+def plain_errors(what: str) -> Iterator[None]:
+    """Errors of Spark in one sentence of ours, without the trace of Java."""
+    try:
+        yield
+    except SufficeError:
+        raise
+    except Exception as error:
+        raise DataError(f"{what}: {_cause(str(error))}") from None
+
+
+def _cause(text: str) -> str:
+    """The last error that Python had in the trace of a job, or its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any("No module named 'suffice'" in line for line in lines):
+        return "the Python of the workers has no suffice: install it there, or set PYSPARK_PYTHON before the session starts"
+    named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("org.")]
+    return printable(named[0] if named else lines[0] if lines else "Spark gave no reason", 300)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Some work on the tables that the pieces of a task have."""
+
+    work: Callable[[Any], Any]
+    columns: tuple[str, ...]
+
+    def __call__(self, pieces: Sequence[Piece]) -> Any:
+        return self.work(tables(pieces, self.columns))
+
+
+class SparkRows(Partitions):
+    """Rows of Parquet files, worked on by Spark."""
+
+    def __init__(self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options) -> None:
+        super().__init__(names, options)
+        self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
+        self.tasks = dealt(pieces, spark.n_tasks)
+
+    def again(self, options: Options) -> SparkRows:
+        return SparkRows(self.spark, self.pieces, self.columns, options)
+
+    def run(self, work: Callable[[Any], T]) -> Iterator[T]:
+        return iter(self.spark.run(self.tasks, self._reading(work)))
+
+    def sum(self, work: Callable[[Any], Sum[T]]) -> Sum[T]:
+        return self.spark.sum(self.tasks, self._reading(work))
+
+    def _reading(self, work: Any) -> Reading:
+        return Reading(work, work.reader.columns)
+
+    def place(self, number: int, row: int) -> str:
+        piece = max((p for p in self.pieces if p.number <= number), key=lambda p: p.number)
+        return f"{piece.whose}, row {piece.first + (number - piece.number) * ROWS + row + 1}"
