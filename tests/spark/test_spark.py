@@ -52,7 +52,9 @@ def test_partitions_do_not_matter(session: Any, tmp_path: Path, name: str, n: in
     alike(learn(on_spark(session, tmp_path, table, n)), learn(sf.scan(table)))
 
 
-@pytest.mark.parametrize("name", ["fit tables", "fit numbers", "orders", "EM with numbers", "mixture", "missingness", "bootstrap"])
+@pytest.mark.parametrize(
+    "name", ["fit tables", "fit numbers", "orders", "EM with numbers", "mixture", "missingness", "bootstrap"]
+)
 def test_rows_of_a_frame(session: Any, tmp_path: Path, name: str) -> None:
     table, learn = LEARNERS[name]
     frame = session.read.parquet(str(Path(written(tmp_path, table)).parent))

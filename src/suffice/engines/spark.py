@@ -16,13 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from suffice.engines.engine import ROWS, Sum
+from suffice.blas import one_blas_thread
+from suffice.engines.engine import ROWS, Engine, Sum, View
 from suffice.engines.files import Parquet
-from suffice.engines.partitions import Partitions
+from suffice.engines.held_blocks import HeldBlocks
+from suffice.engines.partitions import Partitions, Reader, Work
 from suffice.engines.pieces import Piece, dealt, pieces_of, tables
 from suffice.engines.sources import Options
+from suffice.engines.views import Viewed
 from suffice.errors import DataError, SufficeError, printable, whole
 
 T = TypeVar("T")
@@ -90,9 +93,14 @@ class Spark:
         weakref.finalize(rows.pieces[0] if rows.pieces else rows, shutil.rmtree, folder, ignore_errors=True)
         return rows
 
+    @property
+    def has_scratch(self) -> bool:
+        """Whether there is a place for files that all workers reach."""
+        return self.scratch is not None or str(self.context.master).startswith("local")
+
     def folder(self) -> Path:
         """The path of a new directory in the scratch directory."""
-        if self.scratch is None and not str(self.context.master).startswith("local"):
+        if not self.has_scratch:
             raise DataError("rows are kept in files that all workers reach: say where, engine=Spark(session, scratch=DIR)")
         place = Path(tempfile.gettempdir() if self.scratch is None else self.scratch).expanduser().absolute()
         if not place.is_dir():
@@ -185,11 +193,29 @@ def _cause(text: str) -> str:
 class Reading:
     """Some work on the tables that the pieces of a task have."""
 
-    work: Callable[[Any], Any]
-    columns: tuple[str, ...]
+    work: Work
 
-    def __call__(self, pieces: Sequence[Piece]) -> Any:
-        return self.work(tables(pieces, self.columns))
+    def __call__(self, task: Task) -> Any:
+        return self.work(tables(task.pieces, self.work.reader.columns))
+
+
+@dataclass(frozen=True)
+class FromHeld:
+    """A step on blocks that are kept."""
+
+    blocks: HeldBlocks
+    work: Work
+
+    @one_blas_thread
+    def __call__(self, task: Task) -> Any:
+        return self.work.step(self.blocks.of(task.number, task.pieces, self.work.reader.names))
+
+
+class Task(NamedTuple):
+    """What one task of a pass works on."""
+
+    number: int
+    pieces: tuple[Piece, ...]
 
 
 class SparkRows(Partitions):
@@ -198,20 +224,52 @@ class SparkRows(Partitions):
     def __init__(self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options) -> None:
         super().__init__(names, options)
         self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
-        self.tasks = dealt(pieces, spark.n_tasks)
+        self.tasks = [Task(i, part) for i, part in enumerate(dealt(pieces, spark.n_tasks))]
 
     def again(self, options: Options) -> SparkRows:
         return SparkRows(self.spark, self.pieces, self.columns, options)
 
-    def run(self, work: Callable[[Any], T]) -> Iterator[T]:
-        return iter(self.spark.run(self.tasks, self._reading(work)))
+    def run(self, work: Work) -> Iterator[Any]:
+        return iter(self.spark.run(self.tasks, self.reading(work)))
 
-    def sum(self, work: Callable[[Any], Sum[T]]) -> Sum[T]:
-        return self.spark.sum(self.tasks, self._reading(work))
+    def sum(self, work: Work) -> Sum[Any]:
+        return self.spark.sum(self.tasks, self.reading(work))
 
-    def _reading(self, work: Any) -> Reading:
-        return Reading(work, work.reader.columns)
+    def reading(self, work: Work) -> Callable[[Task], Any]:
+        """Some work, on what workers have of the rows."""
+        return Reading(work)
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        if not self.spark.has_scratch:
+            return super().hold(names, view)
+        held = HeldRows(self, names)
+        return held if view is None else Viewed(held, view)
 
     def place(self, number: int, row: int) -> str:
         piece = max((p for p in self.pieces if p.number <= number), key=lambda p: p.number)
         return f"{piece.whose}, row {piece.first + (number - piece.number) * ROWS + row + 1}"
+
+
+class HeldRows(SparkRows):
+    """The same rows, some of whose columns workers keep encoded: what else is asked for is read from the files."""
+
+    def __init__(self, rows: SparkRows, names: Sequence[str]) -> None:
+        super().__init__(rows.spark, rows.pieces, rows.columns, rows.options)
+        self.blocks = HeldBlocks(rows.spark.folder(), rows.reader(tuple(names)))
+        self.seen, self.n_rows, self.weight, self.whole_weights = rows.seen, rows.n_rows, rows.weight, rows.whole_weights
+        weakref.finalize(self, shutil.rmtree, self.blocks.folder, ignore_errors=True)
+
+    def reading(self, work: Work) -> Callable[[Task], Any]:
+        held = self.blocks.reader
+        kept = not work.reader.keep and set(work.reader.names) <= set(held.names) and self._alike(work.reader)
+        return FromHeld(self.blocks, work) if kept else Reading(work)
+
+    def _alike(self, reader: Reader) -> bool:
+        """Whether columns are read as those that are kept."""
+        held = self.blocks.reader.options.declared
+        return all(reader.options.declared.get(name) == held[name] for name in reader.names)
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        if set(names) <= set(self.blocks.reader.names):
+            return self if view is None else Viewed(self, view)
+        return super().hold(names, view)
