@@ -115,7 +115,7 @@ class FailAlways(Step[float]):
 
 def test_a_task_that_always_fails_is_named_in_one_sentence(session: Any, tmp_path: Path) -> None:
     data = on_spark(session, tmp_path, some(WHOLE, "x"))
-    with pytest.raises(sf.DataError, match="^no such rows$"):
+    with pytest.raises(sf.DataError, match=r"^no such rows$"):
         data.fold(FailAlways("refusal"))
     with pytest.raises(sf.DataError, match=r"^the work on a partition failed: ZeroDivisionError: of a step$"):
         data.fold(FailAlways("bug"))
@@ -160,6 +160,28 @@ def test_no_rows(session: Any) -> None:
 
 def test_a_worker_of_another_version_is_refused(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = on_spark(session, tmp_path, some(HOLED, "a"))
-    monkeypatch.setattr(sf, "__version__", "9.9")
+    monkeypatch.setattr(engine, "package_version", lambda: "9.9")
     with pytest.raises(sf.DataError, match=r"a worker has version .* of suffice, and the driver 9\.9"):
         data.schema  # noqa: B018
+
+
+def test_a_frame_in_is_a_frame_out(session: Any, tmp_path: Path) -> None:
+    table = {**some(HOLED, "a", "b"), "x": WHOLE["x"]}
+    frame = session.read.parquet(str(Path(written(tmp_path, table)).parent))
+    bn = sf.fit("a -> b", some(WHOLE, "a", "b"))
+    here = sf.scan(table)
+    got = bn.predict_proba(frame.drop("b"), "b").toPandas()
+    assert list(got.columns) == ["a", "x", "P(b=b0)", "P(b=b1)"]
+    at = np.argsort(got["x"].to_numpy()), np.argsort(WHOLE["x"])
+    expected = bn.predict_proba(sf.scan({"a": table["a"]}), "b")["b1"].to_numpy()
+    np.testing.assert_allclose(got["P(b=b1)"].to_numpy()[at[0]], expected[at[1]], rtol=1e-12)
+    assert bn.predict(frame, "b").columns == ["a", "b", "x", "predicted b"]
+    logs = bn.log_prob(frame).toPandas()
+    values = logs.sort_values("x")["log_prob"].to_numpy()
+    np.testing.assert_allclose(values, bn.log_prob(here)[at[1]], rtol=1e-12)
+    full = bn.impute(frame).toPandas()
+    assert not full.isna().any().any()
+    with pytest.raises(sf.DataError, match="draws= gives several tables"):
+        bn.impute(frame, draws=2)
+    with pytest.raises(sf.DataError, match="has a column 'log_prob' already"):
+        bn.log_prob(frame.withColumnRenamed("x", "log_prob"))

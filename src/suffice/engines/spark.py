@@ -12,9 +12,10 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +28,7 @@ from suffice.engines.pieces import Piece, dealt, pieces_of, tables
 from suffice.engines.sources import Options
 from suffice.engines.views import Viewed
 from suffice.errors import DataError, SufficeError, printable, whole
+from suffice.libraries import pa
 
 T = TypeVar("T")
 
@@ -127,9 +129,7 @@ class Spark:
         return total
 
     def _answers(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Any:
-        from suffice import __version__
-
-        return self.context.parallelize(tasks, max(1, len(tasks))).map(Job(pickle.dumps(work), __version__))
+        return self.context.parallelize(tasks, max(1, len(tasks))).map(Job(pickle.dumps(work), package_version()))
 
 
 @dataclass(frozen=True)
@@ -141,14 +141,17 @@ class Job:
     version: str
 
     def __call__(self, task: Any) -> bytes:
-        from suffice import __version__
-
         try:
-            if __version__ != self.version:
-                raise DataError(f"a worker has version {__version__} of suffice, and the driver {self.version}: install the same")
+            if (own := package_version()) != self.version:
+                raise DataError(f"a worker has version {own} of suffice, and the driver {self.version}: install the same")
             return pickle.dumps(pickle.loads(self.work)(task))
         except SufficeError as refusal:
             return pickle.dumps(refusal)
+
+
+def package_version() -> str:
+    """The version of this package."""
+    return version("suffice")
 
 
 def opened(answer: bytes) -> Any:
@@ -273,3 +276,22 @@ class HeldRows(SparkRows):
         if set(names) <= set(self.blocks.reader.names):
             return self if view is None else Viewed(self, view)
         return super().hold(names, view)
+
+
+@dataclass(frozen=True)
+class InBatches:
+    """What a function makes of each table of rows, as Spark hands them over and takes them."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield from self.function(pa.Table.from_batches([batch])).to_batches()
+
+
+def map_frame(frame: Any, function: Callable[[Any], Any]) -> Any:
+    """A frame of what a function makes of tables of rows; it is called once here, with no rows, and by workers later."""
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    empty = function(to_arrow_schema(frame.schema).empty_table())
+    return frame.mapInArrow(InBatches(function), from_arrow_schema(empty.schema))
