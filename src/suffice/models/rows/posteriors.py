@@ -237,7 +237,7 @@ def log_prob_on_spark(bn: BayesNet, frame: Any, unknown: Refuse | Missing) -> An
 
 
 def _log_prob_beside(bn: BayesNet, unknown: Refuse | Missing, rows: Any) -> dict[str, Any]:
-    return {"log_prob": bn.log_prob(rows, unknown=unknown)}
+    return {"log_prob": bn.log_prob(rows, unknown=unknown) if rows.num_rows else np.empty(0)}
 
 
 def observed_log_prob(bn: BayesNet, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
