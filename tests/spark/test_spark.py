@@ -146,7 +146,7 @@ def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], s
         "weights": (lambda: sf.scan(table, weights=[1.0], engine=sf.Spark(session)), "weights in a column"),
         "scratch": (lambda: sf.scan(session.range(3), engine=sf.Spark(session, scratch=folder / "none")), "no such directory"),
         "columns": (lambda: sf.scan(table, {"b": sf.Real}, engine=sf.Spark(session)), "the data have no column 'b'"),
-        "order": (lambda: sf.lms("a", sf.scan(numbers, engine=sf.Spark(session)), parents=["b"]), "order"),
+        "order": (lambda: sf.lms("a", sf.scan(numbers, engine=sf.Spark(session)), parents=["b"], family=sf.Linear()), "order"),
     }
 
 
