@@ -6,7 +6,9 @@ PACKAGE := $(VENV)/.package
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-bounds fuzz lint reference bench clean
+SPARK := .venv-spark
+
+.PHONY: demo test test-bounds test-spark fuzz lint reference bench clean
 
 demo: $(PACKAGE)        ## set up and run the main job: a network fitted from data, in a few seconds
 	$(BIN)/suffice demo
@@ -23,6 +25,16 @@ test: $(READY)          ## set up and run everything that must hold
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
 	SUFFICE_COMPILE=now NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_bounds $(PYTEST) \
 		--deselect tests/test_engines.py::test_warm_kernels_are_those_that_calls_use
+
+# Spark's pandas is older than that of the other tests, so it has an environment of its own.
+test-spark: $(SPARK)/.ready ## run every learner on Spark; needs Java 17
+	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' || { echo "test-spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless"; exit 1; }
+	$(SPARK)/bin/python -m pytest tests/spark
+
+$(SPARK)/.ready: pyproject.toml
+	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[spark]" "pytest>=8.2"
+	touch $@
 
 fuzz: $(READY)          ## feed every reader of files with broken ones, ten times as many as the tests do, from a seed that it prints
 	$(BIN)/python -m tests.fuzz
@@ -56,4 +68,4 @@ $(PACKAGE): pyproject.toml
 	touch $(PACKAGE)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .numba_bounds
+	rm -rf $(VENV) $(SPARK) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .numba_bounds

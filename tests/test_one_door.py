@@ -417,6 +417,7 @@ PUBLIC = {
     "gaps",
     "dialect",
     "kept",
+    "spark",
 }
 
 

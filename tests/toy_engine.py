@@ -58,7 +58,7 @@ class Toy(Partitions):
         """The blocks in n parts, one of them empty if there are several."""
         filled = max(1, self.n - 1)
         ends = pairwise(np.linspace(0, len(self.blocks), filled + 1).astype(int).tolist())
-        parts = [[(i, self.blocks[i]) for i in range(a, b)] for a, b in ends]  # numbered through: the same bits for any n
+        parts = [[Raw(i, self.blocks[i]) for i in range(a, b)] for a, b in ends]  # numbered through: the same bits for any n
         return [*parts, []] if self.n > 1 else parts
 
     def run(self, work: Callable[[Iterable[Raw]], Any]) -> Iterator[Any]:
@@ -108,6 +108,6 @@ def toy(
     blocks = [pa.concat_tables([table.slice(a, size)]).combine_chunks() for a in range(0, max(1, len(table)), size)]
     options = Options({}, weights, checked_words(how.get("missing", ())), how.get("integers"))
     engine = Toy(blocks, n, options, here, [])
-    declared = checked_variables(variables, engine)  # type: ignore[arg-type]
+    declared = checked_variables(variables, engine)
     engine = engine.again(replace(options, declared=declared))
     return Data(engine, engine.names)

@@ -20,6 +20,7 @@ _NAMES = {
     "engines.data": "Data",
     "engines.scan": "scan",
     "engines.sequences": "Missing Refuse Sequences sequences",
+    "engines.spark": "Spark",
     "errors": "SufficeError SufficeNote",
     "families.conditional_gaussian": "Gaussian",
     "families.empirical_bayes": "EmpiricalBayes",
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from suffice.engines.data import Data as Data
     from suffice.engines.scan import scan as scan
     from suffice.engines.sequences import Missing as Missing, Refuse as Refuse, Sequences as Sequences, sequences as sequences
+    from suffice.engines.spark import Spark as Spark
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
     from suffice.families.conditional_gaussian import Gaussian as Gaussian
     from suffice.families.empirical_bayes import EmpiricalBayes as EmpiricalBayes

@@ -366,18 +366,19 @@ class Parquet(Files):
         text = [n for n in names if self.kind(n) is Kind.TEXT]
         # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
         for path in self.paths:
-            with _readable(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
+            with readable_parquet(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
                 for batch in file.iter_batches(BATCH, columns=list(names)):
                     yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     @staticmethod
     def _schema(path: Path) -> tuple[Any, int]:
-        with _readable(path), pq.ParquetFile(path) as file:
+        with readable_parquet(path), pq.ParquetFile(path) as file:
             return file.schema_arrow, file.metadata.num_rows
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable_parquet(path: Path | str) -> Iterator[None]:
+    """A file that is no Parquet is refused in our own words."""
     try:
         yield
     except UnicodeError:

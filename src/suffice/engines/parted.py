@@ -202,18 +202,16 @@ class Parted(Viewed):
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if step.complete:
             self.require_complete(names)
-        total: Sum[T] = Sum()
-        for part in self._run(step, names):
-            total += part
+        total: Sum[T] = self.parts.sum(self._work(step, names))
         return total.value
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
-        for part in self._run(ForEach(step), names, keep):
+        for part in self.parts.run(self._work(ForEach(step), names, keep)):
             yield from part
 
-    def _run(self, step: Callable[[Iterable[Block]], R], names: Sequence[str], keep: Sequence[str] = ()) -> Iterator[R]:
+    def _work(self, step: Callable[[Iterable[Block]], Any], names: Sequence[str], keep: Sequence[str] = ()) -> Work:
         reader = self.parts.reader(names or self.names[:1], (*self.keys, *keep))
-        return self.parts.run(Work(reader, Arranging(self.key_columns, step, tuple(keep))))
+        return Work(reader, Arranging(self.key_columns, step, tuple(keep)))
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)

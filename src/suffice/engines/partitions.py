@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from suffice.blas import one_blas_thread
 from suffice.engines.bins import binned_variable
@@ -23,9 +23,6 @@ from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
 from suffice.libraries import pa
 from suffice.variables import Bins, Finite
-
-Raw = tuple[int, Any]
-"""The number of a block, and its Arrow table."""
 
 PARTITION = 2**32
 """The numbers of a partition's blocks begin at so many times its own number."""
@@ -41,6 +38,19 @@ def place(number: int, row: int) -> str:
     return f"partition {partition + 1}, block {block + 1}, row {row + 1}"
 
 
+class Raw(NamedTuple):
+    """The number of a block, its Arrow table and, where it is known, whose rows these are, and how many of them come before."""
+
+    number: int
+    table: Any
+    whose: str = ""
+    first: int = 0
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for a person."""
+        return f"{self.whose}, row {self.first + row + 1}" if self.whose else place(self.number, row)
+
+
 @dataclass(frozen=True)
 class Reader:
     """From the Arrow table of a block to its encoded columns, which are all declared, and columns that are kept as they are."""
@@ -49,18 +59,24 @@ class Reader:
     options: Options
     keep: tuple[str, ...] = ()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        weights = () if self.options.weights is None else (self.options.weights,)
+        return tuple(dict.fromkeys((*self.names, *self.keep, *weights)))
+
     def block(self, raw: Raw) -> Block:
-        number, table = raw
         weights = self.options.weights
-        cells = {n: _column(table, n) for n in (*self.names, *self.keep)}
-        columns = {n: encoded(n, encoder_for(n, frame(n, cells[n]), self.options), cells[n], number) for n in self.names}
-        weight = None if weights is None else encoded(weights, Weights(), _column(table, weights), number)
-        return Block(columns, weight, number, {n: cells[n] for n in self.keep})
+        cells = {n: _column(raw.table, n) for n in (*self.names, *self.keep)}
+        encoders = {n: encoder_for(n, frame(n, cells[n], self.options), self.options) for n in self.names}
+        columns = {n: encoded(n, encoder, cells[n]) for n, encoder in encoders.items()}
+        weight = None if weights is None else encoded(weights, Weights(), _column(raw.table, weights))
+        return Block(columns, weight, raw.number, {n: cells[n] for n in self.keep})
 
 
-def frame(name: str, cells: Any) -> Frame:
+def frame(name: str, cells: Any, options: Options) -> Frame:
     """A column of Arrow as a source."""
-    return Frame({name: lambda: cells}, None)
+    return Frame({name: lambda: cells}, None, loose=frozenset([name] if options.loose else []))
 
 
 def _column(table: Any, name: str) -> Any:
@@ -70,12 +86,12 @@ def _column(table: Any, name: str) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def encoded(name: str, encoder: Encoder, cells: Any, number: int) -> Any:
-    """The codes or numbers of a column of a block; a wrong cell is named by its place."""
+def encoded(name: str, encoder: Encoder, cells: Any) -> Any:
+    """The codes or numbers of a column of a block; a wrong cell is named with its column."""
     try:
         return encoder.encode(cells)
     except Wrong as wrong:
-        raise DataError(f"{place(number, wrong.row)}, column {name!r}: {wrong.message}") from None
+        raise Wrong(wrong.row, f"column {name!r}: {wrong.message}") from None
 
 
 @dataclass(frozen=True)
@@ -87,7 +103,17 @@ class Work:
 
     @one_blas_thread
     def __call__(self, blocks: Iterable[Raw]) -> Any:
-        return self.step(self.reader.block(raw) for raw in blocks if len(raw[1]))
+        last: list[Raw] = []
+        try:
+            return self.step(self._encoded(blocks, last))
+        except Wrong as wrong:
+            raise DataError(f"{last[0].place(wrong.row)}, {wrong.message}") from None
+
+    def _encoded(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
+        for raw in blocks:
+            last[:] = [raw]
+            if len(raw.table):
+                yield self.reader.block(raw)
 
 
 @dataclass(frozen=True)
@@ -123,9 +149,9 @@ class LookAt(Step[Look]):
     def of(self, block: Block) -> Look:
         found, categories = {}, {}
         for name, cells in block.kept.items():
-            how, source = self.readings.get(name), frame(name, cells)
+            how, source = self.readings.get(name), frame(name, cells, self.options)
             encoder = encoder_for(name, source, self.options) if how is None else Guess(self.options, how)
-            encoded(name, encoder, cells, block.number)
+            encoded(name, encoder, cells)
             found[name] = found_by(encoder, len(cells))
             if (states := source.categories(name)) is not None:
                 categories[name] = states
@@ -143,9 +169,16 @@ class Partitions(Engine):
         self._noted = Notes(set())
         self.notes = self._noted.all
 
-    def run(self, work: Callable[[Iterable[Raw]], T]) -> Iterator[T]:
+    def run(self, work: Work) -> Iterator[Any]:
         """What some work gives for each partition, in their order."""
         raise NotImplementedError
+
+    def sum(self, work: Work) -> Sum[Any]:
+        """The sum of what some work gives, wherever it is added up."""
+        total: Sum[Any] = Sum()
+        for part in self.run(work):
+            total += part
+        return total
 
     def again(self, options: Options) -> Engine:
         """The same partitions, understood otherwise."""
@@ -178,13 +211,10 @@ class Partitions(Engine):
         return total
 
     def _total(self, reader: Reader, step: Step[T]) -> T | None:
-        total: Sum[T] = Sum()
-        for part in self.run(Work(reader, step)):
-            total += part
-        return total.value
+        return self.sum(Work(reader, step)).value
 
     def declared(self, variables: Any) -> Engine:
-        return self.again(self.options.with_declared(checked_variables(variables, self)))  # type: ignore[arg-type]
+        return self.again(self.options.with_declared(checked_variables(variables, self)))
 
     def reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
         """From the tables of a partition to blocks of these columns."""

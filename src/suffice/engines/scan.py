@@ -6,8 +6,9 @@ import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +16,16 @@ from suffice.engines.conll import SUFFIXES as CONLL
 from suffice.engines.conll import Conll
 from suffice.engines.data import Data
 from suffice.engines.dialect import Dialect, TextPath
+from suffice.engines.engine import Engine
 from suffice.engines.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.local import Local
 from suffice.engines.sources import Options, Source, checked_limit, checked_variables, checked_words
 from suffice.errors import DataError, SchemaError, listed, nearest
 from suffice.libraries import nw, pa
 from suffice.variables import Finite, Real
+
+if TYPE_CHECKING:
+    from suffice.engines.spark import Spark
 
 
 def scan(
@@ -34,9 +39,10 @@ def scan(
     separator: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    engine: Spark | None = None,
 ) -> Data:
     """Rows, wherever they are: a pandas, polars or Arrow frame, a dict of columns, a structured array, a path, a list or glob
-    of paths of CSV, Parquet or CoNLL files, a DuckDB relation.
+    of paths of CSV, Parquet or CoNLL files, a DuckDB relation, a Spark frame.
 
     `variables` declares columns: {name: Finite(...), Real, Count, Bins(5) or a list of states}, or a list of variables; what
     is not declared is inferred. `weights` is the name of a column of row weights, or an array of them. `missing` lists words
@@ -50,6 +56,8 @@ def scan(
 
     Of text files, `separator` parts the columns: by default a comma, of .tsv files a tab, or what the first lines show, which is
     noted. `decimal=","` is for numbers such as 1,5; thousands marks are refused. `encoding` is for text that is not UTF-8.
+
+    `engine=Spark(session)` has Parquet files read by the workers of Spark, and the rows of a Spark frame are never collected.
 
     >>> from suffice import Bins
     >>> scan({"age": [17, 64], "ill": ["no", "yes"]}, {"age": Bins([18, 65])}).schema
@@ -69,15 +77,44 @@ def scan(
         return x if variables is None else x.with_variables(variables)
     if integers not in (None, Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
+    if engine is not None or is_spark_frame(x):
+        said = Options({}, None, checked_words(missing), integers, checked_limit(memory_limit))
+        return on_spark(x, engine, said, variables, weights, dialect)
     source = source_of(x, dialect)
     column = _weights_column(weights, source)
     options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
-    engine = Local(source, options)
+    rows = Local(source, options)
     if source.n_rows == 0:
-        engine.set_rows(0)
+        rows.set_rows(0)
     if weights is not None and column is None:
-        engine.set_weights(weights)
-    return Data(engine, engine.names)
+        rows.set_weights(weights)
+    return Data(rows, rows.names)
+
+
+def is_spark_frame(x: Any) -> bool:
+    """Whether rows are a frame of Spark."""
+    return type(x).__module__.startswith("pyspark.sql") and type(x).__name__ == "DataFrame"
+
+
+def on_spark(x: Any, engine: Any, options: Options, variables: Any, weights: Any, dialect: Dialect) -> Data:
+    """Rows that Spark works on: a frame of its own, or Parquet files that its workers read."""
+    from suffice.engines.spark import Spark
+
+    where = Spark(x.sparkSession) if engine is None else engine
+    if not isinstance(where, Spark):
+        raise DataError(f"an engine is Spark(session), not {where!r}; without one, rows are read here")
+    if weights is not None and not isinstance(weights, str):
+        raise DataError("rows on Spark have their weights in a column: give its name")
+    if is_spark_frame(x):
+        rows = where.of_frame(x, options)
+    else:
+        source = source_of(x, dialect)
+        if not isinstance(source, Parquet):
+            raise DataError("workers of Spark read Parquet files; of other rows, give a frame of Spark: spark.read.csv(...)")
+        rows = where.of_files(source.paths, options)
+    column = _weights_column(weights, rows)
+    made = rows.again(replace(options, loose=True, weights=column, declared=checked_variables(variables, rows)))
+    return Data(made, made.names)
 
 
 def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
@@ -141,7 +178,7 @@ def _frame(x: Any) -> Source:
     )
 
 
-def _weights_column(weights: Any, source: Source) -> str | None:
+def _weights_column(weights: Any, source: Source | Engine) -> str | None:
     if not isinstance(weights, str):
         return None
     if weights not in source.names:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encode import Encoder, Wrong, is_list_of_texts
-from suffice.engines.engine import ROWS, Array
+from suffice.engines.engine import ROWS, Array, Engine
 from suffice.engines.parallel import ahead, n_threads, watched
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.libraries import pa, pt
@@ -177,6 +177,8 @@ class Options:
     memory_limit: int = 2**30
     unknown: Literal["refuse", "missing"] | None = None
     """What becomes of states that declared columns do not have; None where nothing is said of a way out."""
+    loose: bool = False
+    """Whether categories that types declare mean nothing, as those of Parquet files, which keep no unused ones."""
 
     def with_declared(self, declared: Mapping[str, Any]) -> Options:
         """The same with more declarations. That numbers stay numbers is said of columns of which nothing else was said."""
@@ -189,7 +191,7 @@ class Options:
         return list(dict.fromkeys([*names, *targets]))
 
 
-def checked_variables(variables: Any, source: Source) -> dict[str, Any]:
+def checked_variables(variables: Any, source: Source | Engine) -> dict[str, Any]:
     """Declarations by name, each of a column that is there."""
     if variables is None:
         return {}

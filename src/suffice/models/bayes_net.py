@@ -12,7 +12,7 @@ import numpy as np
 from suffice.blas import one_blas_thread
 from suffice.display import Rows, Tabular
 from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
-from suffice.engines.scan import scan
+from suffice.engines.scan import is_spark_frame, scan
 from suffice.errors import DataError, MissingCells, ModelError, counted, nearest
 from suffice.families.family import Array, Cpd, Estimate, Mean
 from suffice.families.gathering import gather
@@ -196,8 +196,10 @@ class BayesNet(Provenance, Tabular, Answering):
         >>> np.exp(bn.log_prob({"x": ["b", "a"]}))
         array([0.75, 0.25])
         """
-        from suffice.models.rows.posteriors import log_prob_in_rows, observed_log_prob
+        from suffice.models.rows.posteriors import log_prob_in_rows, log_prob_on_spark, observed_log_prob
 
+        if is_spark_frame(rows):
+            return log_prob_on_spark(self, rows, unknown)  # type: ignore[no-any-return]
         if word_of(unknown) == "missing" or self._hides_columns(rows):
             return observed_log_prob(self, rows, unknown)
         return log_prob_in_rows(self, self.rows(rows))

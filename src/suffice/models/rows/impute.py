@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ import numpy.typing as npt
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
-from suffice.engines.scan import rows_of
-from suffice.errors import ModelError, listed, note
+from suffice.engines.scan import is_spark_frame, rows_of
+from suffice.errors import DataError, ModelError, listed, note
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, picked
 from suffice.inference.network import NONE, Array
 from suffice.inference.sampling import checked_seed, whole_number
@@ -27,6 +28,7 @@ from suffice.libraries import pa, pc, sc
 from suffice.models.regressions import NoFormula, advising, reduced
 from suffice.models.rows.frames import Fill, checked_size, filled, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen, present, row_evidence, row_posterior, tell_impossible
+from suffice.models.rows.spark_frames import in_place
 from suffice.statistics.configurations import keys_of
 from suffice.variables import Finite, Variable
 
@@ -40,6 +42,10 @@ MAX_NUMBERS = 2**23
 """Cells of copies of rows that are held at once: 64 MiB."""
 
 NO_ROWS = np.zeros(0, np.int64)
+
+
+def _filled_in(bn: BayesNet, how: Mapping[str, Any], rows: Any) -> Any:
+    return impute(bn, rows, **how)
 
 
 def impute(
@@ -84,6 +90,10 @@ def impute(
     '0.35 ± 0.046'
     """
     rows = rows.collect() if type(rows).__name__ == "LazyFrame" else rows
+    if is_spark_frame(rows):
+        if draws is not None:
+            raise DataError("draws= gives several tables, and rows of Spark are filled in once: leave it out")
+        return in_place(rows, partial(_filled_in, bn, {"joint": joint, "seed": seed, "unknown": unknown}))
     data = rows_of(rows)
     variables = present(bn, data.columns)
     numbers = [n for n, v in variables.items() if not isinstance(v, Finite)]

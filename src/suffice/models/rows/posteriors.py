@@ -46,6 +46,7 @@ from suffice.inference.network import NONE
 from suffice.models.hybrid import named
 from suffice.models.question import requisite
 from suffice.models.regressions import advising, no_formula, words
+from suffice.models.rows.spark_frames import beside
 from suffice.statistics.configurations import alike
 from suffice.variables import Finite, Variable
 
@@ -228,6 +229,15 @@ def log_prob_in_rows(bn: BayesNet, data: Data) -> Array:
     if not parts:
         raise DataError("there are no rows")
     return np.concatenate(parts)
+
+
+def log_prob_on_spark(bn: BayesNet, frame: Any, unknown: Refuse | Missing) -> Any:
+    """The frame with a column for ln p(row)."""
+    return beside(frame, partial(_log_prob_beside, bn, unknown))
+
+
+def _log_prob_beside(bn: BayesNet, unknown: Refuse | Missing, rows: Any) -> dict[str, Any]:
+    return {"log_prob": bn.log_prob(rows, unknown=unknown) if rows.num_rows else np.empty(0)}
 
 
 def observed_log_prob(bn: BayesNet, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:

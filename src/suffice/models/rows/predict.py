@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.gaps import REFUSE, Missing, Refuse, word_of
-from suffice.engines.scan import rows_of
+from suffice.engines.scan import is_spark_frame, rows_of
 from suffice.errors import ModelError, TooLarge, counted, listed, nearest, note
 from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.network import NONE
@@ -35,6 +36,7 @@ from suffice.models.approximate import BLOCK, drawn_forward, is_possible
 from suffice.models.evidence import Observed
 from suffice.models.question import Question
 from suffice.models.regressions import NoFormula
+from suffice.models.rows import spark_frames
 from suffice.models.rows.frames import checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
 from suffice.statistics.configurations import alike
@@ -59,8 +61,8 @@ def predict_proba(
     """p(target | the other cells) of each row, a column per state, in the order of the rows and in the kind of frame they are.
 
     `rows` is anything that `scan` takes: a pandas frame gives one with its index, polars gives polars, a dict of columns a
-    dict of arrays, and Arrow, files, `Data` and the rest an Arrow table. The columns of a real target are `mean` and
-    `variance`. Rows that are impossible under the network have NaN.
+    dict of arrays, a frame of Spark one with columns beside its own, and the rest an Arrow table. The columns of a real target
+    are `mean` and `variance`. Rows that are impossible under the network have NaN.
 
     A regression on numbers has no formula in a row that lacks one of them. `method=LikelihoodWeighting(n)` draws for such rows,
     n times, and leaves the others exact: a probability then has a standard error of about 1/(2√n) at most. Equal rows have equal
@@ -74,10 +76,23 @@ def predict_proba(
     array([0.8  , 0.275])
     """
     names = measures(bn, target)
+    if is_spark_frame(rows):
+        how = {"method": method, "seed": seed, "unknown": unknown}
+        return spark_frames.beside(rows, partial(_probabilities_beside, bn, target, how))
     data = rows_of(rows)
     checked_size(data.engine.n_rows, len(names))
     parts = [p.measures for p in predictions(bn, data, target, method=method, seed=seed, unknown=unknown)]
     return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
+
+
+def _probabilities_beside(bn: BayesNet, target: str, how: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+    found = predict_proba(bn, rows, target, **how)
+    finite = isinstance(bn.variables[target], Finite)
+    return {f"P({target}={name})" if finite else f"{name} of {target}": found.column(name) for name in found.column_names}
+
+
+def _prediction_beside(bn: BayesNet, target: str, how: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+    return {f"predicted {target}": predict(bn, rows, target, **how)}
 
 
 def predict(
@@ -103,6 +118,9 @@ def predict(
     """
     measures(bn, target)
     variable = bn.variables[target]
+    if is_spark_frame(rows):
+        how = {"method": method, "seed": seed, "unknown": unknown}
+        return spark_frames.beside(rows, partial(_prediction_beside, bn, target, how))
     data = rows_of(rows)
     checked_size(data.engine.n_rows, 1)
     found = predictions(bn, data, target, method=method, seed=seed, unknown=unknown)

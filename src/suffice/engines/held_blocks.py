@@ -1,0 +1,93 @@
+"""Encoded blocks of a task in a file, which a worker writes once and maps into memory from then on.
+
+A worker that does not find the file, as after a crash or on another machine, makes it again; a file that is damaged, too.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from suffice.engines.engine import Block
+from suffice.engines.partitions import Reader
+from suffice.engines.pieces import Piece, tables
+from suffice.libraries import pa
+
+WEIGHT = "\0weight"
+"""The column of weights, which no column of a user's is called."""
+
+CHUNK = 2**22
+"""Bytes of a file that are summed at once."""
+
+_sound: set[str] = set()
+"""Files whose checksums this process has compared."""
+
+
+@dataclass(frozen=True)
+class HeldBlocks:
+    """The directory of the files, and from the tables of pieces to what is kept."""
+
+    folder: Path
+    reader: Reader
+
+    def of(self, task: int, pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[Block]:
+        """The blocks of a task, with these columns."""
+        path = self.folder / f"{task}.blocks"
+        if str(path) not in _sound:
+            if not _is_sound(path):
+                self._write(path, pieces)
+            _sound.add(str(path))
+        numbers = (piece.number + i for piece in pieces for i in range(piece.n_blocks))
+        with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
+            for i, number in zip(range(file.num_record_batches), numbers, strict=True):
+                batch = file.get_batch(i)
+                columns = {name: batch.column(name).to_numpy() for name in names}
+                weight = batch.column(WEIGHT).to_numpy() if WEIGHT in batch.schema.names else None
+                yield Block(columns, weight, number)
+
+    def _write(self, path: Path, pieces: Sequence[Piece]) -> None:
+        """Write the blocks beside their place, then move them there: two workers may do so at once, with the same bytes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{os.getpid()}.part")
+        try:
+            _write_blocks(beside, (self.reader.block(raw) for raw in tables(pieces, self.reader.columns)))
+            checksum = _checksum(beside)
+            beside.replace(path)
+            path.with_suffix(".sum").write_text(str(checksum))
+        finally:
+            with suppress(OSError):
+                beside.unlink()
+
+
+def _write_blocks(path: Path, blocks: Iterable[Block]) -> None:
+    writer = None
+    with pa.OSFile(str(path), "wb") as file:
+        for block in blocks:
+            weight = {} if block.weight is None else {WEIGHT: block.weight}
+            columns = {n: pa.array(np.ascontiguousarray(c)) for n, c in {**block.columns, **weight}.items()}
+            batch = pa.record_batch(columns)
+            if writer is None:
+                writer = pa.ipc.new_file(file, batch.schema)
+            writer.write_batch(batch)
+        (writer or pa.ipc.new_file(file, pa.schema([]))).close()
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        return path.with_suffix(".sum").read_text() == str(_checksum(path))
+    except OSError:
+        return False
+
+
+def _checksum(path: Path) -> int:
+    total = 0
+    with path.open("rb") as file:
+        while part := file.read(CHUNK):
+            total = zlib.crc32(part, total)
+    return total

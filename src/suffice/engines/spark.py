@@ -1,0 +1,297 @@
+"""Rows on a Spark cluster: its workers read Parquet files, each some row groups, and only sums come back.
+
+The rows of a Spark frame are written to Parquet files once, by Spark itself: so they never cross to Python row by row, are the
+same in every pass, and are read like any other files.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from suffice.blas import one_blas_thread
+from suffice.engines.engine import ROWS, Engine, Sum, View
+from suffice.engines.files import Parquet
+from suffice.engines.held_blocks import HeldBlocks
+from suffice.engines.partitions import Partitions, Reader, Work
+from suffice.engines.pieces import Piece, dealt, pieces_of, tables
+from suffice.engines.sources import Options
+from suffice.engines.views import Viewed
+from suffice.errors import DataError, SufficeError, printable, whole
+from suffice.libraries import pa
+
+T = TypeVar("T")
+
+MOST = 64 * 2**20
+"""Bytes of partial sums that the driver takes at once; more are added up by the workers, in a tree."""
+
+FEW = 16
+"""Partial sums that are taken without looking first how large one is."""
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Where rows are worked on: by the workers of a Spark session, `scan(paths, engine=Spark(session))`.
+
+    `scratch` is a directory that the driver and all workers reach under the same path: the rows of frames are written there, and
+    what is kept between passes. Without one it is a temporary directory, which is enough where all run on one machine.
+    `partitions` is the number of tasks of a pass: by default twice the number of cores that Spark has.
+
+        spark = SparkSession.builder.getOrCreate()
+        bn = learn(scan("visits/*.parquet", engine=Spark(spark)))
+
+    """
+
+    session: Any
+    scratch: str | os.PathLike[str] | None = None
+    partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None:
+            whole(self.partitions, "the number of partitions", 1)
+        self.context  # noqa: B018 - a session that was stopped is refused
+
+    @property
+    def context(self) -> Any:
+        """What runs jobs."""
+        context = getattr(self.session, "sparkContext", None)
+        if context is None or not hasattr(context, "parallelize"):
+            raise DataError(f"Spark is given a session, Spark(SparkSession.builder.getOrCreate()), not {self.session!r}")
+        if context._jsc is None:
+            raise DataError("the Spark session was stopped: start another, SparkSession.builder.getOrCreate()")
+        return context
+
+    @property
+    def n_tasks(self) -> int:
+        """The tasks of a pass over enough rows."""
+        return self.partitions or 2 * int(self.context.defaultParallelism)
+
+    def of_files(
+        self, paths: Sequence[Path], options: Options, whose: Callable[[int, Path], str] = lambda _, path: str(path)
+    ) -> SparkRows:
+        """The rows of Parquet files, under paths that the workers reach."""
+        source = Parquet([path.absolute() for path in paths])
+        return SparkRows(self, pieces_of(source, whose), source.names, replace(options, loose=True))
+
+    def of_frame(self, frame: Any, options: Options) -> SparkRows:
+        """The rows of a frame, which are written to files first."""
+        if frame.isStreaming:
+            raise DataError("a streaming frame never ends: give the rows of one batch, as foreachBatch hands them over")
+        folder = self.folder()
+        with plain_errors("the rows of the frame cannot be written"):
+            frame.write.mode("error").parquet(f"file:{folder}")
+        paths = sorted(folder.glob("*.parquet"))
+        rows = self.of_files(paths, options, lambda i, _: f"partition {i + 1}")
+        weakref.finalize(rows.pieces[0] if rows.pieces else rows, shutil.rmtree, folder, ignore_errors=True)
+        return rows
+
+    @property
+    def has_scratch(self) -> bool:
+        """Whether there is a place for files that all workers reach."""
+        return self.scratch is not None or str(self.context.master).startswith("local")
+
+    def folder(self) -> Path:
+        """The path of a new directory in the scratch directory."""
+        if not self.has_scratch:
+            raise DataError("rows are kept in files that all workers reach: say where, engine=Spark(session, scratch=DIR)")
+        place = Path(tempfile.gettempdir() if self.scratch is None else self.scratch).expanduser().absolute()
+        if not place.is_dir():
+            raise DataError(f"{place}: there is no such directory for what is kept of the rows")
+        return place / f"suffice-{uuid.uuid4().hex}"
+
+    def run(self, tasks: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
+        """What some work gives for each task."""
+        with plain_errors("the work on a partition failed"):
+            return [opened(answer) for answer in self._answers(tasks, work).collect()]
+
+    def sum(self, tasks: Sequence[Any], work: Callable[[Any], Sum[T]]) -> Sum[T]:
+        """The sum of what some work gives, added up by the workers where it is large."""
+        first = self.run(tasks[:1], work) if len(tasks) > FEW else []
+        left = tasks[len(first) :]
+        if first and len(left) * len(pickle.dumps(first[0])) > MOST:
+            with plain_errors("the work on a partition failed"):
+                first.append(opened(self._answers(left, work).treeReduce(add_answers, depth=2)))
+        else:
+            first += self.run(left, work)
+        total: Sum[T] = Sum()
+        for part in first:
+            total += part
+        return total
+
+    def _answers(self, tasks: Sequence[Any], work: Callable[[Any], Any]) -> Any:
+        return self.context.parallelize(tasks, max(1, len(tasks))).map(Job(pickle.dumps(work), package_version()))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some work on its way to a worker, which has the same version of the package. What it refuses comes back as an answer, for
+    it would be no use to try again; all other errors are raised, and Spark tries again."""
+
+    work: bytes
+    version: str
+
+    def __call__(self, task: Any) -> bytes:
+        try:
+            if (own := package_version()) != self.version:
+                raise DataError(f"a worker has version {own} of suffice, and the driver {self.version}: install the same")
+            return pickle.dumps(pickle.loads(self.work)(task))
+        except SufficeError as refusal:
+            return pickle.dumps(refusal)
+
+
+def package_version() -> str:
+    """The version of this package."""
+    return version("suffice")
+
+
+def opened(answer: bytes) -> Any:
+    """What a worker gave; what it refused is raised."""
+    result = pickle.loads(answer)
+    if isinstance(result, SufficeError):
+        raise result
+    return result
+
+
+def add_answers(a: bytes, b: bytes) -> bytes:
+    """The sum of two answers, on a worker."""
+    parts = [pickle.loads(answer) for answer in (a, b)]
+    refusals = [part for part in parts if isinstance(part, SufficeError)]
+    if refusals:
+        return pickle.dumps(refusals[0])
+    parts[0] += parts[1]
+    return pickle.dumps(parts[0])
+
+
+@contextmanager
+def plain_errors(what: str) -> Iterator[None]:
+    """Errors of Spark in one sentence of ours, without the trace of Java."""
+    try:
+        yield
+    except SufficeError:
+        raise
+    except Exception as error:
+        raise DataError(f"{what}: {_cause(str(error))}") from None
+
+
+def _cause(text: str) -> str:
+    """The last error that Python had in the trace of a job, or its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any("No module named 'suffice'" in line for line in lines):
+        return "the Python of the workers has no suffice: install it there, or set PYSPARK_PYTHON before the session starts"
+    named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception")) and not line.startswith("org.")]
+    return printable(named[0] if named else lines[0] if lines else "Spark gave no reason", 300)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Some work on the tables that the pieces of a task have."""
+
+    work: Work
+
+    def __call__(self, task: Task) -> Any:
+        return self.work(tables(task.pieces, self.work.reader.columns))
+
+
+@dataclass(frozen=True)
+class FromHeld:
+    """A step on blocks that are kept."""
+
+    blocks: HeldBlocks
+    work: Work
+
+    @one_blas_thread
+    def __call__(self, task: Task) -> Any:
+        return self.work.step(self.blocks.of(task.number, task.pieces, self.work.reader.names))
+
+
+class Task(NamedTuple):
+    """What one task of a pass works on."""
+
+    number: int
+    pieces: tuple[Piece, ...]
+
+
+class SparkRows(Partitions):
+    """Rows of Parquet files, worked on by Spark."""
+
+    def __init__(self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options) -> None:
+        super().__init__(names, options)
+        self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
+        self.tasks = [Task(i, part) for i, part in enumerate(dealt(pieces, spark.n_tasks))]
+
+    def again(self, options: Options) -> SparkRows:
+        return SparkRows(self.spark, self.pieces, self.columns, options)
+
+    def run(self, work: Work) -> Iterator[Any]:
+        return iter(self.spark.run(self.tasks, self.reading(work)))
+
+    def sum(self, work: Work) -> Sum[Any]:
+        return self.spark.sum(self.tasks, self.reading(work))
+
+    def reading(self, work: Work) -> Callable[[Task], Any]:
+        """Some work, on what workers have of the rows."""
+        return Reading(work)
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        if not self.spark.has_scratch:
+            return super().hold(names, view)
+        held = HeldRows(self, names)
+        return held if view is None else Viewed(held, view)
+
+    def place(self, number: int, row: int) -> str:
+        piece = max((p for p in self.pieces if p.number <= number), key=lambda p: p.number)
+        return f"{piece.whose}, row {piece.first + (number - piece.number) * ROWS + row + 1}"
+
+
+class HeldRows(SparkRows):
+    """The same rows, some of whose columns workers keep encoded: what else is asked for is read from the files."""
+
+    def __init__(self, rows: SparkRows, names: Sequence[str]) -> None:
+        super().__init__(rows.spark, rows.pieces, rows.columns, rows.options)
+        self.blocks = HeldBlocks(rows.spark.folder(), rows.reader(tuple(names)))
+        self.seen, self.n_rows, self.weight, self.whole_weights = rows.seen, rows.n_rows, rows.weight, rows.whole_weights
+        weakref.finalize(self, shutil.rmtree, self.blocks.folder, ignore_errors=True)
+
+    def reading(self, work: Work) -> Callable[[Task], Any]:
+        held = self.blocks.reader
+        kept = not work.reader.keep and set(work.reader.names) <= set(held.names) and self._alike(work.reader)
+        return FromHeld(self.blocks, work) if kept else Reading(work)
+
+    def _alike(self, reader: Reader) -> bool:
+        """Whether columns are read as those that are kept."""
+        held = self.blocks.reader.options.declared
+        return all(reader.options.declared.get(name) == held[name] for name in reader.names)
+
+    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
+        if set(names) <= set(self.blocks.reader.names):
+            return self if view is None else Viewed(self, view)
+        return super().hold(names, view)
+
+
+@dataclass(frozen=True)
+class InBatches:
+    """What a function makes of each table of rows, as Spark hands them over and takes them."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield from self.function(pa.Table.from_batches([batch])).to_batches()
+
+
+def map_frame(frame: Any, function: Callable[[Any], Any]) -> Any:
+    """A frame of what a function makes of tables of rows; it is called once here, with no rows, and by workers later."""
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    empty = function(to_arrow_schema(frame.schema).empty_table())
+    return frame.mapInArrow(InBatches(function), from_arrow_schema(empty.schema))

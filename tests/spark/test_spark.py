@@ -1,0 +1,190 @@
+"""Every learner on Spark: from files that its workers read, and from frames; what goes wrong on the way; what is refused."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import suffice as sf
+from suffice.engines import Block, Data, Step
+from suffice.engines import spark as engine
+from suffice.errors import DataError, SufficeError
+from tests.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, some
+
+SLOW = {"pseudo-likelihood, many neighbours", "hill climbing, few equal rows"}
+
+
+def written(folder: Path, table: dict[str, Any], n_files: int = 3, group: int = 100) -> str:
+    """Parquet files of a table, each with whole sequences, in row groups of so many rows."""
+    rows = pa.table({k: pa.array(v, from_pandas=True) for k, v in table.items()})
+    folder.mkdir(parents=True, exist_ok=True)
+    size = -(-len(rows) // n_files // 20) * 20  # the sequences have 20 steps
+    for i in range(n_files):
+        pq.write_table(rows.slice(i * size, size), folder / f"{i}.parquet", row_group_size=group)
+    return str(folder / "*.parquet")
+
+
+def on_spark(session: Any, folder: Path, table: dict[str, Any], n: int | None = None, **how: Any) -> Data:
+    known = {"k": sf.Count} if "k" in table else None
+    return sf.scan(written(folder, table), known, engine=sf.Spark(session, partitions=n), **how)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_runs_on_spark(session: Any, tmp_path: Path, name: str) -> None:
+    table, learn = LEARNERS[name]
+    here = learn(sf.scan(table, {"k": sf.Count} if "k" in table else None))
+    alike(learn(on_spark(session, tmp_path, table, 3)), here)
+
+
+@pytest.mark.parametrize("n", [1, 5, 17])
+@pytest.mark.parametrize("name", ["fit tables", "fit numbers", "orders", "PC, G squared", "EM of tables", "logistic", "schema"])
+def test_partitions_do_not_matter(session: Any, tmp_path: Path, name: str, n: int) -> None:
+    table, learn = LEARNERS[name]
+    alike(learn(on_spark(session, tmp_path, table, n)), learn(sf.scan(table)))
+
+
+@pytest.mark.parametrize(
+    "name", ["fit tables", "fit numbers", "orders", "EM with numbers", "mixture", "missingness", "bootstrap"]
+)
+def test_rows_of_a_frame(session: Any, tmp_path: Path, name: str) -> None:
+    table, learn = LEARNERS[name]
+    frame = session.read.parquet(str(Path(written(tmp_path, table)).parent))
+    data = sf.scan(frame, engine=sf.Spark(session, scratch=tmp_path))
+    kept = list(tmp_path.glob("suffice-*"))
+    assert len(kept) == 1
+    alike(learn(data), learn(sf.scan(table)))
+    del data
+    gc.collect()
+    assert not list(tmp_path.glob("suffice-*"))  # removed with the data
+
+
+def test_tables_have_the_same_bits(session: Any, tmp_path: Path) -> None:
+    table = some(WHOLE, *FINITE)
+    requests = [sf.Request(("a", "b")), sf.Request(("b", "c", "l"))]
+    for n in (1, 3, 17):
+        there, here = (d.gather(requests) for d in (on_spark(session, tmp_path, table, n), sf.scan(table)))
+        for request in requests:
+            assert there.counts(list(request.names)).values.tobytes() == here.counts(list(request.names)).values.tobytes()
+
+
+def test_large_sums_are_added_by_the_workers(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST", 0)
+    monkeypatch.setattr(engine, "FEW", 1)
+    table, learn = LEARNERS["fit numbers"]
+    alike(learn(on_spark(session, tmp_path, table, 5)), learn(sf.scan(table)))
+
+
+@dataclass(frozen=True)
+class FailOnce(Step[float]):
+    """A sum that fails, or whose process is killed, when it is first made."""
+
+    mark: str
+    how: str
+
+    def of(self, block: Block) -> float:
+        if not os.path.exists(self.mark):
+            Path(self.mark).touch()
+            if self.how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError("the disk was not there")
+        return float(block.columns["x"].sum())
+
+
+@pytest.mark.parametrize("how", ["raise", "kill"])
+def test_a_task_that_fails_once_is_tried_again(session: Any, tmp_path: Path, how: str) -> None:
+    data = on_spark(session, tmp_path / "rows", some(WHOLE, "x"))
+    total = data.fold(FailOnce(str(tmp_path / "mark"), how))
+    np.testing.assert_allclose(total, WHOLE["x"].sum(), rtol=1e-12)
+
+
+@dataclass(frozen=True)
+class FailAlways(Step[float]):
+    error: str
+
+    def of(self, block: Block) -> float:
+        raise {"refusal": DataError("no such rows"), "bug": ZeroDivisionError("of a step")}[self.error]
+
+
+def test_a_task_that_always_fails_is_named_in_one_sentence(session: Any, tmp_path: Path) -> None:
+    data = on_spark(session, tmp_path, some(WHOLE, "x"))
+    with pytest.raises(DataError, match=r"^no such rows$"):
+        data.fold(FailAlways("refusal"))
+    with pytest.raises(DataError, match=r"^the work on a partition failed: ZeroDivisionError: of a step$"):
+        data.fold(FailAlways("bug"))
+
+
+def test_wrong_cells_are_named_by_file_or_partition(session: Any, tmp_path: Path) -> None:
+    table = {"a": ["u"] * 250 + ["w"] + ["u"] * 49}
+    with pytest.raises(DataError, match=r"/2.parquet, row 51, column 'a': 'w' is not a state"):
+        sf.scan(written(tmp_path, table), {"a": ["u", "v"]}, engine=sf.Spark(session)).schema  # noqa: B018
+    frame = session.read.parquet(str(tmp_path))
+    with pytest.raises(DataError, match=r"^partition \d, row \d+, column 'a': 'w' is not a state"):
+        sf.scan(frame, {"a": ["u", "v"]}).schema  # noqa: B018
+
+
+def refusals(session: Any, folder: Path) -> dict[str, tuple[Callable[[], Any], str]]:
+    (folder / "rows.csv").write_text("a\n1\n")
+    table = written(folder / "p", {"a": ["u", "v"] * 30})
+    numbers = written(folder / "n", {"a": np.arange(60.0), "b": np.arange(60.0) ** 2})
+    stream = session.readStream.format("rate").load()
+    return {
+        "no session": (lambda: sf.Spark("local"), "Spark is given a session"),
+        "no partitions": (lambda: sf.Spark(session, partitions=0), "the number of partitions"),
+        "another engine": (lambda: sf.scan(table, engine="spark"), r"an engine is Spark\(session\), not 'spark'"),
+        "text": (lambda: sf.scan(folder / "rows.csv", engine=sf.Spark(session)), "workers of Spark read Parquet files"),
+        "stream": (lambda: sf.scan(stream), "a streaming frame never ends"),
+        "weights": (lambda: sf.scan(table, weights=[1.0], engine=sf.Spark(session)), "weights in a column"),
+        "scratch": (lambda: sf.scan(session.range(3), engine=sf.Spark(session, scratch=folder / "none")), "no such directory"),
+        "columns": (lambda: sf.scan(table, {"b": sf.Real}, engine=sf.Spark(session)), "the data have no column 'b'"),
+        "order": (lambda: sf.lms("a", sf.scan(numbers, engine=sf.Spark(session)), parents=["b"], family=sf.Linear()), "order"),
+    }
+
+
+def test_what_cannot_be_is_refused(session: Any, tmp_path: Path) -> None:
+    for what, (call, words) in refusals(session, tmp_path).items():
+        with pytest.raises(SufficeError, match=words):
+            pytest.fail(f"{what}: {call()!r}")
+
+
+def test_no_rows(session: Any) -> None:
+    with pytest.raises(DataError, match="there are no rows"):
+        sf.scan(session.range(0)).schema  # noqa: B018
+
+
+def test_a_worker_of_another_version_is_refused(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = on_spark(session, tmp_path, some(HOLED, "a"))
+    monkeypatch.setattr(engine, "package_version", lambda: "9.9")
+    with pytest.raises(DataError, match=r"a worker has version .* of suffice, and the driver 9\.9"):
+        data.schema  # noqa: B018
+
+
+def test_a_frame_in_is_a_frame_out(session: Any, tmp_path: Path) -> None:
+    table = {**some(HOLED, "a", "b"), "x": WHOLE["x"]}
+    frame = session.read.parquet(str(Path(written(tmp_path, table)).parent))
+    bn = sf.fit("a -> b", some(WHOLE, "a", "b"))
+    here = sf.scan(table)
+    got = bn.predict_proba(frame.drop("b"), "b").toPandas()
+    assert list(got.columns) == ["a", "x", "P(b=b0)", "P(b=b1)"]
+    at = np.argsort(got["x"].to_numpy()), np.argsort(WHOLE["x"])
+    expected = bn.predict_proba(sf.scan({"a": table["a"]}), "b")["b1"].to_numpy()
+    np.testing.assert_allclose(got["P(b=b1)"].to_numpy()[at[0]], expected[at[1]], rtol=1e-12)
+    assert bn.predict(frame, "b").columns == ["a", "b", "x", "predicted b"]
+    logs = bn.log_prob(frame).toPandas()
+    values = logs.sort_values("x")["log_prob"].to_numpy()
+    np.testing.assert_allclose(values, bn.log_prob(here)[at[1]], rtol=1e-12)
+    full = bn.impute(frame).toPandas()
+    assert not full.isna().any().any()
+    with pytest.raises(DataError, match="draws= gives several tables"):
+        bn.impute(frame, draws=2)
+    with pytest.raises(DataError, match="has a column 'log_prob' already"):
+        bn.log_prob(frame.withColumnRenamed("x", "log_prob"))
