@@ -113,7 +113,7 @@ class Evidence:
         if np.isnan(found.log_evidence):
             raise FitError(
                 f"{child.name!r} is a regression whose effects have a flat prior, or that has a dispersion, and so no evidence: "
-                f"give it a ridge, families={{{child.name!r}: Logistic(ridge=1)}}, or score it with BIC(), which approximates that"
+                f"give it a ridge, families={{{child.name!r}: Logistic(ridge=1)}}, or score it with BIC(), which approximates it"
             )
         return found.log_evidence
 

@@ -1,4 +1,4 @@
-"""Regressions of largest likelihood (less a ridge), many at a time: Newton's method in lockstep, a pass over the rows for each step.
+"""Regressions of largest likelihood (less a ridge), many at a time: Newton's method in lockstep, each step a pass over the rows.
 
     θ ← θ + t (H + Λ)⁻¹ (G − Λθ)        t = 1, or halved until the objective ℓ(θ) − ½ θᵀΛθ does not fall
 
@@ -140,7 +140,9 @@ class BatchClimb:
     ) -> Supremum:
         family, child = self.batch.family, self.batch.child
         if self.lost[g]:
-            return Supremum(-np.inf, -np.inf, self.theta[g], False, FitError(f"the regression of {child.name!r} does not converge"))
+            return Supremum(
+                -np.inf, -np.inf, self.theta[g], False, FitError(f"the regression of {child.name!r} does not converge")
+            )
         own = Sums(*(part[g] for part in self.sums))._replace(log_likelihood=float(self.sums.log_likelihood[g]) + more)
         dispersion = 1.0
         if family.dispersed:
@@ -190,7 +192,9 @@ class RegressionChild:
         """The levels without effects."""
         return np.asarray(self.family.first_levels(self.summary))
 
-    def climb(self, standardised: Standardised, parents: Sequence[Sequence[Variable]], starts: Array, products: Array) -> BatchClimb:
+    def climb(
+        self, standardised: Standardised, parents: Sequence[Sequence[Variable]], starts: Array, products: Array
+    ) -> BatchClimb:
         """Of sets of parents that have as many columns; θ begins at the starts. `products` are those of all columns of Z."""
         sets = [self.family.regressors(own) for own in parents]
         members = np.array([standardised.places(own) for own in sets], np.int64)
@@ -200,11 +204,15 @@ class RegressionChild:
             scale = np.concatenate([[1.0], standardised.scale])
             for g, own in enumerate(sets):
                 size = scale[members[g]][layout.places]
-                penalty[g] = self.family.penalty(Regressors(self.child, own, np.zeros(members.shape[1] - 1))) / size / size[:, None]
+                penalty[g] = (
+                    self.family.penalty(Regressors(self.child, own, np.zeros(members.shape[1] - 1))) / size / size[:, None]
+                )
         kept = independent_columns(products[members[:, :, None], members[:, None, :]]) | bool(self.family.ridge)
         none = layout.of_levels(self.levels)
         start = np.where(kept[:, layout.places], starts, none)
-        return BatchClimb(RegressionBatch(self.family, self.child, members, start), penalty, len(layout.levels), none, kept[:, layout.places])
+        return BatchClimb(
+            RegressionBatch(self.family, self.child, members, start), penalty, len(layout.levels), none, kept[:, layout.places]
+        )
 
 
 def climbed(

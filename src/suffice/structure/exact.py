@@ -9,7 +9,7 @@ from suffice.engines.parallel import available_memory
 from suffice.errors import FitError
 from suffice.iteration import OutOfTime
 from suffice.structure.branch_and_cut import BranchAndCut
-from suffice.structure.hill_climb import check_number
+from suffice.structure.hill_climb import check_number, climbed
 from suffice.structure.orders import MOST, Orders, best_of_all
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
@@ -67,6 +67,8 @@ class Exact:
                 f"an exact search would have to score {rules.n_families:,} families; allow fewer parents (max_parents) or give "
                 "each variable a list of candidates, or use Orders()"
             )
+        if problem.families and rules.n_families >= problem.scores.quick:  # something to return, should time be short
+            climbed(problem, rules)
         sets = problem.scores.parent_sets(rules)
         try:
             return _by_subsets(problem, sets) if _countable(problem) else _by_branches(problem, sets, self.gap)
