@@ -110,6 +110,7 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"families=\{'([^']*)': PoissonLog\(ridge=1\)\}", _shell(r"--family ", r"\1=poisson:1")),
     (r"families=\{'([^']*)': \w+\(ridge=1\)\}", _shell(r"--family ", r"\1=WORD:1")),
     (r"regressions \(families=\)", "regressions (--family)"),
+    (r"use Orders\(\), Exact\(\), HillClimb\(\) or Tabu\(\)", "use --method orders, exact, hill-climb or tabu"),
     (r"families= (?=are for|need the rows)", "--family options "),
     (r"search with PoissonLog\(\), and", "search with --family NAME=poisson, and"),
     (r"families speaks of", "--family speaks of"),

@@ -161,7 +161,7 @@ def learn(
             "--memory-limit": memory_limit,
             "--bootstrap": bootstrap if unseen else None,
         }
-        options |= {"--family": family}
+        options |= {"--bootstrap": bootstrap if unseen else None}
         for option, value in options.items():
             if value:
                 raise SufficeError(f"{option} needs complete rows without hidden variables")

@@ -33,9 +33,9 @@ class _Penalised:
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
         return family.log_likelihood(child, seen) - self.price(weight) * family.n_parameters(child, parents)
 
-    def of_regression(self, child: Variable, found: Supremum, n_parameters: int, weight: float) -> float:
+    def of_regression(self, family: Any, child: Variable, parents: Sequence[Variable], found: Supremum, weight: float) -> float:
         """The score of a regression, which has no statistic: of where its climb ended."""
-        return found.log_likelihood - self.price(weight) * n_parameters
+        return float(found.log_likelihood - self.price(weight) * family.n_parameters(child, parents))
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,14 @@ class Evidence:
             )
         return family.log_evidence(child, seen, rows)
 
-    def of_regression(self, child: Variable, found: Supremum, n_parameters: int, weight: float) -> float:
+    def of_regression(self, family: Any, child: Variable, parents: Sequence[Variable], found: Supremum, weight: float) -> float:
         """Laplace's approximation, with the ridge of the family as the prior of its effects; not that of this score."""
         if np.isnan(found.log_evidence):
             raise FitError(
-                f"{child.name!r} is a regression whose effects have a flat prior, or that has a dispersion, and so no evidence: "
-                f"give it a ridge, families={{{child.name!r}: Logistic(ridge=1)}}, or score it with BIC(), which approximates it"
+                f"{child.name!r} is a regression with a dispersion, which has no prior, and so no evidence: score it with BIC()"
+                if family.dispersed
+                else f"{child.name!r} is a regression whose effects have a flat prior, and so no evidence: give it a ridge, "
+                f"families={{{child.name!r}: {type(family).__name__}(ridge=1)}}, or score it with BIC(), which approximates it"
             )
         return found.log_evidence
 

@@ -53,12 +53,13 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
         raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
     named = dict(families or {})
     for name, family in named.items():
+        _refuse_other(name, family)
         for column in (name, *getattr(family, "roles", ())):
             if column not in rows.columns:
                 raise FitError(
                     f"families speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
-    regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False) and not isinstance(f, type)}
+    regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
     rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), regressions)
     schema = rows.schema if named else {}
     for name, family in named.items():
@@ -74,14 +75,19 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
 
 def check_family(name: str, family: Any, child: Variable, parents: Sequence[Variable]) -> None:
     """Refuse a family that a node with these parents cannot have."""
-    if isinstance(family, type) or not hasattr(family, "n_parameters"):
-        raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
+    _refuse_other(name, family)
     if getattr(family, "iterative", False):
         family.check(child, parents)
         if getattr(family, "ordered", False) and isinstance(child, Finite):
             _say_order(child)
     elif family != family_of(child, parents):
         raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
+
+
+def _refuse_other(name: str, family: Any) -> None:
+    """Refuse what is no family."""
+    if isinstance(family, type) or not hasattr(family, "n_parameters"):
+        raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
 
 
 def _say_order(child: Finite) -> None:

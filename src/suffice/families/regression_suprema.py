@@ -27,6 +27,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
+from suffice.families.design import terms
 from suffice.families.family import Array
 from suffice.families.glm import Regressors, Summary, Sums
 from suffice.families.regression import COLLINEAR, too_large
@@ -52,6 +53,11 @@ class Supremum(NamedTuple):
     theta: Array
     endless: bool
     trouble: FitError | None = None
+
+    @staticmethod
+    def of(cpd: Any) -> Supremum:
+        """That of a regression that was fitted, of which the evidence was not asked for."""
+        return Supremum(cpd.fitted.log_likelihood, np.nan, cpd.theta, False)
 
 
 @dataclass(eq=False)
@@ -227,6 +233,24 @@ def climbed(
             climb.take(sums)
         passes += 1
     return passes
+
+
+def supremum_of(rows: Data, family: Any, child: Variable, parents: Sequence[Variable]) -> Supremum:
+    """That of one regression.
+
+    >>> from suffice import Logistic, scan
+    >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "a", "b", "b"]})
+    >>> found = supremum_of(data, Logistic(), data.schema["y"], [data.schema["x"]])
+    >>> abs(round(found.log_likelihood, 6)), found.endless
+    (0.0, True)
+    """
+    standardised = Standardised.of(rows, parents)
+    exposed = [p for p in parents if p.name in family.roles]
+    own = RegressionChild.of(rows, family, child, exposed)
+    levels = family.layout(child, len(terms(family.regressors(parents)))).of_levels(own.levels)
+    climb = own.climb(standardised, [parents], levels[None], column_products(rows, standardised))
+    climbed(rows, standardised, [climb], lambda: None)
+    return climb.suprema(standardised, own.summary)[0]
 
 
 def independent_columns(products: Array) -> npt.NDArray[np.bool_]:

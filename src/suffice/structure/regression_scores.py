@@ -134,8 +134,8 @@ class RegressionScores(LocalScores):
         elif self._n_kept < KEPT:
             self.theta[family] = found.theta
             self._n_kept += len(found.theta)
-        size = self.regressions[child].n_parameters(self.variables[child], self._variables(parents))
-        return float(self.score.of_regression(self.variables[child], found, size, self.weight))
+        node = self.regressions[child], self.variables[child], self._variables(parents)
+        return float(self.score.of_regression(*node, found, self.weight))
 
     def _variables(self, parents: Parents) -> list[Variable]:
         return [self.variables[p] for p in parents]

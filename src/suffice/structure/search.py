@@ -246,8 +246,8 @@ def problem_of(
             Statistics([data], data.total) if isinstance(data, Moments) else data if isinstance(data, Statistics) else scan(data)
         )
         variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
-        if constraints is not None:
-            _refuse_left_out(constraints, rows)
+        _refuse_left_out(dict.fromkeys((constraints or Constraints()).names, "the constraints name"), rows)
+        _refuse_left_out(dict.fromkeys(regressions, "families name"), rows)
     return Problem(
         rows,
         variables,
@@ -310,14 +310,14 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
     return variables
 
 
-def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
-    """A constraint on a column that is left out is a mistake that should be explained."""
+def _refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
+    """To name a column that is left out is a mistake that should be explained."""
     if isinstance(data, Statistics):
         return
     for name in data.identifiers:
-        if name in constraints.names:
+        if name in named:
             raise FitError(
-                f"the constraints name {name!r}, which is left out of the search, as an identifier; "
+                f"{named[name]} {name!r}, which is left out of the search, as an identifier; "
                 f"declare it to keep it: variables={{{name!r}: {type(data.schema[name]).__name__}}}"
             )
 
