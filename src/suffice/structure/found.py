@@ -84,7 +84,7 @@ class Found:
         """What a method returned, its graph replaced by the member of its class that stands for the class."""
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
-            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, _roots(method))
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots_of(method))
             cpdag = class_of(problem, parents)
         return Found(
             names=problem.names,
@@ -220,7 +220,7 @@ class Found:
         way is another model" (of regressions), in sequences also "by time"; empty when the method uses no score."""
         if self._parents is None:
             return {}
-        return directions(self.problem, self.problem.rules_of(self.method), self._parents, _roots(self.method))
+        return directions(self.problem, self.problem.rules_of(self.method), self._parents, roots_of(self.method))
 
     @property
     def remarks(self) -> list[str]:
@@ -358,7 +358,7 @@ def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
     return problem.dag(list(parents)).cpdag(one_way)
 
 
-def _roots(method: Any) -> set[object]:
+def roots_of(method: Any) -> set[object]:
     """The nodes that a method was told to begin with."""
     return {getattr(method, option, None) for option in ("root", "target")}
 
