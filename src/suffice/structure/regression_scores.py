@@ -67,6 +67,8 @@ class RegressionScores(LocalScores):
             i: RegressionChild.of(self.data, f, self.variables[i], [by_name[n] for n in f.roles], self.threads)
             for i, f in self.regressions.items()
         }
+        # how many columns each variable gives a child: none where it is its offset or trials
+        self._widths = {i: [len(terms(f.regressors([v]))) for v in self.variables] for i, f in self.regressions.items()}
         self.most_families = min(self.others.most_families, 20.0 / seconds_each(float(self.data.n_rows)))
         self.quick = min(self.others.quick, self.most_families / 20)
         self.theta: dict[Family, Array] = {}
@@ -141,8 +143,8 @@ class RegressionScores(LocalScores):
         return [self.variables[p] for p in parents]
 
     def _n_columns(self, family: Family) -> int:
-        child, parents = family
-        return len(terms(self.regressions[child].regressors(self._variables(parents))))
+        widths = self._widths[family[0]]
+        return sum(widths[p] for p in family[1])
 
     def _start(self, family: Family) -> Array:
         """θ of the best regression with a parent less, which has no effect yet; of the levels alone where none is known."""
@@ -154,7 +156,6 @@ class RegressionScores(LocalScores):
         known = [f for f in smaller if f in self.theta]
         if known:
             best = max(known, key=self.known.__getitem__)
-            sizes = [len(terms(model.regressors([self.variables[p]]))) for p in parents]
-            of = np.repeat(parents, sizes)
-            start[layout.of_columns(np.flatnonzero(np.isin(of, best[1])).tolist())] = self.theta[best]
+            of = [p for p in parents for _ in range(self._widths[child][p])]
+            start[layout.of_columns([j for j, p in enumerate(of) if p in best[1]])] = self.theta[best]
         return np.asarray(start)
