@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.errors import DataError, FitError, GraphError, SufficeNote
+from suffice.errors import DataError, FitError, GraphError, SufficeNote, TooLarge
 from suffice.iteration import OutOfTime, Progress
 from suffice.structure.directions import COMPELLED, DISTINCT, MODEL
 from suffice.structure.search import problem_of
@@ -238,6 +238,33 @@ def test_evidence_is_that_of_quadrature(child: str) -> None:
     assert sf.score(f"dose -> {child}", problem.data, score, families={child: family}, by_node=True)[child] == pytest.approx(
         found
     )
+
+
+@pytest.mark.parametrize("family", [sf.Logistic(0.3), sf.ProportionalOdds(0.3)])
+def test_evidence_depends_on_no_state_of_reference_and_on_no_unit(family: Any) -> None:
+    """Ordered states may be turned round; numbers in other units have another ridge, which only states do without."""
+    data, score = drawn(), sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma()))
+    stage = np.digitize(np.asarray(data["age"]) + np.asarray(data["visits"]), [45.0, 55.0]).astype(str)
+    orders = [["0", "1", "2"], ["2", "1", "0"]] + ([["1", "0", "2"]] if isinstance(family, sf.Logistic) else [])
+    found = []
+    for order, sex in product(orders, (["f", "m"], ["m", "f"])):
+        kinds = {"stage": sf.Finite("stage", order), "sex": sf.Finite("sex", sex)}
+        rows = sf.scan({"stage": stage, "sex": data["sex"], "age": data["age"]}, variables=kinds)
+        problem = problem_of(rows, score, None, families={"stage": family})
+        found.append(problem.scores.families([(2, ()), (2, (0,)), (2, (0, 1)), (2, (1,))]))
+    np.testing.assert_allclose(found, np.broadcast_to(found[0], np.shape(found)), atol=1e-6)
+
+
+def test_regressions_beyond_memory_are_left_out_or_refused() -> None:
+    rng = np.random.default_rng(0)
+    wide = {f"w{i}": rng.permutation(np.repeat(np.arange(150), 4)).astype(str) for i in range(2)}
+    rows = sf.scan(wide | {"y": rng.permutation(np.repeat(np.arange(50), 12)).astype(str)})
+    with pytest.warns(SufficeNote, match=r"left out of the search; the first: the regression of 'y' on 'w0' would have 7,350"):
+        found = sf.search(rows, families={"y": sf.Logistic(1.0)}, method=sf.Orders(max_parents=1))
+    assert found.dag.parents("y") == ()
+    many = {f"w{i:02}": rng.permutation(np.repeat(np.arange(150), 4)).astype(str) for i in range(29)}
+    with pytest.raises(TooLarge, match=r"would have 4,3\d\d columns"):
+        sf.search(many | {"y": rng.choice(["a", "b"], 600)}, families={"y": sf.Logistic()})
 
 
 def test_evidence_without_a_prior_of_the_effects_is_refused() -> None:

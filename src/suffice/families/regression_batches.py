@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
+from suffice.errors import TooLarge
 from suffice.families.design import are_numbers, columns_of, filled, fixed, terms
 from suffice.families.family import Array, Columns
+from suffice.families.glm import MAX_PARAMETERS
 from suffice.statistics import Request
 from suffice.variables import Finite, Variable
 
@@ -36,7 +38,13 @@ class Standardised:
     @staticmethod
     def of(rows: Data, variables: Sequence[Variable], threads: int | None = None) -> Standardised:
         """In units of the deviations that the rows have."""
-        centre, scale = np.zeros(len(terms(variables))), np.ones(len(terms(variables)))
+        n = len(terms(variables))
+        if n > MAX_PARAMETERS:
+            raise TooLarge(
+                f"regressions on these variables would have {n:,} columns, an indicator for each state but one, and the limit is "
+                f"{MAX_PARAMETERS:,}: leave columns with many states out, or group their states"
+            )
+        centre, scale = np.zeros(n), np.ones(n)
         names = tuple(v.name for v in variables if not isinstance(v, Finite))
         if names:
             moments = rows.gather([Request((), names)], threads=threads).moments((), names)

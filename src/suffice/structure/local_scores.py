@@ -101,7 +101,7 @@ class LocalScores:
         *,
         threads: int | None = None,
         memory_limit: float | None = None,
-        watch: Callable[[], None] = lambda: None,
+        watch: Callable[..., None] = lambda: None,
         given: Collection[int] = (),
     ) -> None:
         self.data, self.score, self.threads, self.memory_limit, self.watch = data, score, threads, memory_limit, watch

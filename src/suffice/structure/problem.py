@@ -91,7 +91,7 @@ class Problem:
             self.score,
             threads=self.threads,
             memory_limit=self.memory_limit,
-            watch=lambda: self.progress.check("scoring parent sets"),
+            watch=lambda what="scoring parent sets": self.progress.check(what),
             given=self.given,
         )
         return RegressionScores(scores, self.regressions) if self.families else scores

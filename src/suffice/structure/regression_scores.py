@@ -7,14 +7,16 @@ another that is known begins where that one ended. The other children have score
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.data import Data
-from suffice.errors import listed, note
-from suffice.families.design import terms
+from suffice.errors import SufficeError, listed, note
+from suffice.families.design import Layout, terms
+from suffice.families.glm import MAX_PARAMETERS
 from suffice.families.regression_batches import Standardised
 from suffice.families.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
 from suffice.structure.local_scores import Family, LocalScores, families_in, in_memory
@@ -97,11 +99,22 @@ class RegressionScores(LocalScores):
 
     def _regressed(self, families: Sequence[Family]) -> Array:
         """The scores of regressions; those not yet known are fitted."""
-        new = [f for f in families if f not in self.known]
+        new = [f for f in families if f not in self.known and self._has_room(f)]
         most = max(1.0, ROWS_A_PASS / max(1, self.data.n_rows))
-        for part in in_memory(new, lambda f: float(self._n_columns(f)) ** 2, KEPT, most):
+        for part in in_memory(new, lambda f: float(self._layout(f).size) ** 2, KEPT, most):
             self._fit(part)
         return np.array([self.known[f] for f in families])
+
+    def _has_room(self, family: Family) -> bool:
+        """Whether there is room for the curvature of a regression; one without is left out."""
+        if self._layout(family).size <= MAX_PARAMETERS:
+            return True
+        child, parents = family
+        try:
+            self.regressions[child].check(self.variables[child], self._variables(parents))
+        except SufficeError as error:
+            self.known[family] = self._without(family, error)
+        return False
 
     def _fit(self, families: Sequence[Family]) -> None:
         """Fit regressions together, by child and number of columns."""
@@ -110,7 +123,8 @@ class RegressionScores(LocalScores):
             groups.setdefault((f[0], self._n_columns(f)), []).append(f)
         climbs = [self._climb(child, group) for (child, _), group in groups.items()]
         self.n_fits += len(families)
-        self.n_passes += climbed(self.data, self.standardised, climbs, self.watch, self.threads)
+        watch = partial(self.watch, f"{self.n_fits:,} regressions")
+        self.n_passes += climbed(self.data, self.standardised, climbs, watch, self.threads)
         for (child, _), group, climb in zip(groups, groups.values(), climbs, strict=True):
             found = climb.suprema(self.standardised, self.children[child].summary)
             for family, supremum in zip(group, found, strict=True):
@@ -125,12 +139,7 @@ class RegressionScores(LocalScores):
         """The score of a regression, of which what matters is kept."""
         child, parents = family
         if found.trouble is not None:
-            if not parents:
-                raise found.trouble
-            if not self._told:
-                note(f"parent sets that cannot be estimated are left out of the search; the first: {found.trouble}")
-                self._told = True
-            return -np.inf
+            return self._without(family, found.trouble)
         if found.endless:
             self.endless.add(family)
         elif self._n_kept < KEPT:
@@ -138,6 +147,19 @@ class RegressionScores(LocalScores):
             self._n_kept += len(found.theta)
         node = self.regressions[child], self.variables[child], self._variables(parents)
         return float(self.score.of_regression(*node, found, self.weight))
+
+    def _without(self, family: Family, trouble: SufficeError) -> float:
+        """The score of a family that is left out, which is said once; a child that has none even without parents is refused."""
+        if not family[1]:
+            raise trouble
+        if not self._told:
+            note(f"parent sets that cannot be estimated are left out of the search; the first: {trouble}")
+            self._told = True
+        return -np.inf
+
+    def _layout(self, family: Family) -> Layout:
+        layout: Layout = self.regressions[family[0]].layout(self.variables[family[0]], self._n_columns(family))
+        return layout
 
     def _variables(self, parents: Parents) -> list[Variable]:
         return [self.variables[p] for p in parents]
@@ -149,9 +171,8 @@ class RegressionScores(LocalScores):
     def _start(self, family: Family) -> Array:
         """θ of the best regression with a parent less, which has no effect yet; of the levels alone where none is known."""
         child, parents = family
-        regression, model = self.children[child], self.regressions[child]
-        layout = model.layout(self.variables[child], self._n_columns(family))
-        start = layout.of_levels(regression.levels)
+        layout = self._layout(family)
+        start = layout.of_levels(self.children[child].levels)
         smaller = [(child, tuple(q for q in parents if q != p)) for p in parents]
         known = [f for f in smaller if f in self.theta]
         if known:
