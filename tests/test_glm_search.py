@@ -198,6 +198,26 @@ def test_states_that_no_row_has_are_no_obstacle() -> None:
     assert ("age", "ill") in found.dag.edges
 
 
+def test_states_of_the_child_that_no_row_has_leave_the_likelihood_of_the_others() -> None:
+    kinds = {"y": sf.Finite("y", ["a", "b", "c"])}
+    rows = sf.scan({"u": list("pppppqqqqrrrr"), "y": list("ababbbbbbaabb")}, variables=kinds)
+    table = sf.score("u -> y", rows, sf.LogLikelihood(), by_node=True)["y"]
+    problem = problem_of(rows, sf.LogLikelihood(), None, families={"y": sf.Logistic()})
+    assert problem.scores.family(1, (0,)) == pytest.approx(table, abs=1e-6)
+    with pytest.warns(SufficeNote, match="supremum of its likelihood: no row has y=c"):
+        sf.search(rows, families={"y": sf.Logistic()})
+    with pytest.raises(FitError, match="no row has y=c"):
+        sf.search(rows, sf.Evidence(sf.BDeu(1)), families={"y": sf.Logistic(1.0)})
+    with pytest.raises(FitError, match="no row has y=c"):
+        sf.search(rows, families={"y": sf.ProportionalOdds()})
+    none = sf.scan({"x": [0.1, 0.7, 0.4], "k": [0, 0, 0]}, variables={"k": sf.Count("k")})
+    problem = problem_of(none, sf.LogLikelihood(), None, families={"k": sf.PoissonLog()})
+    assert problem.scores.families([(0, ()), (0, (1,))]) == pytest.approx([0.0, 0.0], abs=1e-6)
+    rare = drawn() | {"sex": ["x", *drawn()["sex"][1:]]}
+    sure = sf.bootstrap(rare, n=6, families={"sex": sf.Logistic()}, score=sf.BIC(), method=sf.HillClimb(max_parents=1))
+    assert sure.n_done == 6  # though some resamples have no row of the rare state
+
+
 def log_evidence(log_joint: Any, centre: Any, width: Any) -> float:
     """ln ∫∫ exp(log_joint(a, b)) da db on a wide grid."""
     a, b = (np.linspace(c - 12 * w, c + 12 * w, 801) for c, w in zip(centre, width, strict=True))

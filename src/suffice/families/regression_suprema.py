@@ -179,24 +179,36 @@ class BatchClimb:
 
 @dataclass(frozen=True, eq=False)
 class RegressionChild:
-    """A child that is a regression, with what is known of it before its first: the sums of its own column."""
+    """A child that is a regression, with what is known of it before its first: the sums of its own column.
+
+    `absent` says what the rows lack so that there is no estimate: rows of a state, or events. There is a supremum, as of a table.
+    """
 
     family: Any
     child: Any
     summary: Summary
+    absent: FitError | None = None
 
     @staticmethod
     def of(rows: Data, family: Any, child: Variable, exposed: Sequence[Variable], threads: int | None = None) -> RegressionChild:
         """One pass over the rows, which refuses values that the family cannot have; `exposed` are its offset and trials."""
         names = [child.name, *(v.name for v in exposed)]
         summary = rows.take(names).fold(SummarySums(family, child), threads=threads)
-        family.refuse(child, (), summary)
+        try:
+            family.refuse(child, (), summary)
+        except FitError as absent:
+            if family.ordered or not summary.weight > 0:  # cut points that fall together are no direction to climb in
+                raise
+            return RegressionChild(family, child, summary, absent)
         return RegressionChild(family, child, summary)
 
     @property
     def levels(self) -> Array:
-        """The levels without effects."""
-        return np.asarray(self.family.first_levels(self.summary))
+        """The levels without effects; of what is absent, as if half a row had it."""
+        s = self.summary
+        if self.absent is not None:
+            s = s._replace(child=np.clip(s.child, 0.5, s.trials - 0.5))
+        return np.asarray(self.family.first_levels(s))
 
     def climb(
         self, standardised: Standardised, parents: Sequence[Sequence[Variable]], starts: Array, products: Array

@@ -78,10 +78,10 @@ class Exact:
                 f"an exact search would have to score {rules.n_families:,} families; allow fewer parents (max_parents) or give "
                 "each variable a list of candidates, or use Orders()"
             )
-        if problem.families:  # something to return, should time be short: regressions take long
-            problem.progress.better("start", problem.scores.total(rules.start()), rules.start())
-            if rules.n_families >= problem.scores.quick:
-                climbed(problem, rules)
+        # something to return, should time be short
+        problem.progress.better("start", problem.scores.total(rules.start()), rules.start())
+        if rules.n_families >= problem.scores.quick:
+            climbed(problem, rules)
         sets = problem.scores.parent_sets(rules)
         try:
             try:

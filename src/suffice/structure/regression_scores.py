@@ -19,6 +19,7 @@ from suffice.families.design import Layout, terms
 from suffice.families.glm import MAX_PARAMETERS
 from suffice.families.regression_batches import Standardised
 from suffice.families.regression_suprema import BatchClimb, RegressionChild, Supremum, climbed, column_products
+from suffice.scores import Evidence
 from suffice.structure.local_scores import Family, LocalScores, families_in, in_memory
 from suffice.structure.parent_sets import Ints, Sets
 from suffice.structure.rules import Parents
@@ -80,13 +81,17 @@ class RegressionScores(LocalScores):
 
     def remarks(self, parents: Sequence[Parents]) -> list[str]:
         """What is to be said of a graph: regressions whose likelihood has a supremum, but no maximum."""
-        lost = [(child, own) for child, own in enumerate(parents) if (child, own) in self.endless]
-        return [
-            f"{listed([self.names[p] for p in own])} {'separates' if len(own) == 1 else 'together separate'} the values of "
-            f"{self.names[child]!r} in the data: its score is the supremum of the likelihood, which no coefficients reach; to "
-            f"fit it, give it a ridge, families={{{self.names[child]!r}: {type(self.regressions[child]).__name__}(ridge=1)}}"
-            for child, own in lost
-        ]
+        return [self._remark(child, own) for child, own in enumerate(parents) if (child, own) in self.endless]
+
+    def _remark(self, child: int, parents: Parents) -> str:
+        name, absent = self.names[child], self.children[child].absent
+        if absent is not None:
+            return f"the score of {name!r} is the supremum of its likelihood: {absent}"
+        by = f"{listed([self.names[p] for p in parents])} {'separates' if len(parents) == 1 else 'together separate'}"
+        return (
+            f"{by} the values of {name!r} in the data: its score is the supremum of the likelihood, which no coefficients reach; "
+            f"to fit it, give it a ridge, families={{{name!r}: {type(self.regressions[child]).__name__}(ridge=1)}}"
+        )
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         mine = np.isin(sets[np.arange(len(sets)), axis], list(self.regressions))
@@ -140,7 +145,10 @@ class RegressionScores(LocalScores):
         child, parents = family
         if found.trouble is not None:
             return self._without(family, found.trouble)
-        if found.endless:
+        absent = self.children[child].absent
+        if absent is not None and isinstance(self.score, Evidence):
+            raise absent  # a flat prior of a level without end has no evidence
+        if found.endless or absent is not None:
             self.endless.add(family)
         elif self._n_kept < KEPT:
             self.theta[family] = found.theta
