@@ -429,3 +429,28 @@ def test_numbers_are_taken_as_their_family_needs_them() -> None:
     with pytest.warns(SufficeNote, match="numbers are taken as their family needs them"):
         found = sf.search(data, families=FAMILIES)
     assert set(found.dag.edges) == set(sf.search(rows(), families=FAMILIES).dag.edges)
+
+
+@pytest.mark.parametrize("what", ["far from 0", "tiny", "huge", "one far out", "heavy tails"])
+def test_numbers_of_any_size_cost_no_digits(what: str) -> None:
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=300)
+    out = np.where(np.arange(300) == 0, 1e6, z)
+    x = {
+        "far from 0": 1e8 + z,
+        "tiny": 1e-9 * z,
+        "huge": 1e12 * z,
+        "one far out": out,
+        "heavy tails": rng.standard_cauchy(300) ** 3,
+    }
+    y = np.where(rng.random(300) < 1 / (1 + np.exp(-z)), "b", "a")
+    g = np.array(["u", "v", "w"])[np.digitize(z + rng.logistic(size=300), [-1, 1])]
+    data = {"x": x[what], "w": rng.normal(size=300) + 0.5 * z, "y": y, "k": rng.poisson(np.exp(0.4 * z)), "g": g}
+    rows = sf.scan(data, variables={"k": sf.Count("k"), "x": sf.Real})
+    families = {"y": sf.Logistic(), "k": sf.PoissonLog(), "g": sf.ProportionalOdds()}
+    problem = problem_of(rows, None, None, families=families)
+    number = problem.number
+    for child, own in product(families, (["x"], ["w", "x"])):
+        score = problem.scores.family(number[child], tuple(sorted(number[p] for p in own)))
+        dag = sf.Dag({n: own if n == child else () for n in problem.names})
+        assert score == pytest.approx(sf.score(dag, rows, families=families, by_node=True)[child], abs=1e-6)

@@ -113,8 +113,8 @@ class BatchClimb:
         self.lost[again] = ~np.any(self.theta[again] != self.levels, axis=1)
         self.theta[again] = self.levels
         self.fraction[stuck] *= 0.5
-        # what is left of a step so short is rounding: nothing can be gained
-        self.open[stuck[self.fraction[stuck] < 1e-10]] = False
+        over = stuck[self.fraction[stuck] < 1e-10]  # what is left of a step so short is rounding: nothing can be gained
+        self.open[over], self.step[over], self.gain[over] = False, 0.0, 0.0
         self.open &= ~self.lost
 
     def _aim(self, at: npt.NDArray[np.intp]) -> None:
@@ -125,9 +125,8 @@ class BatchClimb:
         self.step[at] = step
         unit = self.sums.pearson[at] / self.sums.weight[at] if self.batch.family.dispersed else 1.0
         self.gain[at] = 0.5 * np.maximum(np.einsum("bi,bi->b", slope, step), 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            nothing = self.gain[at] <= NOTHING * unit
-        self.open[at[nothing | ~np.isfinite(self.gain[at])]] = False
+        self.lost[at] = ~np.isfinite(self.gain[at])
+        self.open[at] = (self.gain[at] > NOTHING * unit) & ~self.lost[at]
 
     def suprema(self, standardised: Standardised, summary: Summary) -> list[Supremum]:
         """Where each climb ended."""
@@ -146,17 +145,16 @@ class BatchClimb:
     ) -> Supremum:
         family, child = self.batch.family, self.batch.child
         if self.lost[g]:
-            return Supremum(
-                -np.inf, -np.inf, self.theta[g], False, FitError(f"the regression of {child.name!r} does not converge")
-            )
+            trouble = FitError(f"the regression of {child.name!r} does not converge")
+            return Supremum(-np.inf, -np.inf, self.theta[g], False, trouble)
         own = Sums(*(part[g] for part in self.sums))._replace(log_likelihood=float(self.sums.log_likelihood[g]) + more)
         dispersion = 1.0
         if family.dispersed:
             at = Regressors(child, _members(standardised, self.batch.members[g]), np.zeros(0))
             try:
                 family.refuse_exact(at, self.theta[g], own)
-            except FitError as trouble:
-                return Supremum(-np.inf, -np.inf, self.theta[g], False, trouble)
+            except FitError as exact:
+                return Supremum(-np.inf, -np.inf, self.theta[g], False, exact)
             dispersion = family.scale(own, max(-2.0 * own.log_likelihood, 0.0))
         return Supremum(
             float(family.total(own, summary, dispersion)),
@@ -218,19 +216,14 @@ class RegressionChild:
         members = np.array([standardised.places(own) for own in sets], np.int64)
         layout = self.family.layout(self.child, members.shape[1] - 1)
         penalty = np.zeros((len(sets), layout.size, layout.size))
-        if self.family.ridge:
-            scale = np.concatenate([[1.0], standardised.scale])
-            for g, own in enumerate(sets):
-                size = scale[members[g]][layout.places]
-                penalty[g] = (
-                    self.family.penalty(Regressors(self.child, own, np.zeros(members.shape[1] - 1))) / size / size[:, None]
-                )
+        scale = np.concatenate([[1.0], standardised.scale])
+        for g, own in enumerate(sets) if self.family.ridge else ():
+            size, at = scale[members[g]][layout.places], Regressors(self.child, own, np.zeros(members.shape[1] - 1))
+            penalty[g] = self.family.penalty(at) / size / size[:, None]
         kept = independent_columns(products[members[:, :, None], members[:, None, :]]) | bool(self.family.ridge)
-        none = layout.of_levels(self.levels)
-        start = np.where(kept[:, layout.places], starts, none)
-        return BatchClimb(
-            RegressionBatch(self.family, self.child, members, start), penalty, len(layout.levels), none, kept[:, layout.places]
-        )
+        kept, none = kept[:, layout.places], layout.of_levels(self.levels)
+        batch = RegressionBatch(self.family, self.child, members, np.where(kept, starts, none))
+        return BatchClimb(batch, penalty, len(layout.levels), none, kept)
 
 
 def climbed(
