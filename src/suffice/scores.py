@@ -113,7 +113,7 @@ class Evidence:
         if np.isnan(found.log_evidence):
             raise FitError(
                 f"{child.name!r} is a regression with a dispersion, which has no prior, and so no evidence: score it with BIC()"
-                if family.dispersed
+                if family.dispersed or family.profiled
                 else f"{child.name!r} is a regression whose effects have a flat prior, and so no evidence: give it a ridge, "
                 f"families={{{child.name!r}: {type(family).__name__}(ridge=1)}}, or score it with BIC(), which approximates it"
             )

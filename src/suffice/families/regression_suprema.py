@@ -166,7 +166,7 @@ class BatchClimb:
     def _log_evidence(self) -> Array:
         """By Laplace's approximation, at dispersion 1 and less the base of the response."""
         family, m = self.batch.family, self.theta.shape[1]
-        if not family.ridge > 0 or family.dispersed:
+        if not family.ridge > 0 or family.dispersed or family.profiled:
             return np.full(len(self.theta), np.nan)
         slopes = np.ones(m, bool)
         slopes[family.layout(self.batch.child, self.batch.members.shape[1] - 1).levels] = False
