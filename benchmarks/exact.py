@@ -6,6 +6,7 @@ import json
 import time
 
 import suffice as sf
+from suffice.structure import exact
 from suffice.structure.exact import Exact
 from suffice.structure.search import search
 from timing import SHARED, line
@@ -33,6 +34,10 @@ def main() -> None:
     search({"x": ["a", "b"] * 9, "y": ["u", "v"] * 9}, method=Exact())  # kernels and solver are loaded
     run("all 2^27 subsets, proof", "insurance", 120)
     run("branch and cut, proof", "insurance", 120, memory_limit="900MB")
+    run("27 variables, a limit of 10 seconds", "insurance", time_limit=10)
+    before, exact.A_SUBSET = exact.A_SUBSET, 0.0  # believed to be quick enough, it turns out not to be
+    run("27 variables, dynamic programming that is too slow, a limit of 10 seconds", "insurance", time_limit=10, threads=1)
+    exact.A_SUBSET = before
     run("branch and cut, gap 0.5 %", "alarm", 300, gap=0.005)
     run("branch and cut, proof", "alarm", time_limit=300)
     run("branch and cut, 120 seconds", "hailfinder", time_limit=120)

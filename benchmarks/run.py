@@ -29,6 +29,7 @@ SCRIPTS = [
     "structural_em.py",
     "missing_cells.py",
     "glm.py",
+    "glm_search.py",
     "calibration.py",
     "sequences.py",
     "crf.py",

@@ -158,3 +158,23 @@ def test_words_of_families() -> None:
     assert families_of(["pain=ordinal:1"]) == {"pain": ProportionalOdds(1.0)}
     assert declared_by(found, ["y", "n"]) == {"y": sf.Finite, "n": sf.Count("n")}
     assert in_options("or use Logistic(ridge=1)") == "or use a ridge, as in --family NAME=WORD:1"
+
+
+def test_learn_finds_edges_from_numbers_to_states(run: Any, rows: Any) -> None:
+    given = ["learn", "rows.csv", "--without", "cost,log_time,n,dead,dose", "--count", "visits", "--method", "exact"]
+    code, out, err = run(*given, "--family", "ill=logistic", "--family", "visits=poisson", "-o", "found.json", "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    assert ["age", "ill"] in facts["edges"]
+    assert ["age", "ill", "the other way is another model"] in facts["directions"]
+    assert sf.read("found.json")["ill"].family == sf.Logistic()
+    code, out, err = run(*given, "--family", "ill=logistic", "--dry-run")
+    assert code == 0, err
+    assert "8 fits × 300 rows" in out
+    code, _, err = run(*given[:-1], "ges", "--family", "ill=logistic")
+    assert code == 1
+    assert "GES does not search with regressions (--family)" in err
+    assert "use --method orders, exact, hill-climb or tabu" in err
+    code, _, err = run(*given)
+    assert code == 0
+    assert "--family ill=logistic" in err

@@ -331,3 +331,18 @@ def test_one_variable_and_no_parents() -> None:
     found = search(rows_of(1), method=Exact(max_parents=0))
     assert found.proved
     assert not found.dag.edges
+
+
+def test_dynamic_programming_that_is_too_slow_gives_way_to_branch_and_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped half-way it knows no bound but the best set of each child: 22 to 29 % above the score."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, 300)
+    rows = {f"v{i:02}": np.where(rng.random(300) < 0.7, hidden, rng.integers(0, 2, 300)).astype(str) for i in range(14)}
+    quick = search(rows, method=Exact(max_parents=2))
+    hours = iter(range(0, 10**9, 3600))
+    monkeypatch.setattr("suffice.structure.exact.perf_counter", lambda: float(next(hours)))
+    slow = search(rows, method=Exact(max_parents=2), time_limit=600)
+    assert "all subsets" in [step.what for step in quick.trace]
+    assert "all subsets" not in [step.what for step in slow.trace]
+    assert slow.proved
+    assert slow.score == pytest.approx(quick.score)

@@ -440,8 +440,13 @@ def test_scores(fitted: Any, score: Any) -> None:
 
 def test_scores_that_do_not_exist(fitted: Any) -> None:
     bn, data = fitted
-    with pytest.raises(FitError, match=r"'\w' is a regression, and the flat prior .* BIC\(\)"):
+    with pytest.raises(FitError, match=r"'\w' is a regression .* and so no evidence: .* BIC\(\)"):
         sf.score(bn, data, sf.Evidence((sf.BDeu(1), sf.BGe())))
+    for family in (sf.NegativeBinomialLog(1.0), sf.GammaLog(1.0)):
+        child = "c" if family.profiled else "g"
+        dag = sf.Dag({n: bn.dag.parents(n) if n == child else () for n in bn.dag.nodes})
+        with pytest.raises(FitError, match=f"'{child}' is a regression with a dispersion"):
+            sf.score(dag, data, sf.Evidence((sf.BDeu(1), sf.BGe(), sf.Gamma())), families={child: family})
     with pytest.raises(FitError, match="statistics are not enough"):
         sf.score(bn, sf.gather(data, "z"), sf.BIC())
     with pytest.raises(FitError, match="families speaks of 'zz'"):

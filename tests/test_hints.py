@@ -30,6 +30,8 @@ SPOKEN = {
     "missing": 'if that means a missing cell, say so: missing=["NA", "?"], or --missing NA --missing \'?\' on the command line',
     "missing of one": 'say so: missing=["NA"]',
     "poisson": "make it a regression, families={'n': PoissonLog()}",
+    "ridge": "give it a ridge, families={'y': Logistic(ridge=1)}",
+    "ridge of a count": "give it a ridge, families={'n': PoissonLog(ridge=1)}",
     "objective": "Margin is not for a template; the nearest is Bayes(BDeu(1))",
     "objective of a label": "Likelihood is not for a linear chain; the nearest is Conditional('tag')",
     "states": "declare all of them: variables={'smoke': ['no', 'yes']}",

@@ -144,6 +144,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     "TAN": (some(WHOLE, *FINITE), found(sf.TAN("a"))),
     "Gaussian search": (some(WHOLE, *REAL), found(sf.HillClimb())),
     "search of both": (some(WHOLE, *FINITE, *REAL), found(sf.Orders())),
+    "search with regressions": (some(WHOLE, *FINITE, *REAL), found(sf.Exact(max_parents=1), families={"a": sf.Logistic(1.0)})),
     "PC, Fisher": (some(WHOLE, *REAL), found(sf.PC(test=sf.FisherZ()))),
     "PC, G squared": (some(WHOLE, *FINITE), found(sf.PC())),
     "closed form of a graph": (some(WHOLE, *FINITE), lambda d: logs(sf.fit("a -- b; b -- c; a -- l", d, prior=sf.BDeu(1)))),

@@ -191,3 +191,13 @@ def test_cuts_are_those_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(sf.SufficeNote, match="random sample of 1,000"):
         cut = sf.scan({"x": x}, variables={"x": sf.Bins(4)}).schema["x"]
     assert cut == sf.scan({"x": some}, variables={"x": sf.Bins(4)}).schema["x"]
+
+
+def test_a_search_with_regressions() -> None:
+    columns = {n: c for n, c in table(20_000).items() if n in ("x", "v", "two", "count")}
+    families = {"two": sf.Logistic(), "count": sf.PoissonLog()}
+    data = sf.scan(columns, variables={"count": sf.Count("count")})
+    here, there, sent = both(data, lambda rows: sf.search(rows, method=sf.HillClimb(max_parents=2), families=families))
+    assert here.dag == there.dag
+    same(list(here.losses.values()), list(there.losses.values()))
+    assert {"BatchSums", "ProductSums", "SummarySums"} <= set(sent)

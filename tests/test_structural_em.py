@@ -279,6 +279,10 @@ def test_mixed_rows_are_expected_as_em_expects_them() -> None:
 def test_states_and_numbers_together() -> None:
     run = structural_em(mixed_rows())
     assert set(run.dag.edges) >= {("g", "x"), ("k", "y"), ("x", "y")}
+    assert run.directions == run.found.directions  # in the words of a search
+    assert run.directions["g", "x"] == "fixed by the kind of model"
+    assert "fixed by the kind of model" in repr(run)
+    assert pickle.loads(pickle.dumps(run)).directions == run.directions
     assert [r.score for r in run.graphs] == sorted(r.score for r in run.graphs)
     with pytest.raises(sf.SufficeError, match="'n' holds counts"):
         structural_em(sf.scan({"n": [1, 2, 3], "x": ["a", "b", None]}, variables={"n": sf.Count}))
@@ -536,14 +540,13 @@ def test_the_result_prints_its_edges() -> None:
         | {"d": [0.5, 0.5], "e": [[0.9, 0.1], [0.1, 0.9]]},
         variables=[Finite(n, ["0", "1"]) for n in "abcde"],
     )
-    run = StructuralRun(bn, (), True, score=-1.0)
-    assert repr(run).splitlines()[1] == "a -> c; b -> c; d - e"
-    assert "a -&gt; c; b -&gt; c; d - e" in run._repr_html_()
-    many = sf.Dag([(f"first {i}", f"second {i}") for i in range(40)])
-    long = StructuralRun(_independent(many), (), True)
-    lines = repr(long).split("\n\n")[0].splitlines()[1:]
-    assert max(map(len, lines)) <= 120
-    assert all(line.count(" - ") == line.count("first") for line in lines)
+    ways = {("a", "c"): "compelled", ("b", "c"): "compelled", ("d", "e"): "either way"}
+    run = StructuralRun(bn, (), True, score=-1.0, directions=ways)
+    assert [line.split(maxsplit=3) for line in repr(run).splitlines()[4:7]] == [[a, "->", b, why] for (a, b), why in ways.items()]
+    assert "a -&gt; c" in run._repr_html_()
+    many = sf.Dag([(f"first {i}", f"second {i}") for i in range(70)])
+    long = StructuralRun(_independent(many), (), True, directions=dict.fromkeys(many.edges, "either way"))
+    assert "... and 10 more" in repr(long)
     assert "no edges" in repr(StructuralRun(_independent(sf.Dag("a; b")), (), True))
 
 

@@ -16,6 +16,7 @@ from suffice.cli_arguments import (
     DataFile,
     Decimal,
     Encoding,
+    FamilyWords,
     FiniteWords,
     Gaps,
     HiddenWords,
@@ -77,6 +78,7 @@ def learn(
     restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
     alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
     prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
+    family: FamilyWords = None,
     hidden: HiddenWords = None,
     starts: Starts = None,
     bootstrap: Annotated[
@@ -123,15 +125,18 @@ def learn(
     in_sequences = by is not None or order is not None or lags is not None
     if in_sequences:
         holds_chains(out or "chain.json")
-        refuse_options(hidden=hidden, starts=starts)
+        refuse_options(hidden=hidden, starts=starts, family=family)
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
     chosen_score = words.score_of(score or "bic")
+    families = words.families_of(family or [])
     chosen_prior = None if prior is None else words.prior_of(prior)
     unseen = inputs.hidden_of(hidden or [])
     declared = inputs.declarations(finite, real, bins, count)
     read: dict[str, Any] = {"weights": weights, "missing": missing, "integers": integers, "without": without}
     rows: Any = inputs.data_of(inputs.text_path(data, separator, decimal, encoding), declared, **read)
+    if families and hasattr(rows, "with_variables"):
+        rows = rows.with_variables(words.declared_by(families, [n for n in rows.columns if n not in declared]))
     if in_sequences:
         rows = inputs.sequences_of(rows, by, order, gaps)
     incomplete = bool(unseen) or (hasattr(rows, "missing") and any(rows.missing.values()))
@@ -142,7 +147,7 @@ def learn(
     how = words.method_of(method, **chosen)
     known = words.constraints_of(require or [], forbid or [], tiers, None if in_method else max_parents)
     if words.is_graph_method(method):
-        refuse_directed_options(hidden=hidden, starts=starts)
+        refuse_directed_options(hidden=hidden, starts=starts, family=family)
         check_graph_method(method, rows, out, score=score, penalty=penalty, select=select)
     asked: dict[str, Any] = {"score": chosen_score, "constraints": known, "seed": seed}
     limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
@@ -151,7 +156,12 @@ def learn(
         fitting = PRIOR if prior is None else chosen_prior
         return learn_template(rows, 1 if lags is None else lags, how, asked, fitting, out, limits=limits, **wished)
     if incomplete and not words.is_graph_method(method):  # that of undirected graphs refuses missing cells itself
-        options = {"--dry-run": dry_run, "--memory-limit": memory_limit, "--bootstrap": bootstrap if unseen else None}
+        options: dict[str, Any] = {
+            "--dry-run": dry_run,
+            "--memory-limit": memory_limit,
+            "--bootstrap": bootstrap if unseen else None,
+        }
+        options |= {"--bootstrap": bootstrap if unseen else None}
         for option, value in options.items():
             if value:
                 raise SufficeError(f"{option} needs complete rows without hidden variables")
@@ -160,6 +170,8 @@ def learn(
         asked |= {"hidden": unseen, "starts": starts, "time_limit": time_limit, "threads": threads}
         wish = {"explain": explain, "bootstrap": bootstrap, "as_json": as_json}
         return _learned_from_incomplete(rows, how, asked, PRIOR if prior is None else chosen_prior, out, **wish)
+    if families:
+        asked["families"] = families
     if bootstrap is not None and not hasattr(rows, "resample"):
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
     if dry_run:
@@ -181,7 +193,8 @@ def learn(
     with then_printed(found_in_words(found, asked["score"], told, strengths, as_json=as_json)):
         if out is not None:
             default = suitable(PRIOR, found.problem.variables, PRIOR)
-            model = fitted(found.dag, rows, prior=default if prior is None else chosen_prior)
+            own = default if prior is None else chosen_prior
+            model = fitted(found.dag, found.problem.data, prior=own, families=found.problem.families)
             inputs.written(model, out, f"searched for {found.seconds:.2f} s")
     return None
 

@@ -1,7 +1,7 @@
 """Scores: functions of a family and a statistic. One definition serves every family; higher is better; logs are natural.
 
 A score has `bind`, which fills in what it leaves open, and `local`: the score of one node given its parents, from the
-statistic of its family.
+statistic of its family; `of_regression` is that of a regression, which has none.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from suffice.errors import FitError
 from suffice.families.family import Family, Statistic
 from suffice.families.priors import Prior, as_prior
+from suffice.families.regression_suprema import Supremum
 from suffice.statistics import Statistics
 from suffice.variables import Variable
 
@@ -31,6 +32,10 @@ class _Penalised:
 
     def local(self, family: Family[Any], child: Variable, parents: Sequence[Variable], seen: Statistic, weight: float) -> float:
         return family.log_likelihood(child, seen) - self.price(weight) * family.n_parameters(child, parents)
+
+    def of_regression(self, family: Any, child: Variable, parents: Sequence[Variable], found: Supremum, weight: float) -> float:
+        """The score of a regression, which has no statistic: of where its climb ended."""
+        return float(found.log_likelihood - self.price(weight) * family.n_parameters(child, parents))
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,17 @@ class Evidence:
                 "Evidence((BDeu(1), BGe())) or bdeu:1+bge"
             )
         return family.log_evidence(child, seen, rows)
+
+    def of_regression(self, family: Any, child: Variable, parents: Sequence[Variable], found: Supremum, weight: float) -> float:
+        """Laplace's approximation, with the ridge of the family as the prior of its effects; not that of this score."""
+        if np.isnan(found.log_evidence):
+            raise FitError(
+                f"{child.name!r} is a regression with a dispersion, which has no prior, and so no evidence: score it with BIC()"
+                if family.dispersed or family.profiled
+                else f"{child.name!r} is a regression whose effects have a flat prior, and so no evidence: give it a ridge, "
+                f"families={{{child.name!r}: {type(family).__name__}(ridge=1)}}, or score it with BIC(), which approximates it"
+            )
+        return found.log_evidence
 
 
 def _names(prior: Any) -> str:

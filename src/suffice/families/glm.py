@@ -159,6 +159,11 @@ class Glm:
         """Where θ has what, of a child and the columns of its regressors."""
         return Layout.of(self.n_predictors(child), columns, shared=self.ordered)
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The parents that it must have, for they have no coefficients: offset and trials."""
+        return tuple(name for name in (self.offset, self.trials) if name is not None)
+
     def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
         """The parents that have coefficients."""
         return tuple(p for p in parents if p.name not in (self.offset, self.trials))
@@ -234,6 +239,10 @@ class Glm:
     def sums(self, X: Array, y: Any, w: Array, theta: Array, columns: Columns) -> Sums:
         """What rows with the design X say at θ."""
         raise NotImplementedError
+
+    def kernel_response(self, child: Any) -> int | None:
+        """The number by which the kernels know this response of this child, if it has one predictor that they know."""
+        return None
 
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
@@ -379,6 +388,9 @@ class OnePredictor(Glm):
         if not np.isfinite(y).all():
             raise DataError(f"{child.name!r} has missing cells, and its regression needs all of them")
         return y
+
+    def kernel_response(self, child: Any) -> int | None:
+        return self.response
 
     def first_levels(self, s: Summary) -> Array:
         return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])

@@ -234,6 +234,9 @@ class Logistic(OfStates):
         softmax_sums(X, fixed(y), fixed(w), fixed(theta), gradient, hessian, totals)
         return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
 
+    def kernel_response(self, child: Finite) -> int | None:
+        return self.response if child.n_states == 2 else None
+
     def contrasts(self, child: Finite) -> Array:
         """E = I − 11ᵀ/K over the states but the first; 1 of two states."""
         K = child.n_states

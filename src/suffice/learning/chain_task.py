@@ -10,12 +10,13 @@ from suffice.engines.lagged import renamed
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, listed, nearest, note
 from suffice.families.family import Cpd, Estimate, checked_estimate
+from suffice.families.named_families import check_family, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete import check_family, declared_hidden, numbers_of, typed
+from suffice.learning.incomplete import declared_hidden, numbers_of
 from suffice.models.chain import Chain, parameter_names
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics

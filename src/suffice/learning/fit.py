@@ -15,6 +15,7 @@ from suffice.families.gathering import gather
 from suffice.families.hierarchical import PartialPooling
 from suffice.families.priors import Several, as_prior
 from suffice.families.regression_cpd import needs_rows
+from suffice.families.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
 from suffice.learning.chain_fit import fit_chain, score_chain
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
@@ -263,7 +264,7 @@ def score(
     """How well the graph accounts for the data: higher is better. `by_node=True` gives each node's part.
 
     `shared` ties nodes as in `fit`: their parameters count once, and the part of all of them is that of the first by name.
-    `families` are those of nodes that are regressions, as in `fit`; they have no `Evidence`.
+    `families` are those of nodes that are regressions, as in `fit`; `Evidence` of one is by Laplace, with its ridge as prior.
 
     >>> from suffice import LogLikelihood
     >>> round(score("x", {"x": ["a", "b"]}, LogLikelihood()), 6)
@@ -299,8 +300,8 @@ def _beside_regressions(
     dag: Any, graph: Dag, data: Any, chosen: Any, families: Mapping[str, Any], shared: Any
 ) -> dict[str, float]:
     """The parts of all nodes. A regression has its log-likelihood at the estimate, where a ridge has moved it, less the price
-    of its parameters; no evidence, for the flat prior of its intercept has no normalising constant. The other nodes are scored
-    as if regressions had no parents."""
+    of its parameters; or Laplace's approximation of its evidence, up to the constant of its flat intercept. The
+    other nodes are scored as if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
     rows = dag.rows(data) if isinstance(dag, BayesNet) else scan(data).with_numbers(numbers_of(families, graph))
@@ -312,15 +313,15 @@ def _beside_regressions(
     variables, own = rows.schema, {}
     checked_families(families, graph, variables)
     iterative = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
-    if iterative and (isinstance(chosen, Evidence) or not hasattr(chosen, "price")):
-        raise FitError(
-            f"{next(iter(iterative))!r} is a regression, and the flat prior of its intercept gives it no evidence: score it with "
-            "BIC(), which approximates that"
-        )
+    if iterative and not hasattr(chosen, "of_regression"):
+        raise FitError(f"{next(iter(iterative))!r} is a regression, which {chosen!r} says nothing of: score it with BIC()")
     for name, family in iterative.items():
         child, parents = variables[name], [variables[p] for p in graph.parents(name)]
-        found = fitted(child, parents, rows, family).fitted
-        own[name] = float(found.log_likelihood - chosen.price(rows.weight) * family.n_parameters(child, parents))
+        if isinstance(chosen, Evidence):
+            found = supremum_of(rows, family, child, parents)
+        else:
+            found = Supremum.of(fitted(child, parents, rows, family))
+        own[name] = chosen.of_regression(family, child, parents, found, rows.weight)
     cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
     return {**score(cut, rows, chosen, by_node=True, shared=shared), **own}
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
-from suffice.engines.sequences import Sequences
-from suffice.errors import DataError, FitError, ModelError, listed, nearest, note
-from suffice.families import family_of
+from suffice.errors import DataError, FitError, ModelError, listed, nearest
 from suffice.families.family import Estimate, checked_estimate
+from suffice.families.named_families import check_family, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
-from suffice.variables import Count, Finite, Real, Variable
-
-STATES = 20
-"""A column of numbers with more different values than this is not taken for states unless it is declared."""
+from suffice.variables import Finite, Real, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,32 +93,6 @@ def task_of(
     return Task(graph, rows, variables, tuple(unseen), own, how, dict(families or {}), threads, ties)
 
 
-R = TypeVar("R", Data, Sequences)
-
-
-def typed(rows: R, families: Mapping[str, Any]) -> R:
-    """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
-    schema = rows.schema
-    numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
-    trials = {f.trials: Count for f in families.values() if getattr(f, "trials", None) in rows.columns}
-    numbers |= {n: kind for n, kind in trials.items() if isinstance(schema[n], Real)}
-    declared = {n: kind if kind is Finite else Count(n) for n, kind in numbers.items() if kind is not Real}
-    if not declared:
-        return rows
-    result = rows.with_variables(declared)
-    for name, kind in declared.items():
-        v = result.schema[name]
-        if kind is Finite and isinstance(v, Finite) and v.n_states > STATES:
-            raise FitError(
-                f"{name!r} is a number with {v.n_states:,} different values, and {type(families[name]).__name__} is a family of "
-                f"states; if they are states, declare them: scan(data, variables={{{name!r}: Finite}})"
-            )
-    states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
-    said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
-    note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
-    return result
-
-
 def numbers_of(families: Any, graph: Any) -> list[str]:
     """The columns that are numbers, if they may be, however few values they have: parents of a regression, and children that are
     no states."""
@@ -141,33 +111,6 @@ def checked_families(families: Any, graph: Dag, variables: Mapping[str, Variable
         if name not in graph:
             raise FitError(f"families speaks of {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
         check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
-
-
-def check_family(name: str, family: Any, child: Variable, parents: Sequence[Variable]) -> None:
-    """Refuse a family that a node with these parents cannot have."""
-    if isinstance(family, type) or not hasattr(family, "n_parameters"):
-        raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
-    if getattr(family, "iterative", False):
-        family.check(child, parents)
-        if getattr(family, "ordered", False) and isinstance(child, Finite):
-            _say_order(child)
-    elif family != family_of(child, parents):
-        raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
-
-
-def _say_order(child: Finite) -> None:
-    """Words that are in the order of the alphabet may be so because nobody said another."""
-    if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
-        order = " < ".join(child.states)
-        note(f"the states of {child.name!r} are taken in this order: {order}; variables= in scan declares another")
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:

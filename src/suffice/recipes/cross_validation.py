@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listed, nearest, note, whole
 from suffice.families.family import Estimate, frame
+from suffice.families.named_families import for_search
 from suffice.families.priors import suitable
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.iteration import Progress
@@ -56,6 +57,7 @@ def cross_validate(
     estimate: Estimate | None = None,
     constraints: Constraints | None = None,
     lags: Any = None,
+    families: Mapping[str, Any] | None = None,
     objective: Any = None,
     penalty: Any = None,
     target: str | None = None,
@@ -80,6 +82,8 @@ def cross_validate(
     The result, `ComparedFits`, has the log-likelihood of rows, that of the target given the others, accuracy, Brier's score,
     the error of calibration, and seconds, of each. Of `sequences(...)`, templates and linear chains can be compared.
 
+    `families` are those of nodes that are regressions, in the search and in the fit.
+
     Where cells are missing, graphs are found by `structural_em` and parameters by EM; a held-out row counts as far as it was
     observed.
 
@@ -99,11 +103,16 @@ def cross_validate(
     folds = whole(folds, "the number of folds", 2)
     fits = as_fits(method, objective, penalty, None if prior is PRIOR else prior)
     if fits is not None:
-        of_search = {"score": score, "estimate": estimate, "constraints": constraints, "lags": lags, "time_limit": time_limit}
-        for option, value in (of_search | {"memory_limit": memory_limit, "threads": threads}).items():
+        of_search = {"score": score, "estimate": estimate, "constraints": constraints, "lags": lags, "families": families}
+        limits = {"time_limit": time_limit, "memory_limit": memory_limit, "threads": threads}
+        for option, value in (of_search | limits).items():
             if value is not None:
                 raise FitError(f"{option}= is not for fits that are compared: give it to the functions, lambda rows: fit(...)")
         return compare_fits(data, fits, folds, target, seed, progress)
+    if families and isinstance(data, Sequences):
+        raise FitError("families= are for rows: regressions in searches of sequences are not attempted")
+    if families:
+        data, families = for_search(scan(data), families)
     if penalty is not None or target is not None:
         raise FitError("penalty= and target= are for principles that are compared: objective=[Likelihood(), Conditional('y')]")
     if not is_directed(method):
@@ -114,9 +123,11 @@ def cross_validate(
     rows, dag = (
         _steps(data, method, lags, score, constraints)
         if isinstance(data, Sequences)
-        else _rows(data, method, folds, score, constraints, seed, time_limit, lags)
+        else _rows(data, method, folds, lags, score=score, constraints=constraints, families=families, seed=seed)
     )
     gappy = isinstance(rows, Data) and any(rows.missing.values())
+    if gappy and families:
+        raise FitError("families= are for searches of complete rows, and there are missing cells")
     if gappy:
         note(
             "there are missing cells: in each fold parameters are learned by EM, and graphs by structural EM; what is held out "
@@ -134,10 +145,12 @@ def cross_validate(
             if graph is None:
                 train = train.hold()  # a search passes over its rows more than once
                 asked: Any = (train, score, method, constraints)
-                graph, finished = _of_incomplete(*asked, **budget) if gappy else _searched(*asked, lags=lags, **budget)
+                graph, finished = (
+                    _of_incomplete(*asked, **budget) if gappy else _searched(*asked, lags=lags, families=families, **budget)
+                )
                 stopped += not finished
             with _quiet(gappy):
-                bn = fit(graph, train, prior=how, estimate=estimate)
+                bn = fit(graph, train, prior=how, estimate=estimate, families=families)
             done.append(Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph))
     except FitError as error:
         raise FitError(f"fold {len(done) + 1} of {folds}: {error} (a part of the rows may lack what is rare in all)") from None
@@ -153,10 +166,10 @@ def cross_validate(
 
 
 def _searched(
-    train: Any, score: Any, method: Any, constraints: Any, *, lags: Any, time_limit: float | None, **budget: Any
+    train: Any, score: Any, method: Any, constraints: Any, *, time_limit: float | None, **budget: Any
 ) -> tuple[Dag | Template, bool]:
     """The graph that is found, and whether the search came to its end."""
-    found = search(train, score, method, constraints, lags=lags, progress=False, time_limit=time_limit, **budget)
+    found = search(train, score, method, constraints, progress=False, time_limit=time_limit, **budget)
     if not found.finished and (time_limit is None or found.seconds < time_limit):
         raise KeyboardInterrupt
     return found.dag if found.lags is None else found.template, found.finished
@@ -231,14 +244,12 @@ class CrossValidation(OneTable):
         )
 
 
-def _rows(
-    data: Any, method: Any, folds: int, score: Any, constraints: Constraints | None, seed: int, limit: float | None, lags: Any
-) -> tuple[Data, Dag | None]:
+def _rows(data: Any, method: Any, folds: int, lags: Any, **asked: Any) -> tuple[Data, Dag | None]:
     """The rows that are parted, and the graph, if one was given."""
     if lags is not None:
         raise DataError("lags= need sequences: cross_validate(sequences(data, by, order), lags=...)")
     dag = None if _is_method(method) else method.to_dag() if isinstance(method, Cpdag) else Dag(method)
-    rows = scan(data).take(_names(data, dag, score, constraints, seed, limit))
+    rows = scan(data).take(_names(data, dag, **asked))
     check_folds(rows, folds)
     return rows, dag
 
@@ -260,12 +271,12 @@ def _is_method(method: Any) -> bool:
     return method is None or hasattr(method, "run")
 
 
-def _names(data: Any, dag: Dag | None, score: Any, constraints: Constraints | None, seed: int, limit: float | None) -> Any:
+def _names(data: Any, dag: Dag | None, *, score: Any, constraints: Constraints | None, **asked: Any) -> Any:
     """The columns that take part: those of the graph, or those that would be searched."""
     if dag is None and any((rows := scan(data)).missing.values()):
         return sorted(n for n in rows.columns if n not in rows.identifiers)
     if dag is None:
-        return problem_of(data, score, constraints, seed=seed, time_limit=limit).names
+        return problem_of(data, score, constraints, **asked).names
     if score is not None or constraints is not None:
         raise FitError("a score and constraints are for a search; the graph is given")
     columns = scan(data).columns

@@ -42,6 +42,7 @@ def learn(
     starts: int | None = None,
     constraints: Constraints | None = None,
     lags: Any = None,
+    families: Mapping[str, Any] | None = None,
     estimate: Estimate | None = None,
     seed: int = 0,
     time_limit: float | None = None,
@@ -57,7 +58,8 @@ def learn(
     with a note. To see how the graph was found, how sure it is and why each edge is there, call `search`, which takes the same
     arguments, and `fit(found.dag, data)`.
 
-    `variables` and `integers` say what columns are, as in `scan`.
+    `variables` and `integers` say what columns are, as in `scan`. `families={"y": Logistic()}` makes nodes regressions, in the
+    search and in the fit; they have no prior but their ridge.
 
     By a method that finds undirected graphs, such as `Decomposable()`, a Markov network of the graph is learned, by maximum
     likelihood and without the prior; of `Stepwise()`, that of its log-linear model.
@@ -76,6 +78,8 @@ def learn(
         data = data if variables is None else data.with_variables(variables)
         if integers is not None:
             raise DataError("integers= is said when rows are first scanned: sequences(data, by, order, integers=...)")
+        if families:
+            raise FitError("families= are for rows: regressions in searches of sequences are not attempted")
         if hidden:
             raise FitError(
                 "structure with hidden variables or missing cells of sequences is not attempted: give the template, "
@@ -93,13 +97,16 @@ def learn(
     if not isinstance(rows, Statistics) and is_directed(method) and (hidden or any(rows.missing.values())):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows; leave it out")
+        if families:
+            raise FitError("families= are for searches of complete rows, without hidden variables")
         return _from_incomplete(rows, hidden, score, method, prior, estimate=estimate, starts=starts, **asked)
-    found = search(rows, score, method, memory_limit=memory_limit, **asked)
+    found = search(rows, score, method, memory_limit=memory_limit, families=families, **asked)
     if not found.finished:
         note("the search was stopped before its end; the network has the best graph so far")
     if isinstance(found, FoundGraph):
         return fit(LogLinear(found.generators) if isinstance(found.method, Stepwise) else found.graph, rows)
-    return _told(fit(found.dag, rows, prior=suitable(prior, found.problem.variables, PRIOR), estimate=estimate), found)
+    own = suitable(prior, found.problem.variables, PRIOR)
+    return _told(fit(found.dag, found.problem.data, prior=own, estimate=estimate, families=found.problem.families), found)
 
 
 def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None) -> Chain:

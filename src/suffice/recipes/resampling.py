@@ -56,6 +56,7 @@ def bootstrap(
     score: Any = None,
     constraints: Constraints | None = None,
     lags: Any = None,
+    families: Mapping[str, Any] | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
@@ -75,6 +76,8 @@ def bootstrap(
     Of `sequences(...)`, whole sequences are drawn, and edges from the past, up to `lags` steps back as in `search`, have lagged
     names: `sure.strength("x[-1]", "y")`. There must be more than one sequence.
 
+    `families` are those of nodes that are regressions, as in `search`.
+
     The k-th sample depends on the seed, k and the order of the rows, not on columns or threads. When `time_limit`, in seconds for
     all replicates together, is reached, or on Ctrl-C, the replicates done so far are returned: see `n_done`.
 
@@ -93,12 +96,15 @@ def bootstrap(
     if not isinstance(given, Window) and is_directed(method) and any((gappy := scan(data)).missing.values()):
         if memory_limit is not None:
             raise FitError("memory_limit= is for searches of complete rows, and there are missing cells; leave it out")
+        if families:
+            raise FitError("families= are for searches of complete rows, and there are missing cells")
         names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
         samples = _incomplete_replicates(gappy.take(names), asked, n, seed, threads, watch)
     else:
-        problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, **options)
+        problem = problem_of(given, score, constraints, method=method, time_limit=time_limit, families=families, **options)
         names, steps = problem.names, problem.lags
-        rows: Data | Sequences = _several(given) if isinstance(given, Window) else scan(data).take(names)
+        options["families"] = problem.families
+        rows: Data | Sequences = _several(given) if isinstance(given, Window) else problem.data.take(names)  # type: ignore[union-attr]
         samples = _replicates(rows, steps, asked, n, options, watch)
     counts, n_done = np.zeros((len(names), len(names))), 0
     for members in _until_stopped(samples, watch):
@@ -196,9 +202,11 @@ def _members(found: Found | FoundGraph) -> Cpdag:
 
 
 def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:
-    """The class of a graph, with the directions that the constraints leave no choice."""
+    """The class of a graph, with the directions that the constraints, or the kind of model, leave no choice."""
     rules, number = problem.rules, problem.number
-    fixed = [(b, a) for a, b in dag.edges if rules.required[number[b], number[a]] or not rules.allowed[number[a], number[b]]]
+    ends = [(number[a], number[b]) for a, b in dag.edges]
+    one_way = [rules.required[b, a] or not rules.allowed[a, b] or problem.is_one_way(a, b) for a, b in ends]
+    fixed = [(b, a) for (a, b), fix in zip(dag.edges, one_way, strict=True) if fix]
     return dag.cpdag(forbidden=fixed)
 
 

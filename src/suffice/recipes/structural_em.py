@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import html
 import re
-import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ from suffice.engines.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listed, note
 from suffice.families.priors import as_prior
 from suffice.graphs import Cpdag, Dag
+from suffice.graphs.text import Edge
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete import Task, task_of
@@ -36,20 +36,16 @@ from suffice.recipes.structural_search import Options, Round, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints
-from suffice.structure.explanations import Explanation
-from suffice.structure.found import Found
+from suffice.structure.directions import directions
+from suffice.structure.explanations import Explanation, spelled
+from suffice.structure.found import N_SHOWN, Found, roots_of
 from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite
 
-WIDTH = 120
-"""Characters of a line of edges."""
-
-UNBROKEN = "\0"
-"""Stands for a space at which no line ends."""
-
+EDGES = ["edge", "direction"]
 HEADER = ["round", "edges", "score", "log-likelihood", "seconds"]
 
 STARTS = 5
@@ -60,8 +56,8 @@ STARTS = 5
 class StructuralRun(Run[BayesNet]):
     """The result of `structural_em`: a `Run` with one record for each round that gained, and the graphs on the way.
 
-    It prints as its edges, those that may lead either way as a - b, and a table of rounds. As `start=` of another run it is where
-    that run goes on.
+    It prints as a table of edges, with why each leads this way as in `search`, and a table of rounds. As `start=` of another run
+    it is where that run goes on.
 
     >>> run = structural_em({"x": ["a", "b", None, "b"] * 9, "y": ["u", "v", "u", "v"] * 9})
     >>> run.dag, run.graphs[-1].dag == run.dag, run.score == run.objective
@@ -77,6 +73,8 @@ class StructuralRun(Run[BayesNet]):
     finished: bool = True
     """False when a limit or Ctrl-C stopped the run: then this is the best so far."""
     method: Any = None
+    directions: Mapping[Edge, str] = field(default_factory=dict)
+    """Why each edge (parent, child) leads this way, in the words of `search`: `found.directions`."""
     _search: StructuralSearch | None = None
 
     @property
@@ -135,6 +133,7 @@ class StructuralRun(Run[BayesNet]):
             "edges": [list(e) for e in self.dag.edges],
             "directed": [list(e) for e in self.cpdag.directed],
             "undirected": [list(e) for e in self.cpdag.undirected],
+            "directions": [[*e, why] for e, why in self.directions.items()],
             "score": self.score,
             "log_likelihood": self.log_likelihood,
             "converged": self.converged,
@@ -144,12 +143,13 @@ class StructuralRun(Run[BayesNet]):
         }
 
     def __repr__(self) -> str:
-        whole = self._edges().replace(" ", UNBROKEN).replace(f";{UNBROKEN}", "; ")
-        edges = textwrap.fill(whole, WIDTH, break_long_words=False, break_on_hyphens=False).replace(UNBROKEN, " ")
-        return f"{self._headline()}\n{edges}\n\n{text_table(HEADER, self._rows())}"
+        rows = self._edges()
+        more = f"\n... and {len(rows) - N_SHOWN:,} more" if len(rows) > N_SHOWN else ""
+        table = f"{text_table(EDGES, rows[:N_SHOWN])}{more}" if rows else "no edges"
+        return f"{self._headline()}\n\n{table}\n\n{text_table(HEADER, self._rows())}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self._headline())}<br>{html.escape(self._edges())}</p>{html_table(HEADER, self._rows())}"
+        return f"<p>{html.escape(self._headline())}</p>{html_table(EDGES, self._edges())}{html_table(HEADER, self._rows())}"
 
     def _headline(self) -> str:
         end = (
@@ -160,10 +160,8 @@ class StructuralRun(Run[BayesNet]):
             f"StructuralRun: {len(self.dag):,} variables, {len(self.dag.edges):,} edges, score {self.score:,.3f}; {end}{starts}"
         )
 
-    def _edges(self) -> str:
-        """The edges in words, by name: those that every equivalent graph has as a -> b, the others as a - b."""
-        found = [(a, b, "->") for a, b in self.cpdag.directed] + [(*sorted(e), "-") for e in self.cpdag.undirected]
-        return "; ".join(f"{a} {arrow} {b}" for a, b, arrow in sorted(found)) or "no edges"
+    def _edges(self) -> list[list[object]]:
+        return [[f"{spelled(a)} -> {spelled(b)}", why] for (a, b), why in self.directions.items()]
 
     def _rows(self) -> list[list[object]]:
         return [
@@ -254,6 +252,8 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
     """What the search came to; a hidden variable without links is noted."""
     assert search.best is not None
     graphs = tuple(search.graphs[search.of_best])
+    problem, method = search.problem, search.options.method
+    ways = directions(problem, problem.rules_of(method), problem.parents(search.best.model.dag), roots_of(method))
     rising = [r for k, r in enumerate(graphs) if r.score >= max(g.score for g in graphs[: k + 1])]
     for name in search.task.hidden:
         if not any(name in edge for edge in search.best.model.dag.edges):
@@ -266,7 +266,8 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
         search.best.score,
         tuple(max(r.score for r in g) for g in search.graphs if g),
         finished,
-        search.options.method,
+        method,
+        ways,
         search,
     )
 

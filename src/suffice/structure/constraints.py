@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as joined
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,8 +87,8 @@ class Constraints:
         vars(self).update(said, _most=dict(said.get("max_parents_of", ())))
         self._needed({})
 
-    def _needed(self, variables: Mapping[str, Variable]) -> set[Edge]:
-        return needed_edges(self, variables) if self.required or self.adjacent else set()
+    def _needed(self, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> set[Edge]:
+        return needed_edges(self, variables, regressions) if self.required or self.adjacent else set()
 
     def __setattr__(self, name: str, *value: object) -> None:
         raise AttributeError("constraints never change; add others to them")
@@ -123,12 +123,13 @@ class Constraints:
         """
         return self._most.get(name, self.max_parents)
 
-    def rules(self, variables: Sequence[Variable]) -> Rules:
+    def rules(self, variables: Sequence[Variable], regressions: Collection[str] = ()) -> Rules:
         """The constraints in numbers: variable i is variables[i], which are sorted by name.
 
-        No number is allowed as a parent of a finite variable. What follows from the constraints is in the rules too: the one
-        direction that is left to two variables that must be adjacent is required; an edge is not allowed that runs against
-        required edges, makes an ancestor of what must not be one, or would be one parent too many beside the required ones.
+        No number is allowed as a parent of a finite variable that is none of the `regressions`. What follows from the
+        constraints is in the rules too: the one direction that is left to two variables that must be adjacent is required; an
+        edge is not allowed that runs against required edges, makes an ancestor of what must not be one, or would be one parent
+        too many beside the required ones.
         What more `adjacent` and `not_ancestor` say is not about single edges, and is for the method to keep.
 
         >>> from suffice import Real
@@ -141,11 +142,11 @@ class Constraints:
         n, number = len(variables), {v.name: i for i, v in enumerate(variables)}
         self.refuse_unknown(number)
         required = np.zeros((n, n), bool)
-        required[_cells(self._needed({v.name: v for v in variables}), number)] = True
+        required[_cells(self._needed({v.name: v for v in variables}, regressions), number)] = True
         limits = (self.most_parents(v.name) for v in variables)
         most = np.array([max(n - 1, 0) if k is None else min(k, n - 1) for k in limits], np.int64)
         above = ancestors([np.flatnonzero(row).tolist() for row in required])
-        allowed = self._allowed_by_themselves(variables, number) & ~above.T
+        allowed = self._allowed_by_themselves(variables, number, regressions) & ~above.T
         above |= np.eye(n, dtype=bool)
         for a, b in self.not_ancestor:
             allowed[np.ix_(above[number[b]], above[:, number[a]])] = False
@@ -153,10 +154,13 @@ class Constraints:
         allowed[full] = required[full]
         return Rules(allowed, required, most)
 
-    def _allowed_by_themselves(self, variables: Sequence[Variable], number: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+    def _allowed_by_themselves(
+        self, variables: Sequence[Variable], number: Mapping[str, int], regressions: Collection[str]
+    ) -> npt.NDArray[np.bool_]:
         """The edges, as [child, parent], that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
         n = len(variables)
         finite, real = (np.array([isinstance(v, kind) for v in variables], bool) for kind in (Finite, Real))
+        real[_numbers(regressions, number)] = True  # a regression may have any parents, as a real variable may
         allowed: npt.NDArray[np.bool_] = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
         allowed[_cells(self.forbidden, number)] = False
         for tiering in self.tiers:

@@ -4,7 +4,7 @@ what follows from the rest is found."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain as joined
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class EdgeByEdge:
-    """What constraints say of one edge by itself; `variables` may hold the kinds of some."""
+    """What constraints say of one edge by itself; `variables` may hold the kinds of some, of which some are `regressions`."""
 
-    def __init__(self, constraints: Constraints, variables: Mapping[str, Variable]) -> None:
+    def __init__(self, constraints: Constraints, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> None:
         self.forbidden = set(constraints.forbidden)
         self.tiers = [({x: i for i, tier in enumerate(t.tiers, 1) for x in tier}, t.within) for t in constraints.tiers]
         self.candidates = {child: set(parents) for child, parents in constraints.candidates}
-        self.variables = variables
+        self.variables, self.regressions = variables, regressions
 
     def objections(self, a: str, b: str) -> Iterator[str]:
         """Why there can be no edge a -> b; each continues a sentence that begins with the edge."""
@@ -41,17 +41,20 @@ class EdgeByEdge:
         if a not in self.candidates.get(b, (a,)):
             yield f"does not come from a candidate parent of {shown(b)}"
         child, parent = self.variables.get(b), self.variables.get(a)
-        if child is not None and parent is not None and not has_family(child, [parent]):
-            kind = "finite variable" if isinstance(child, Finite) else "count"
-            yield f"leads from a number to a {kind}, for which there is no family"
+        if child is not None and parent is not None and b not in self.regressions and not has_family(child, [parent]):
+            kind, word = ("finite variable", "Logistic") if isinstance(child, Finite) else ("count", "PoissonLog")
+            yield (
+                f"leads from a number to a {kind}, for which there is no family unless it is a regression: "
+                f"families={{{shown(b)}: {word}()}}"
+            )
 
 
-def needed_edges(constraints: Constraints, variables: Mapping[str, Variable]) -> set[Edge]:
+def needed_edges(constraints: Constraints, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> set[Edge]:
     """The edges that must be there: the required ones, and of each adjacent pair the one direction that is left, if one is.
 
     What cannot hold is refused. Pairs that may still point either way can be impossible together: that takes a search to see.
     """
-    by_edge, needed = EdgeByEdge(constraints, variables), set(constraints.required)
+    by_edge, needed = EdgeByEdge(constraints, variables, regressions), set(constraints.required)
     for edge in constraints.required:
         for objection in by_edge.objections(*edge):
             raise GraphError(f"the edge {chain(edge)} is required, but it {objection}")

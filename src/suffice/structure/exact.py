@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
+from math import comb
+from time import perf_counter
+from typing import Any
 
 from suffice.engines.parallel import available_memory
 from suffice.errors import FitError
-from suffice.iteration import OutOfTime
+from suffice.iteration import OutOfTime, Progress
 from suffice.structure.branch_and_cut import BranchAndCut
-from suffice.structure.hill_climb import check_number
-from suffice.structure.orders import MOST, Orders, best_of_all
+from suffice.structure.hill_climb import check_number, climbed
+from suffice.structure.orders import AT_ONCE, MOST, Orders, best_of_all
 from suffice.structure.parent_sets import ParentSets
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.rules import Parents
@@ -24,15 +28,22 @@ AT_MOST = 100_000_000
 A_SUBSET = 8e-9
 """Seconds for each subset and each of its variables, one thread."""
 
+AHEAD = 0.9
+"""The share of the time left that dynamic programming may be seen to take; else branch and cut gets the rest."""
+
+SEEN = 0.3
+"""Seconds after which its pace is believed."""
+
 
 @dataclass(frozen=True)
 class Exact:
     """The best graph of all, proved, with at most `max_parents` parents; by default any number up to 8 variables, else 3.
 
     Up to 27 variables, and while 8 · 2^n bytes are at hand, by dynamic programming over all subsets of the variables (Silander &
-    Myllymäki 2006, UAI, pp. 445–452). With more by branch and cut on HiGHS (Bartlett & Cussens 2017, Artificial Intelligence 244,
-    pp. 258–271), which begins with what `Orders` finds, and stops as soon as no graph can score more than `gap` of the score
-    above the best. When the time is over, or on Ctrl-C, the best graph so far comes with the bound so far: `found.gap`.
+    Myllymäki 2006, UAI, pp. 445–452). With more, or where the time is too short for that, by branch and cut on HiGHS (Bartlett &
+    Cussens 2017, Artificial Intelligence 244, pp. 258–271), which begins with what `Orders` finds, and stops as soon as no graph
+    can score more than `gap` of the score above the best. When the time is over, or on Ctrl-C, the best graph so far comes with
+    the bound so far: `found.gap`.
 
     >>> from suffice import search
     >>> rows = {"rain": list("nnnnyyyy") * 9, "wet": list("nnnnyynn") * 9, "moon": list("nf") * 36}
@@ -67,9 +78,16 @@ class Exact:
                 f"an exact search would have to score {rules.n_families:,} families; allow fewer parents (max_parents) or give "
                 "each variable a list of candidates, or use Orders()"
             )
+        # something to return, should time be short
+        problem.progress.better("start", problem.scores.total(rules.start()), rules.start())
+        if rules.n_families >= problem.scores.quick:
+            climbed(problem, rules)
         sets = problem.scores.parent_sets(rules)
         try:
-            return _by_subsets(problem, sets) if _countable(problem) else _by_branches(problem, sets, self.gap)
+            try:
+                return _by_subsets(problem, sets) if _countable(problem) else _by_branches(problem, sets, self.gap)
+            except TooSlow:  # stopped half-way, dynamic programming has no bound: branch and cut has one from its first steps on
+                return _by_branches(problem, sets, self.gap)
         except (OutOfTime, KeyboardInterrupt):
             if problem.progress.best is None:
                 raise
@@ -83,14 +101,44 @@ def _countable(problem: Problem) -> bool:
     return n <= MOST and 8 * 2.0**n <= free and A_SUBSET * n * 2.0**n < problem.progress.left
 
 
+class TooSlow(Exception):
+    """Dynamic programming would not come to its end in time."""
+
+
+class Pace:
+    """Looks ahead from how long the subsets so far took: there is no use in a part of them.
+
+    >>> Pace(Progress("searching", 60.0), 14).work
+    [12, 38, 52]
+    """
+
+    def __init__(self, progress: Progress[Any], n: int) -> None:
+        from suffice.kernels.subsets import LOW
+
+        self.progress, self.start, self.calls = progress, perf_counter(), 0
+        self.most = AHEAD * progress.left
+        low = min(n, LOW)
+        sizes = [comb(n - low, k) for k in range(n - low + 1)]
+        # a block is as much work as there are variables that vary within it, or are in all of its subsets
+        parts = [(low + k) * min(AT_ONCE, m - j) for k, m in enumerate(sizes) for j in range(0, m, AT_ONCE)]
+        self.work = list(accumulate(parts))
+
+    def check(self) -> None:
+        """Called after each part; raises `TooSlow` once the end is seen to come too late."""
+        self.progress.check("all subsets")
+        self.calls += 1
+        spent = perf_counter() - self.start
+        if spent > SEEN and spent * self.work[-1] / self.work[self.calls - 1] > self.most:
+            raise TooSlow
+
+
 def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
     """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
     if problem.n_open > 20:
         Orders().ordered(problem, sets, problem.rules)
     tie = problem.scores.tie(sets.bound) / 4
-    parents = best_of_all(
-        sets, problem.given, tie=tie, threads=problem.threads, check=lambda: problem.progress.check("all subsets")
-    )
+    pace = Pace(problem.progress, problem.n_open)
+    parents = best_of_all(sets, problem.given, tie=tie, threads=problem.threads, check=pace.check)
     score = problem.scores.total(parents)
     _report(problem, "all subsets", score, parents)
     return Outcome(parents, score)

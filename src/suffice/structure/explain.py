@@ -223,7 +223,7 @@ def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
     if child in around.problem.given:
         return "time forbids it: it would lead into the past"
     if not around.problem.has_family(child, (parent,)):
-        return "a finite variable cannot have a real parent"
+        return "a finite variable cannot have a real parent unless it is a regression"
     if not rules.allowed[child, parent]:
         return _constraint(around, parent, child)
     if parent not in around.children[child] and (path := shortest_path(child, parent, around.children)):

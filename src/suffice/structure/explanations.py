@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from suffice.graphs.text import written
-from suffice.structure.directions import COMPELLED, CONSTRAINED, EITHER, MODEL, TIME
+from suffice.structure.directions import COMPELLED, CONSTRAINED, DISTINCT, EITHER, MODEL, TIME
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,10 +117,14 @@ class EdgePresent(Explanation):
             return "compelled: every equivalent graph has it this way"
         if self.why == MODEL:
             bins = f"variables={{{self.number!r}: Bins(5)}}" if self.number else "variables={name: Bins(5)}"
+            word = "PoissonLog" if self.number == self.parent else "Logistic"
+            ask = f"let {self.parent!r} be a regression, families={{{self.parent!r}: {word}()}}, or " if self.number else ""
             return (
                 f"{MODEL}: a state cannot have a number for a parent (conditional Gaussian), so that the data was not asked; "
-                f"to ask it, cut numbers into intervals: {bins}"
+                f"to ask it, {ask}cut numbers into intervals: {bins}"
             )
+        if self.why == DISTINCT:
+            return f"{DISTINCT}: with a regression at one end they are different distributions, and the score tells them apart"
         if self.why == CONSTRAINED:
             return f"{CONSTRAINED}: without them, the data could not tell the direction"
         gain = None if self.equivalent is None else self.equivalent.gain

@@ -61,7 +61,7 @@ def _like(found: Found, here: Found, t: int) -> Found:
     problem, template = here.problem, found.template
     same = Dag({x: template.parents_at(x, t) if x in template.nodes else () for x in here.names})
     parents = tuple(problem.parents(same))
-    one_way = [(c, p) for p, c in same.edges if not problem.has_family(problem.number[p], (problem.number[c],))]
+    one_way = [(c, p) for p, c in same.edges if problem.is_one_way(problem.number[p], problem.number[c])]
     alike = problem.rules_of(here.method).permits(parents) and same.cpdag(one_way) == here.cpdag
     score = problem.scores.total(parents) if alike else -float("inf")
     return replace(here, _parents=parents, score=score) if score >= here.score - problem.scores.tie(here.score) else here

@@ -58,7 +58,8 @@ class Found:
     names: tuple[str, ...]
     """The variables, sorted."""
     cpdag: Cpdag
-    """The equivalence class: what the data can say. Edges from a real to a finite variable do not exist, and so direct others."""
+    """The equivalence class: what the data can say. Edges from a real to a finite variable do not exist, and so direct others;
+    those of regressions have their direction, for the other way they are another model."""
     score: float | None
     """The score of the graph; None when the method does not use one."""
     trace: tuple[Step, ...]
@@ -83,7 +84,7 @@ class Found:
         """What a method returned, its graph replaced by the member of its class that stands for the class."""
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
-            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, _roots(method))
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots_of(method))
             cpdag = class_of(problem, parents)
         return Found(
             names=problem.names,
@@ -215,11 +216,16 @@ class Found:
     @cached_property
     def directions(self) -> dict[Edge, str]:
         """Why each edge (parent, child) leads this way: "compelled" (every equivalent graph has it so), "either way" (the data
-        cannot tell), "fixed by constraints", "fixed by the kind of model" (from a number to a state there is no edge), in
-        sequences also "by time"; empty when the method uses no score."""
+        cannot tell), "fixed by constraints", "fixed by the kind of model" (from a number to a state there is no edge), "the other
+        way is another model" (of regressions), in sequences also "by time"; empty when the method uses no score."""
         if self._parents is None:
             return {}
-        return directions(self.problem, self.problem.rules_of(self.method), self._parents, _roots(self.method))
+        return directions(self.problem, self.problem.rules_of(self.method), self._parents, roots_of(self.method))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What its scores have to say of the graph: regressions that have a supremum of the likelihood, but no estimate."""
+        return [] if self._parents is None else self.problem.scores.remarks(self._parents)
 
     @cached_property
     def n_parameters(self) -> int:
@@ -348,11 +354,11 @@ class Found:
 def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
     """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
     edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
-    one_way = [(problem.names[c], problem.names[p]) for p, c in edges if not problem.has_family(p, (c,))]
+    one_way = [(problem.names[c], problem.names[p]) for p, c in edges if problem.is_one_way(p, c)]
     return problem.dag(list(parents)).cpdag(one_way)
 
 
-def _roots(method: Any) -> set[object]:
+def roots_of(method: Any) -> set[object]:
     """The nodes that a method was told to begin with."""
     return {getattr(method, option, None) for option in ("root", "target")}
 
@@ -369,7 +375,7 @@ def canonical(
     score, names = problem.scores.total(parents), problem.names
     edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
     one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
-    fixed = [(names[c], names[p]) for p, c in edges if one_way[c, p]]
+    fixed = [(names[c], names[p]) for p, c in edges if one_way[c, p] or not problem.regressions.keys().isdisjoint((p, c))]
     try:
         member = problem.dag(list(parents)).cpdag(forbidden=fixed).to_dag()
     except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension

@@ -54,6 +54,9 @@ class GES:
 
     def run(self, problem: Problem) -> Outcome:
         """Forward, then backward."""
+        problem.refuse_regressions(
+            self, "it goes from class to class, and with regressions the graphs of a class do not score alike"
+        )
         state = _State(problem, problem.rules.capped(self.max_parents), problem.n if self.subset is None else self.subset)
         state.forward()
         state.backward()

@@ -253,9 +253,8 @@ def begun(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:
     if start is not None:
         parents = problem.parents(Dag(start, nodes=problem.names))
         _check(problem, rules, parents)
-    walk = Walk(problem, rules, parents)
-    problem.progress.better("start", walk.total, list(walk.parents))
-    return walk
+    problem.progress.better("start", problem.scores.total(parents), list(parents))  # something to return, should time be short
+    return Walk(problem, rules, parents)
 
 
 def _check(problem: Problem, rules: Rules, parents: list[Parents]) -> None:

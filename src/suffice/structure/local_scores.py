@@ -85,6 +85,8 @@ class LocalScores:
 
     most_families: float = math.inf
     """How many families are scored within some seconds."""
+    quick: float = 20_000
+    """How many families are scored within a fraction of a second: for more, a hill climb is made first."""
     weight: float
     """The number of rows, or their weight."""
 
@@ -99,7 +101,7 @@ class LocalScores:
         *,
         threads: int | None = None,
         memory_limit: float | None = None,
-        watch: Callable[[], None] = lambda: None,
+        watch: Callable[..., None] = lambda: None,
         given: Collection[int] = (),
     ) -> None:
         self.data, self.score, self.threads, self.memory_limit, self.watch = data, score, threads, memory_limit, watch
@@ -137,6 +139,10 @@ class LocalScores:
     def tie(self, score: float) -> float:
         """The difference below which gains at this score are equal."""
         return TIE * (1.0 + abs(score))
+
+    def remarks(self, parents: Sequence[Parents]) -> list[str]:
+        """What is to be said of a graph that was found."""
+        return []
 
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
         """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""

@@ -10,7 +10,7 @@ orders in proportion to p(data, ≺); the edge's probability given each visited 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -60,6 +60,7 @@ def order_mcmc(
     chains: int = 2,
     correct: bool = False,
     constraints: Constraints | None = None,
+    families: Mapping[str, Any] | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
@@ -79,6 +80,8 @@ def order_mcmc(
     and weighted by one over the number of orders it fits, which is counted: then all graphs have the same prior probability, at
     the price of a larger Monte Carlo error (`weight_ess` tells).
 
+    `families` are those of nodes that are regressions, as in `search`.
+
     Look at `r_hat`, `largest_difference` and `ess` before you believe it; a note says so when the chains disagree. Ctrl-C and
     `time_limit` keep what was sampled so far.
 
@@ -95,7 +98,7 @@ def order_mcmc(
     if isinstance(score, (AIC, LogLikelihood)):
         raise FitError(f"a posterior needs a score that stands for ln p(data | graph), BIC() or Evidence(prior), not {score}")
     budget: Any = {"seed": seed, "time_limit": time_limit, "memory_limit": memory_limit, "threads": threads, "progress": progress}
-    problem = problem_of(data, score, constraints, what="order MCMC", **budget)
+    problem = problem_of(data, score, constraints, what="order MCMC", families=families, **budget)
     if constraints is not None and (constraints.adjacent or constraints.not_ancestor):
         raise FitError("orders are sampled under constraints on single edges only, not under Adjacent or NotAncestor")
     if correct and problem.n > COUNTABLE:

@@ -29,9 +29,6 @@ EVERYTHING = 500_000
 KICK = 4
 """Variables that are moved anywhere at the start of a round: two, and up to so many less one more, by experiment."""
 
-QUICK = 20_000
-"""Families from which on a hill climb is made first."""
-
 ALL_ORDERS = 16
 """Variables up to which the result is proved the best, by dynamic programming over all orders: a hundredth of a second."""
 
@@ -81,7 +78,8 @@ class Orders:
         rules = problem.rules.capped(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
-        quick = start if rules.n_families < QUICK else climbed(problem, rules)  # something to return, should time be short
+        # something to return, should time be short
+        quick = start if rules.n_families < problem.scores.quick else climbed(problem, rules)
         if not exhaustive(rules, problem.scores.most_families):
             return Outcome(self._widened(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)

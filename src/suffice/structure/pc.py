@@ -102,6 +102,7 @@ class PC:
 
     def run(self, problem: Problem) -> Outcome:
         """The equivalence class, and the tests that led to it."""
+        problem.refuse_regressions(self, "it tests independence, and scores nothing")
         if problem.n < 2:
             return Outcome([], cpdag=Cpdag(nodes=problem.names), details=Separations({}, {}, 0))
         judge = judge_of(problem, suited(problem.variables, self.test, adjusted=True))
@@ -254,6 +255,7 @@ class MMHC:
 
     def run(self, problem: Problem) -> Outcome:
         """Candidates by tests, then a climb among them."""
+        problem.refuse_regressions(self, "its tests of candidates are not of regressions")
         rules = problem.rules.capped(self.max_parents)
         return HillClimb(restarts=self.restarts).run(problem.under(rules=rules.within(self.candidates(problem))))
 

@@ -18,6 +18,7 @@ from suffice.statistics import Statistics
 from suffice.structure.hybrid_scores import PER_NUMBER, HybridScores, most_families
 from suffice.structure.local_scores import SLOW
 from suffice.structure.problem import Problem
+from suffice.structure.regression_scores import PASSES, seconds_each
 from suffice.structure.rules import Rules
 from suffice.variables import Finite
 
@@ -87,6 +88,8 @@ class Plan(OneTable):
     """Passes over the rows."""
     seconds: float
     """An estimate."""
+    regressions: float
+    """Families that are regressions, each of which is fitted: about `PASSES` passes over the rows, many of them together."""
     process_bytes: float
     """What the process takes now, the data that it holds included, and that memory."""
     at_least: bool
@@ -102,6 +105,10 @@ class Plan(OneTable):
         n_real = sum(not isinstance(v, Finite) for v in problem.variables)
         cells = sum(n * _mean_product(sizes, k) for k, n in work.tables.items())
         scans, seconds = _counting(problem, rows, sizes, n_real, work, cells)
+        regressions = work.families * _share(problem, problem.rules_of(method))
+        if regressions:
+            scans += PASSES * max(work.tables, default=1)
+            seconds += regressions * _per_regression(rows, sizes, work)
         bits = rows * float((sizes * (sizes > 1)).sum()) / 8
         limit = problem.memory_limit
         held = limit is None or bits <= limit / 2
@@ -120,6 +127,7 @@ class Plan(OneTable):
             bytes=memory,
             scans=scans,
             seconds=seconds + work.seconds,
+            regressions=regressions,
             process_bytes=used_memory() + memory,
             at_least=work.at_least,
         )
@@ -135,6 +143,7 @@ class Plan(OneTable):
             ["rows", _count(self.n_rows)],
             ["variables", _count(self.n_variables)],
             ["families", least + _count(self.families)],
+            *self._fits(least),
             ["tables", least + _count(self.tables)],
             ["cells", least + _count(self.cells)],
             ["memory", f"{least}{bytes_in_words(self.bytes)} beside the data"],
@@ -142,6 +151,10 @@ class Plan(OneTable):
             ["scans", least + _count(self.scans)],
             ["seconds", f"about {self.seconds:.2g}" if not self.at_least else f"at least about {self.seconds:.2g}"],
         ]
+
+    def _fits(self, least: str) -> list[list[object]]:
+        fits = f"{least}{_count(self.regressions)} fits × {_count(self.n_rows)} rows × about {PASSES:g} iterations"
+        return [["regressions", fits]] if self.regressions else []
 
 
 def check(plan: Plan, memory_limit: float | None) -> None:
@@ -194,6 +207,8 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     rounds = method.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
     seconds = PER_ORDER * rounds * method.chains * n**2
     slow = SLOW if _one_by_one(problem) else most_families(problem.data.weight) if _hybrid(problem) else inf
+    if isinstance(problem.data, Data) and problem.families:
+        slow = min(slow, 20.0 / seconds_each(problem.data.n_rows))
     if exhaustive(rules, slow):
         return replace(_enumerated(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
@@ -285,6 +300,19 @@ def _counting(
         core = _mean_product(np.maximum(sizes - 1, 1) if work.by_difference else sizes, k)
         seconds += n * (PER_TABLE + rows * (PER_BIT_CELL * core if core <= BIT_CELLS else PER_ROW_TABLE))
     return scans, seconds
+
+
+def _share(problem: Problem, rules: Rules) -> float:
+    """The share of all families whose child is a regression."""
+    sizes = zip(rules.allowed.sum(1).tolist(), rules.max_parents.tolist(), strict=True)
+    sets = np.array([sum(_choose(c, k) for k in range(min(c, most) + 1)) for c, most in sizes])
+    return float(sets[list(problem.regressions)].sum() / sets.sum())
+
+
+def _per_regression(rows: float, sizes: np.typing.NDArray[np.float64], work: Work) -> float:
+    """Seconds for each, with as many parents as families have on average."""
+    parents = sum((k - 1) * n for k, n in work.tables.items()) / sum(work.tables.values())
+    return seconds_each(rows, 1.0 + parents * float(np.maximum(sizes - 1, 1).mean()))
 
 
 def _grouping(rows: float, sizes: np.typing.NDArray[np.float64], n_real: int, work: Work) -> float:

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from suffice.engines.data import Data
+from suffice.errors import FitError
 from suffice.families import family_of, has_family
 from suffice.graphs import Dag
 from suffice.iteration import Progress
 from suffice.statistics import Statistics
 from suffice.structure.local_scores import LocalScores
+from suffice.structure.regression_scores import RegressionScores
 from suffice.structure.rules import Parents, Rules
 from suffice.variables import Variable
 
@@ -59,6 +61,8 @@ class Problem:
     """What the rules were made from, for explanations by name."""
     lags: Mapping[str, int] | None = None
     """Of steps of sequences: the variables, and how far back each is looked at; the other names are these in the past."""
+    families: Mapping[str, Any] = field(default_factory=dict)
+    """The families of the variables that are regressions."""
 
     @property
     def n(self) -> int:
@@ -81,15 +85,29 @@ class Problem:
     @cached_property
     def scores(self) -> LocalScores:
         """The local scores of this data under this score."""
-        return LocalScores(
+        scores = LocalScores(
             self.data,
             self.variables,
             self.score,
             threads=self.threads,
             memory_limit=self.memory_limit,
-            watch=lambda: self.progress.check("scoring parent sets"),
+            watch=lambda what="scoring parent sets": self.progress.check(what),
             given=self.given,
         )
+        return RegressionScores(scores, self.regressions) if self.families else scores
+
+    @cached_property
+    def regressions(self) -> dict[int, Any]:
+        """The families of the variables that are regressions, by number."""
+        return {self.number[name]: family for name, family in self.families.items()}
+
+    def refuse_regressions(self, method: Any, why: str) -> None:
+        """Refuse the regressions of a problem that a method cannot search with."""
+        if self.families:
+            raise FitError(
+                f"{type(method).__name__} does not search with regressions (families=): {why}; use Orders(), Exact(), "
+                "HillClimb() or Tabu()"
+            )
 
     def under(self, **changes: Any) -> Problem:
         """The same problem under other rules or another clock, with what its scores know already."""
@@ -118,14 +136,19 @@ class Problem:
     def has_family(self, child: int, parents: Parents) -> bool:
         if parents and child in self.given:
             return False
-        return has_family(self.variables[child], [self.variables[p] for p in parents])
+        return child in self.regressions or has_family(self.variables[child], [self.variables[p] for p in parents])
+
+    def is_one_way(self, parent: int, child: int) -> bool:
+        """Whether an edge the other way round does not exist, or makes another model of it: one end is a regression."""
+        return not self.has_family(parent, (child,)) or not self.regressions.keys().isdisjoint((parent, child))
 
     def n_parameters(self, child: int, parents: Parents) -> int:
         """How many parameters a family has."""
         if child in self.given:
             return 0
         variable, above = self.variables[child], [self.variables[p] for p in parents]
-        return family_of(variable, above).n_parameters(variable, above)
+        family: Any = self.regressions.get(child) or family_of(variable, above)
+        return int(family.n_parameters(variable, above))
 
 
 class Method(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
 
@@ -14,10 +14,11 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences import Sequences
 from suffice.engines.sources import checked_limit
 from suffice.errors import DataError, FitError, counted, listed, note, whole
+from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.scores import BIC
 from suffice.statistics import Moments, Statistics
-from suffice.structure.constraints import Constraints
+from suffice.structure.constraints import Constraints, Require
 from suffice.structure.directions import model_limit
 from suffice.structure.first_steps import elsewhere, with_first_steps
 from suffice.structure.found import Found
@@ -53,6 +54,7 @@ def search(
     constraints: Constraints | None = ...,
     *,
     lags: Any = ...,
+    families: Mapping[str, Any] | None = ...,
     seed: int = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
@@ -68,6 +70,7 @@ def search(
     constraints: Constraints | None = ...,
     *,
     lags: Any = ...,
+    families: Mapping[str, Any] | None = ...,
     seed: int = ...,
     time_limit: float | None = ...,
     memory_limit: int | str | None = ...,
@@ -83,6 +86,7 @@ def search(
     constraints: Constraints | None = None,
     *,
     lags: Any = None,
+    families: Mapping[str, Any] | None = None,
     seed: int = 0,
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
@@ -93,9 +97,14 @@ def search(
     """The graph that scores best on the data: by default BIC, and `Orders()`, which allows up to three parents.
 
     `data` is anything that `scan` takes, or `Statistics` that hold what the search asks for. Columns that only tell rows
-    apart (names, dates, running numbers) are left out, with a note; a finite variable never gets a real parent. The result does
-    not depend on the order of columns, rows or states, nor on `threads`; a run that a limit stopped is the exception, and says
-    so.
+    apart (names, dates, running numbers) are left out, with a note; a finite variable gets no real parent unless it is a
+    regression. The result does not depend on the order of columns, rows or states, nor on `threads`; a run that a limit stopped
+    is the exception, and says so.
+
+    `families={"y": Logistic(), "n": PoissonLog()}` makes nodes regressions on whatever parents they get, numbers among them, as
+    in `fit`. Each set of parents is a fit of its own, which takes time: see `dry_run`. Where numbers separate the states of such
+    a node, its score is the supremum of its likelihood. `Evidence` of a regression is Laplace's approximation, with its ridge as
+    the prior of its effects. An offset, and trials, are always parents.
 
     Of `sequences(...)` the columns of earlier steps may be parents, too: up to `lags` steps back (by default 1), or each column
     as far as {column: steps} says. Only the present step is scored, on all steps that have these lags; see `found.template`. The
@@ -123,13 +132,16 @@ def search(
     rows = window_of(data, lags)
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
-    problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, **budget)
+    problem = problem_of(rows, score, constraints, method=chosen, what=type(chosen).__name__, families=families, **budget)
     chosen, problem = with_most_parents(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
-    if is_directed(chosen) and (limit := model_limit(problem.variables)) is not None:
+    if is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)) is not None:
         note(limit)
     found: Found | FoundGraph = found_by(chosen, problem)
+    if not isinstance(found, FoundGraph):
+        for remark in found.remarks:
+            note(remark)
     if not isinstance(data, Sequences) or isinstance(found, FoundGraph):
         return found
 
@@ -203,6 +215,7 @@ def problem_of(
     progress: bool | None = None,
     what: str = "searching",
     method: Any = None,
+    families: Mapping[str, Any] | None = None,
 ) -> Problem:
     """The problem in numbers; what is wrong with it is said here. Of sequences, `data` is a window over their steps.
 
@@ -219,6 +232,12 @@ def problem_of(
             "this is for rows that do not depend on each other; search(sequences), bootstrap and learn are for sequences"
         )
     rows: Data | Statistics
+    regressions: dict[str, Any] = {}
+    if families:
+        _refuse_families(data, method)
+        data, regressions = for_search(scan(data), families)
+        roles = [(role, child) for child, family in regressions.items() for role in family.roles]
+        constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
     if isinstance(data, Window):
         rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
         variables = tuple(v for _, v in sorted(rows.schema.items()))
@@ -227,24 +246,35 @@ def problem_of(
             Statistics([data], data.total) if isinstance(data, Moments) else data if isinstance(data, Statistics) else scan(data)
         )
         variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
-        if constraints is not None:
-            _refuse_left_out(constraints, rows)
+        _refuse_left_out(dict.fromkeys((constraints or Constraints()).names, "the constraints name"), rows)
+        _refuse_left_out(dict.fromkeys(regressions, "families name"), rows)
     return Problem(
         rows,
         variables,
-        _checked(BIC() if score is None else score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)"),
-        replace(_rules(constraints or Constraints(), variables, method), names=tuple(v.name for v in variables)),
+        _checked(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
+        replace(_rules(constraints or Constraints(), variables, method, regressions), names=tuple(v.name for v in variables)),
         seed,
         threads,
         None if memory_limit is None else float(checked_limit(memory_limit)),
         Progress(what, time_limit, progress),
         constraints,
         lags,
+        regressions,
     )
 
 
-def _rules(constraints: Constraints, variables: tuple[Variable, ...], method: Any) -> Rules:
-    return constraints.rules(variables) if is_directed(method) else method.rules(constraints, variables)
+def _refuse_families(data: Any, method: Any) -> None:
+    """Refuse regressions where a search cannot have them."""
+    if isinstance(data, Window):
+        raise DataError("families= are for searches of rows: regressions in searches of sequences are not attempted")
+    if isinstance(data, (Statistics, Moments)):
+        raise DataError("families= need the rows: statistics say nothing of regressions")
+    if not is_directed(method):
+        raise FitError(f"{type(method).__name__} finds graphs without directions, and families= are of nodes given their parents")
+
+
+def _rules(constraints: Constraints, variables: tuple[Variable, ...], method: Any, regressions: Collection[str]) -> Rules:
+    return constraints.rules(variables, regressions) if is_directed(method) else method.rules(constraints, variables)
 
 
 def outcome_of(method: Method, problem: Problem) -> Any:
@@ -280,17 +310,19 @@ def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
     return variables
 
 
-def _refuse_left_out(constraints: Constraints, data: Data | Statistics) -> None:
-    """A constraint on a column that is left out is a mistake that should be explained."""
+def _refuse_left_out(named: Mapping[str, str], data: Data | Statistics) -> None:
+    """To name a column that is left out is a mistake that should be explained."""
     if isinstance(data, Statistics):
         return
     for name in data.identifiers:
-        if name in constraints.names:
+        if name in named:
             raise FitError(
-                f"the constraints name {name!r}, which is left out of the search, as an identifier; "
+                f"{named[name]} {name!r}, which is left out of the search, as an identifier; "
                 f"declare it to keep it: variables={{{name!r}: {type(data.schema[name]).__name__}}}"
             )
 
+
+SCORES = "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)"
 
 COMPLETED = "structural_em(data) and learn(data) search with missing cells"
 """What to do about missing cells."""

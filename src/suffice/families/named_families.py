@@ -1,0 +1,105 @@
+"""Families that are named for nodes: what they make of the columns of numbers, and which a node cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from suffice.engines.data import Data
+from suffice.engines.sequences import Sequences
+from suffice.errors import FitError, listed, nearest, note
+from suffice.families import family_of
+from suffice.variables import Count, Finite, Real, Variable
+
+STATES = 20
+"""A column of numbers with more different values than this is not taken for states unless it is declared."""
+
+
+R = TypeVar("R", Data, Sequences)
+
+
+def typed(rows: R, families: Mapping[str, Any]) -> R:
+    """The rows, with numbers that are the child of a family of states or of counts taken for such, which is said."""
+    schema = rows.schema
+    numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
+    trials = {f.trials: Count for f in families.values() if getattr(f, "trials", None) in rows.columns}
+    numbers |= {n: kind for n, kind in trials.items() if isinstance(schema[n], Real)}
+    declared = {n: kind if kind is Finite else Count(n) for n, kind in numbers.items() if kind is not Real}
+    if not declared:
+        return rows
+    result = rows.with_variables(declared)
+    for name, kind in declared.items():
+        v = result.schema[name]
+        if kind is Finite and isinstance(v, Finite) and v.n_states > STATES:
+            raise FitError(
+                f"{name!r} is a number with {v.n_states:,} different values, and {type(families[name]).__name__} is a family of "
+                f"states; if they are states, declare them: scan(data, variables={{{name!r}: Finite}})"
+            )
+    states, counts = ([n for n, kind in declared.items() if (kind is Finite) == finite] for finite in (True, False))
+    said = [f"{listed(names)} for {what}" for names, what in ((states, "states"), (counts, "counts")) if names]
+    note(f"numbers are taken as their family needs them: {' and '.join(said)}; variables= in scan declares them")
+    return result
+
+
+def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
+    """The rows, with columns as families need them, and those families that are regressions; others are what nodes have anyway.
+
+    >>> from suffice import Logistic, scan
+    >>> rows, regressions = for_search(scan({"x": [0.5, 1.5], "y": ["a", "b"]}), {"y": Logistic()})
+    >>> regressions
+    {'y': Logistic(ridge=0.0)}
+    """
+    if not isinstance(families or {}, Mapping):
+        raise FitError(f"families are given by node, families={{'y': Logistic()}}, not as {families!r}")
+    named = dict(families or {})
+    for name, family in named.items():
+        _refuse_other(name, family)
+        for column in (name, *getattr(family, "roles", ())):
+            if column not in rows.columns:
+                raise FitError(
+                    f"families speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
+                )
+    regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
+    rows = typed(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), regressions)
+    schema = rows.schema if named else {}
+    for name, family in named.items():
+        check_family(name, family, schema[name], [schema[role] for role in getattr(family, "roles", ())])
+    for name, family in regressions.items():
+        if family.profiled:
+            raise FitError(
+                f"{name!r} cannot be {type(family).__name__} in a search: its shape is found in turn with its coefficients, for "
+                "each set of parents anew; search with PoissonLog(), and fit the graph with this family"
+            )
+    return rows, regressions
+
+
+def check_family(name: str, family: Any, child: Variable, parents: Sequence[Variable]) -> None:
+    """Refuse a family that a node with these parents cannot have."""
+    _refuse_other(name, family)
+    if getattr(family, "iterative", False):
+        family.check(child, parents)
+        if getattr(family, "ordered", False) and isinstance(child, Finite):
+            _say_order(child)
+    elif family != family_of(child, parents):
+        raise FitError(f"{name!r} cannot have the family {family!r}; regressions such as Logistic() may be chosen")
+
+
+def _refuse_other(name: str, family: Any) -> None:
+    """Refuse what is no family."""
+    if isinstance(family, type) or not hasattr(family, "n_parameters"):
+        raise FitError(f"the family of {name!r} is an object such as Logistic(), not {family!r}")
+
+
+def _say_order(child: Finite) -> None:
+    """Words that are in the order of the alphabet may be so because nobody said another."""
+    if child.n_states > 2 and list(child.states) == sorted(child.states) and not all(_is_number(s) for s in child.states):
+        order = " < ".join(child.states)
+        note(f"the states of {child.name!r} are taken in this order: {order}; variables= in scan declares another")
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
