@@ -116,7 +116,8 @@ def _shown(block: Block, name: str, n_states: int) -> Array:
 
 def _cases(rows: ObservedRows) -> Cases:
     first, inverse = distinct(rows.codes, len(rows.weight))
-    groups = weighted_moments(inverse[None].astype(np.int64), rows.weight[None], rows.reals, len(first))
+    index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product of matrices
+    groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
     return Cases(rows.codes[:, first], groups.spread)
 
 

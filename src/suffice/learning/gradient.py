@@ -82,10 +82,10 @@ class LBFGS:
         from scipy.optimize import minimize
 
         problem, here = ascent.problem, ascent.point
-        atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.fixed)
+        atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
         if not atlas.size:
             return
-        held = {n: cpd for n, cpd in problem.cpds(here.parameters).items() if n in problem.fixed}
+        held = {n: cpd for n, cpd in problem.cpds(here.parameters).items() if n in problem.still}
         origin = atlas.vector(here.parameters)
         curvature = atlas.curvature(here.parameters, here.statistic)
         scale = np.sqrt(np.maximum(curvature, 0.05 / atlas.unit**2))
@@ -133,7 +133,7 @@ class Projected:
 
     def _climb(self, ascent: Ascent) -> None:
         problem = ascent.problem
-        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.fixed)
+        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.still)
         for name, chart in atlas.charts.items():
             if not isinstance(chart.cpd, Table):
                 raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
@@ -272,7 +272,7 @@ def _refuse_collapse(ascent: Ascent) -> None:
 def lift(ascent: Ascent) -> None:
     """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
     problem, here = ascent.problem, ascent.point
-    atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.fixed)
+    atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
     weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if isinstance(c.cpd, Table)}
     for share in 0.1 * 0.25 ** np.arange(8):

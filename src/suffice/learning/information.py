@@ -230,7 +230,7 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
     """
     points, problem = problem.cpds(parameters), problem.scaled
     expected = problem.expected(parameters)
-    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.fixed)
+    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
     _check_size(atlas.size)
     cpds = problem.cpds(parameters)
     watch: Progress[Any] = Progress("observed information", None, progress)

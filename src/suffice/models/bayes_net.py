@@ -21,6 +21,7 @@ from suffice.graphs import Dag
 from suffice.graphs.text import Edge
 from suffice.models.answering import Answering
 from suffice.models.answers import and_more
+from suffice.models.hidden_numbers import n_conventions
 from suffice.models.provenance import Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
@@ -158,9 +159,11 @@ class BayesNet(Provenance, Tabular, Answering):
 
     @property
     def n_parameters(self) -> int:
-        """The number of free parameters; those that nodes share count once."""
+        """The number of free parameters; those that nodes share count once. Of hidden numbers mean, variance and rotation are
+        fixed by convention, and do not count."""
         again = {node for tie in self._ties for node in tie.nodes[1:]}
-        return sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
+        listed = sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
+        return listed - n_conventions(self._dag, self._variables, self._hidden)
 
     def __getitem__(self, name: str) -> Cpd:
         if name not in self._cpds:

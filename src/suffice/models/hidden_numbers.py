@@ -1,0 +1,70 @@
+"""What a graph says about its hidden numbers: what no data can tell of them, and what is fixed by convention.
+
+The place and the scale of a hidden number are not in the data: if h is 2h + 1 everywhere, its children need only other
+coefficients. Hidden numbers with the same parents and the same children can, besides, be turned into one another: any rotation
+of them, and of their loadings with them, gives the observed columns the same distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from suffice.errors import listed
+from suffice.graphs import Dag
+from suffice.variables import Finite, Variable
+
+
+def hidden_numbers(dag: Dag, variables: Mapping[str, Variable], hidden: Collection[str]) -> tuple[str, ...]:
+    """The hidden variables that are numbers, parents before children."""
+    return tuple(n for n in dag.topological_order if n in hidden and not isinstance(variables[n], Finite))
+
+
+def rotations(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]) -> list[tuple[str, ...]]:
+    """The sets of hidden numbers that only a rotation tells apart: those with the same children and the same parents.
+
+    With finite parents each configuration has a variance of its own, which a rotation would not leave alone.
+
+    >>> from suffice import Real
+    >>> dag = Dag("f -> x; g -> x; f -> y; g -> y")
+    >>> rotations(dag, {n: Real(n) for n in dag.nodes}, ["f", "g"])
+    [('f', 'g')]
+    """
+    sets: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
+    for name in names:
+        parents = frozenset(dag.parents(name))
+        if not any(isinstance(variables[p], Finite) for p in parents):
+            sets.setdefault((parents, frozenset(dag.children(name))), []).append(name)
+    return [tuple(group) for group in sets.values() if len(group) > 1]
+
+
+def n_conventions(dag: Dag, variables: Mapping[str, Variable], hidden: Collection[str]) -> int:
+    """How many of the numbers that distributions list are fixed by convention: a mean and a variance for each hidden number,
+    and g(g − 1)/2 angles for g of them that only a rotation tells apart.
+
+    >>> from suffice import Real
+    >>> dag = Dag("f -> x; g -> x; f -> y; g -> y")
+    >>> n_conventions(dag, {n: Real(n) for n in dag.nodes}, ["f", "g"])
+    5
+    """
+    names = hidden_numbers(dag, variables, hidden)
+    return 2 * len(names) + sum(len(g) * (len(g) - 1) // 2 for g in rotations(dag, variables, names))
+
+
+def conventions_in_words(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]) -> str:
+    """What is fixed of these hidden numbers, for the sentence that says how a network was fitted.
+
+    >>> from suffice import Real
+    >>> dag = Dag("f -> x; f -> y; f -> z")
+    >>> conventions_in_words(dag, {n: Real(n) for n in dag.nodes}, ["f"])
+    "; by convention 'f' has mean 0, variance 1 and a first loading above 0"
+    """
+    if not names:
+        return ""
+    has, loading = ("has", "a first loading") if len(names) == 1 else ("have", "first loadings")
+    words = f"; by convention {listed(names)} {has} mean 0, variance 1 and {loading} above 0"
+    for group in rotations(dag, variables, names):
+        words += (
+            f"; only a rotation tells {listed(group)} apart, which is fixed, too: their loadings are uncorrelated if weighted by "
+            "1/noise, the largest first"
+        )
+    return words
