@@ -201,7 +201,7 @@ def em(
 
     thetas = beginnings(problem, start, n, seed)
     climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
-    return _finished(problem, climbs, n, stopped, tol)
+    return run_of(problem, climbs, n, stopped, tol)
 
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> ParameterProblem:
@@ -265,12 +265,12 @@ def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
     return left * climb.trace[-1].seconds / len(climb.trace)
 
 
-def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
+def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
     """The best climb as a run; what the user should know of it is noted."""
     ordered = best_first(climbs, n)
     best = ordered[0]
     if problem.conventions.names:
-        best.point = evaluated(problem, problem.settled(best.point.parameters))
+        best.point = evaluated(problem, problem.to_convention(best.point.parameters))
     cpds = problem.cpds(best.point.parameters)
     optima = tuple(_optimum(problem, climbs.index(c), c, best, cpds) for c in ordered)
     for name in problem.hidden:

@@ -42,7 +42,7 @@ class Conventions:
 
     loose       moved to mean 0 and variance 1 after every M-step
     still       without parents, and kept at Normal(0, 1), since a prior speaks of it or its children
-    turned      sets of loose numbers that only a rotation tells apart
+    rotations   sets of loose numbers that only a rotation tells apart
 
     What is neither has its scale from fixed or shared distributions, or, with parents, from the prior.
     """
@@ -52,7 +52,7 @@ class Conventions:
     names: tuple[str, ...]
     loose: tuple[str, ...]
     still: tuple[str, ...]
-    turned: tuple[tuple[str, ...], ...]
+    rotations: tuple[tuple[str, ...], ...]
     states: frozenset[str]
     """The hidden variables that are no numbers."""
 
@@ -85,7 +85,7 @@ class Conventions:
         return tuple(n for n in self.names if n in self.loose or n in self.still)
 
     @cached_property
-    def derived(self) -> tuple[str, ...]:
+    def with_parents(self) -> tuple[str, ...]:
         """Those with parents, whose intercept and variance follow from the others."""
         return tuple(n for n in self.loose if self.nodes[n].parents)
 
@@ -94,14 +94,14 @@ class Conventions:
         some = {n: _standard(theta.others[n]) for n in self.fixed}
         return replace(theta, others={**theta.others, **some}) if some else theta
 
-    def moved(self, theta: Theta) -> Theta:
+    def standardise_roots(self, theta: Theta) -> Theta:
         """The same distribution, hidden numbers without parents being standard normal."""
         lines: Lines = dict(theta.others)
         for name in self.fixed:
             self._move(lines, name, float(lines[name].intercept), float(np.sqrt(lines[name].variance)))
         return self.put(replace(theta, others=lines)) if self.fixed else theta
 
-    def standardised(self, theta: Theta, moments: Mapping[str, Groups]) -> Theta:
+    def standardise(self, theta: Theta, moments: Mapping[str, Groups]) -> Theta:
         """The same distribution of the observed columns, hidden numbers having mean 0 and variance 1 where rows were expected to
         have these moments."""
         if not self.loose:
@@ -112,10 +112,10 @@ class Conventions:
                 self._move(lines, name, *_overall(moments[name]))
         return self.put(replace(theta, others=lines))
 
-    def settled(self, theta: Theta) -> Theta:
+    def settle(self, theta: Theta) -> Theta:
         """The same distribution, rotated and with signs by convention."""
         lines: Lines = dict(theta.others)
-        for group in self.turned:
+        for group in self.rotations:
             self._turn(lines, group)
         for name in (*self.loose, *self.still):
             if self._first_loading(lines, name) < 0.0:

@@ -32,7 +32,7 @@ ROUNDING = 1e-8
 
 def doubts(problem: ParameterProblem, theta: Theta) -> Iterator[str]:
     """What a user should know of hidden numbers, in sentences."""
-    if small := smallest(problem, theta):
+    if small := at_floor(problem, theta):
         yield (
             f"the variance of {listed(small)} fell to its least value, a millionth of the column's: hidden numbers all but "
             "determine it (a Heywood case); use fewer of them, or a prior such as NormalInverseGamma()"
@@ -49,7 +49,7 @@ def doubts(problem: ParameterProblem, theta: Theta) -> Iterator[str]:
         )
 
 
-def smallest(problem: ParameterProblem, theta: Theta) -> list[str]:
+def at_floor(problem: ParameterProblem, theta: Theta) -> list[str]:
     """The nodes whose variance has come down to the least that is allowed, somewhere."""
     found = []
     for node in problem.others:
@@ -61,12 +61,12 @@ def smallest(problem: ParameterProblem, theta: Theta) -> list[str]:
 
 def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]]:
     """How many directions of the parameters change no moment, besides rotations, and the nodes whose parameters they change."""
-    nodes = _touched(problem)
+    nodes = _numbers_near(problem)
     states = tuple({v.name: v for node in nodes for v in node.finite}.values())
     n_seen = sum(node.name not in problem.hidden for node in nodes)
     n_moments = n_configurations(states) * n_seen * (n_seen + 3) // 2
     n_free = sum(len(_free(problem, node)) * node.n_cells for node in nodes)
-    turned = sum(len(g) * (len(g) - 1) // 2 for g in problem.conventions.turned)
+    turned = sum(len(g) * (len(g) - 1) // 2 for g in problem.conventions.rotations)
     if n_moments * n_free > MOST:
         return max(0, n_free - turned - n_moments), []
     J, owner = _derivatives(problem, theta, nodes, states)
@@ -78,7 +78,7 @@ def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]
     return n_free - rank - turned, names
 
 
-def _touched(problem: ParameterProblem) -> list[NodeFamily]:
+def _numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
     """The normal nodes that hidden numbers speak of, and numbers beside them."""
     near = set(problem.conventions.names)
     normal = [node for node in problem.nodes.values() if node.normal]

@@ -171,7 +171,7 @@ class ParameterProblem(Task):
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
         theta = Theta(self.tables, self.tables.normalised(weights), others)
-        return self._held(self.conventions.standardised(theta, s.moments))
+        return self._held(self.conventions.standardise(theta, s.moments))
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -183,11 +183,11 @@ class ParameterProblem(Task):
         """The nodes whose distributions stay as they are: known ones, and hidden numbers that are standard normal."""
         return (*self.fixed, *self.conventions.fixed)
 
-    def settled(self, theta: Theta) -> Theta:
+    def to_convention(self, theta: Theta) -> Theta:
         """The same distribution of what is observed, hidden numbers by convention."""
-        settled = self.conventions.settled(theta)
-        if self.conventions.derived:
-            settled = self.conventions.standardised(settled, self.expected(settled).statistic.moments)
+        settled = self.conventions.settle(theta)
+        if self.conventions.with_parents:
+            settled = self.conventions.standardise(settled, self.expected(settled).statistic.moments)
         return settled if np.isclose(self.log_prior(settled), self.log_prior(theta), rtol=1e-12, atol=1e-9) else theta
 
     def log_prior(self, theta: Theta) -> float:
@@ -274,7 +274,7 @@ class ParameterProblem(Task):
         def scaled(node: NodeFamily, cpd: Any) -> Cpd:
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = self.conventions.moved(Theta.of(self.nodes, self.tables, cpds, scaled))
+        theta = self.conventions.standardise_roots(Theta.of(self.nodes, self.tables, cpds, scaled))
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
