@@ -87,6 +87,11 @@ class EmRun(Run[BayesNet]):
             raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
         if self.problem.entries:
             raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
+        if above := self.problem.conventions.with_parents:
+            raise FitError(
+                f"the hidden number {above[0]!r} has parents, so that its own variance follows from theirs, and the observed "
+                "information of such a graph is not known yet; resample rows for errors"
+            )
         return observed_information(self.problem, self.point.parameters)
 
     def _require_rows(self) -> None:
@@ -278,7 +283,7 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
         gone = collapsed(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
         if gone:
             note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
-    for text in doubts(problem, best.point.parameters):
+    for text in doubts(problem, best.point.parameters, best.point.statistic):
         note(text)
     for name, effects in _endless(cpds):
         note(

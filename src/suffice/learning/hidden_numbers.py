@@ -24,7 +24,7 @@ from suffice.incomplete.components import NodeFamily, Theta
 from suffice.models.hidden_numbers import rotations
 from suffice.models.sharing import Tie
 from suffice.statistics import Moments
-from suffice.variables import Finite, Variable
+from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
     from suffice.learning.problem import ParameterProblem
@@ -210,9 +210,9 @@ def refuse_unlinked(dag: Dag, variables: Mapping[str, Variable], names: Sequence
             raise FitError(
                 f"the hidden number {name!r} has no children in the graph: no column says anything about it; leave it out"
             )
-        finite = [c for c in below if isinstance(variables[c], Finite)]
-        if finite:
+        others = [c for c in below if not isinstance(variables[c], Real)]
+        if others:
             raise FitError(
-                f"{listed(finite)} cannot be the child of the hidden number {name!r}: its states have no closed form given a "
-                "number; hide a Finite variable instead, or declare the column as a number"
+                f"{listed(others)} cannot be the child of the hidden number {name!r}: only Gaussian children have a closed form; "
+                "hide a Finite variable instead, or declare the column as a number"
             )

@@ -10,7 +10,7 @@ data can tell: parameters along which none of these changes are not identified (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,19 +26,24 @@ if TYPE_CHECKING:
 MOST = 2**22
 """Derivatives that are looked at; of larger graphs only the numbers of parameters and moments are compared."""
 
+SMALL = 1e-2
+"""A variance below this share of the column's is looked at twice."""
+
 ROUNDING = 1e-8
 """Directions along which moments change by no more, as a share of the largest change, change nothing."""
 
 
-def doubts(problem: ParameterProblem, theta: Theta) -> Iterator[str]:
+def doubts(problem: ParameterProblem, theta: Theta, statistic: Any) -> Iterator[str]:
     """What a user should know of hidden numbers, in sentences."""
-    if small := at_floor(problem, theta):
+    conventions = problem.conventions
+    if not conventions.names:
+        return
+    if small := nodes_without_noise(problem, theta, statistic):
         yield (
-            f"the variance of {listed(small)} fell to its least value, a millionth of the column's: hidden numbers all but "
+            f"the variance of {listed(small)} falls to zero, at least to a millionth of the column's: hidden numbers all but "
             "determine it (a Heywood case); use fewer of them, or a prior such as NormalInverseGamma()"
         )
-    conventions = problem.conventions
-    if not conventions.names or set(conventions.loose) != set(conventions.names) or problem.ties:
+    if set(conventions.loose) != set(conventions.names) or problem.ties:
         return  # fixed and shared distributions, and priors, identify what the data does not
     free, unknown = _directions(problem, theta)
     if free:
@@ -49,12 +54,14 @@ def doubts(problem: ParameterProblem, theta: Theta) -> Iterator[str]:
         )
 
 
-def at_floor(problem: ParameterProblem, theta: Theta) -> list[str]:
-    """The nodes whose variance has come down to the least that is allowed, somewhere."""
-    found = []
-    for node in problem.others:
-        floor = problem.conventions.floor(node)
-        if floor and float(np.min(theta.lines[node.name].variance)) <= floor * problem.units.variance[node.name] * (1.0 + 1e-9):
+def nodes_without_noise(problem: ParameterProblem, theta: Theta, statistic: Any) -> list[str]:
+    """The nodes with a variance that has come down to the least that is allowed, or is small and still falls with each step of
+    EM, which needs ever longer for ever less."""
+    found, ahead = [], problem.maximised(statistic)
+    for node in (node for node in problem.others if problem.conventions.floor(node)):
+        least, whole = problem.conventions.floor(node), problem.units.variance[node.name]
+        v, then = theta.lines[node.name].variance / whole, ahead.lines[node.name].variance / whole
+        if bool(((v <= least * (1.0 + 1e-9)) | ((v < SMALL) & (then < v * (1.0 - 1e-5)))).any()):
             found.append(node.name)
     return found
 

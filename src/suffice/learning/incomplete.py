@@ -71,6 +71,7 @@ def task_of(
     for name in unseen:
         if name not in graph:
             raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
+    rows = rows.with_numbers(c for n, v in unseen.items() if isinstance(v, Real) for c in graph.children(n))
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
     lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]

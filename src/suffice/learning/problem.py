@@ -98,6 +98,8 @@ class ParameterProblem(Task):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
+        numbers = hidden_numbers(task.dag, task.variables, task.hidden)
+        refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
@@ -105,8 +107,6 @@ class ParameterProblem(Task):
         reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
         spread = observed_cells(task.rows, reals, task.threads)
         observed = Units.of(spread, seen).alike(linked(task.ties))
-        numbers = hidden_numbers(task.dag, task.variables, task.hidden)
-        refuse_unlinked(task.dag, task.variables, numbers)
         units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):

@@ -94,7 +94,7 @@ def factors(
     Dag('factor -> a, b, c')
     """
     spherical = isinstance(_checked_noise(noise), Spherical)
-    rows = data if isinstance(data, Statistics) else scan(data)
+    rows = data if isinstance(data, Statistics) else _numbers(scan(data))
     variables = _columns(rows, name)
     tol, max_iter, seed, _, _ = checked_numbers(tol, max_iter, seed, starts, None)
     weight = rows.weight if isinstance(rows, Statistics) else rows.n_rows
@@ -110,6 +110,11 @@ def factors(
         return replace(run, choices=choices)
     finally:
         watch.close()
+
+
+def _numbers(rows: Data) -> Data:
+    """The rows with columns taken as numbers wherever they can be: few different values are no states here."""
+    return rows.with_numbers(rows.columns)
 
 
 def _checked_noise(noise: Any) -> Diagonal | Spherical:
