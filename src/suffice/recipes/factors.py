@@ -104,9 +104,10 @@ def factors(
     watch: Progress[Any] = Progress("factors", checked_seconds(time_limit), progress)
     asked = _Asked(spherical, name, tuple(variables), starts, start, seed, tol, max_iter, threads, watch)
     try:
+        given = _covariances(rows, asked)
         if isinstance(k, (int, np.integer)):
-            return _best(rows, sizes[0], asked)[0]
-        run, choices = best_of(sizes, lambda n: _best(rows, n, asked), lambda r: _value(judge, r, rows, asked), "factors")
+            return _best(rows, given, sizes[0], asked)[0]
+        run, choices = best_of(sizes, lambda n: _best(rows, given, n, asked), lambda r: _value(judge, r, rows, asked), "factors")
         return replace(run, choices=choices)
     finally:
         watch.close()
@@ -143,13 +144,20 @@ def _refuse_many(k: int, asked: _Asked) -> None:
         )
 
 
-def _best(rows: Data | Statistics, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
+def _covariances(rows: Data | Statistics, asked: _Asked) -> Covariances | None:
+    """All that complete rows say, in one scan; None where cells are missing."""
+    if isinstance(rows, Data) and any(rows.missing.values()):
+        return None
+    on = "covariance" if asked.spherical else "correlation"
+    return Covariances.of(rows, asked.columns, on=on, threads=asked.threads)
+
+
+def _best(rows: Any, given: Covariances | None, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     """The best factors, and whether the search was stopped before its end."""
     _refuse_many(k, asked)
-    if isinstance(rows, Data) and any(rows.missing.values()):
+    if given is None:
         return _by_em(rows, k, asked)
-    on = "covariance" if asked.spherical else "correlation"
-    moments = FactorMoments(Covariances.of(rows, asked.columns, on=on, threads=asked.threads), k)
+    moments = FactorMoments(given, k)
     ways, stopped = _ways(moments, asked)
     ordered = best_first(ways, len(ways))
     if stopped:
@@ -264,7 +272,7 @@ def _value(judge: Any, run: FactorsRun, rows: Data | Statistics, asked: _Asked) 
 
 def _log_likelihood_outside(train: Data, test: Data, k: int, asked: _Asked) -> float:
     """ln p of rows that were not learned from: by their moments where no cell is missing."""
-    run = _best(train, k, asked)[0]
+    run = _best(train, _covariances(train, asked), k, asked)[0]
     if any(test.missing.values()):
         return run.model.log_likelihood(test)
     other = Covariances.of(test, asked.columns, on="covariance", checked=False, threads=asked.threads)
