@@ -197,6 +197,51 @@ def test_mixture_of_factor_analysers() -> None:
     assert run.log_likelihood == pytest.approx(float(np.logaddexp(log_p[:, 0], log_p[:, 1]).sum()), rel=1e-9)
     assert sorted(bn["class"].probs.round(1).tolist()) == [0.4, 0.6]
     assert bn.n_parameters == 1 + 2 * 4 * 3
+    assert (bn["x0"].coefficients > 0).all()  # each class has a sign of its own
+
+
+def test_classes_have_rotations_of_their_own() -> None:
+    rng = np.random.default_rng(7)
+    n = 300
+    c = rng.random(n) < 0.5
+    L = rng.standard_normal((2, 2, 6))
+    x = np.einsum("nk,nkj->nj", rng.standard_normal((n, 2)), L[c.astype(int)]) + 0.5 * rng.standard_normal((n, 6))
+    rows = {**{f"x{i}": x[:, i] for i in range(6)}, "class": np.where(c, "u", "v")}
+    dag = "; ".join(f"f -> x{i}; g -> x{i}; class -> x{i}" for i in range(6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SufficeNote)
+        run = sf.em(dag, rows, hidden=[sf.Real("f"), sf.Real("g")], starts=1, max_iter=400, tol=1e-4, accelerate=sf.Squarem())
+    assert run.model.n_parameters == 1 + 2 * (6 * 4 - 1)
+    for s in range(2):
+        loadings = np.array([run.model[f"x{i}"].coefficients[s] for i in range(6)])
+        noise = np.array([run.model[f"x{i}"].variance[s] for i in range(6)])
+        turned = loadings.T @ (loadings / noise[:, None])
+        assert abs(turned[0, 1]) < 1e-8 * turned[0, 0]
+        assert (loadings[0] > 0).all()
+
+
+def test_a_class_above_a_hidden_number() -> None:
+    """class → f → columns: f has another mean in each class, and mean 0 and variance 1 over the rows."""
+    rng = np.random.default_rng(8)
+    c = np.arange(400) % 2
+    f = rng.standard_normal(400) * np.where(c, 1.5, 0.5) + 2.0 * c
+    rows = {
+        **{k: w * f + 0.5 * rng.standard_normal(400) for k, w in zip("abc", (1.0, -0.8, 0.6), strict=True)},
+        "class": c.astype(str),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SufficeNote)
+        run = sf.em(
+            "class -> f; f -> a; f -> b; f -> c", rows, hidden=[sf.Real("f")], starts=1, tol=1e-8, accelerate=sf.Squarem()
+        )
+    cpd: Any = run.model["f"]
+    assert cpd.intercept.mean() == pytest.approx(0.0, abs=1e-4)
+    assert cpd.variance.mean() + cpd.intercept.var() == pytest.approx(1.0, abs=1e-4)
+    assert run.model.n_parameters == 1 + 4 + 9 - 2
+    both = "class -> f; " + "; ".join(f"f -> {k}; class -> {k}" for k in "abc")
+    with pytest.warns(SufficeNote, match="does not identify 2 directions"):
+        run = sf.em(both, rows, hidden=[sf.Real("f")], starts=1, max_iter=50, tol=1e-2)
+    assert run.model.n_parameters == 1 + 4 + 18 - 4
 
 
 def test_what_is_not_identified_is_said() -> None:
@@ -301,8 +346,10 @@ def test_priors_fixed_entries_and_ties() -> None:
     assert tied.model.n_parameters == 9
 
 
-def test_time_limit_and_batches() -> None:
+def test_time_limit_gradient_and_batches() -> None:
     rows = drawn(100, 8, 0.1)
+    with pytest.raises(FitError, match="batches= cannot be used with hidden numbers"):
+        sf.em(ABILITY, rows, hidden=[sf.Real("ability")], starts=1, batches=2)
     run = quiet(ABILITY, rows, hidden=[sf.Real("ability")], starts=1, tol=0, max_iter=10**6, time_limit=0.5)
     assert not run.converged
     by_gradient = sf.gradient(ABILITY, drawn(100, 8), hidden=[sf.Real("ability")], starts=1)

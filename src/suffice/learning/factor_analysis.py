@@ -18,6 +18,7 @@ the eigenvalues that are left (probabilistic PCA: Tipping & Bishop 1999, JRSS B 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -153,14 +154,13 @@ class FactorWay(Way):
     def at(cls, moments: FactorMoments, logs: Array) -> FactorWay:
         return cls(moments, _point(moments, moments.at(logs)))
 
-    def climb(self, max_iter: int, tol: float, watch: object = None) -> None:
+    def climb(self, max_iter: int, tol: float, watch: Callable[[], None]) -> None:
         """Newton steps until one would gain nothing."""
         for _ in range(max_iter):
             ahead, gain = self.problem.step(self.point.parameters)
             self.point = _point(self.problem, ahead)
             self.record()
-            if callable(watch):
-                watch()
+            watch()
             if gain <= max(SLOPE, tol / self.problem.given.weight):
                 self.converged = True
                 return

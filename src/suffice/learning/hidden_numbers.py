@@ -79,6 +79,11 @@ class Conventions:
         """The hidden numbers at Normal(0, 1): there is nothing to learn of their own distributions."""
         return tuple(n for n in (*self.loose, *self.still) if not self.nodes[n].parents)
 
+    @cached_property
+    def below(self) -> frozenset[str]:
+        """The observed children of hidden numbers."""
+        return frozenset(c for n in self.names for c in self.children[n]) - set(self.names)
+
     @property
     def by_convention(self) -> tuple[str, ...]:
         """Those with mean 0 and variance 1."""
@@ -115,12 +120,35 @@ class Conventions:
     def settle(self, theta: Theta) -> Theta:
         """The same distribution, rotated and with signs by convention."""
         lines: Lines = dict(theta.others)
-        for group in self.rotations:
-            self._turn(lines, group)
-        for name in (*self.loose, *self.still):
-            if self._first_loading(lines, name) < 0.0:
-                self._move(lines, name, 0.0, -1.0)
+        singles = [(n,) for n in (*self.loose, *self.still) if not any(n in group for group in self.rotations)]
+        for group in (*self.rotations, *singles):
+            if self._free_by_configuration(group):
+                self._turn_each(lines, group)
+            else:
+                self._turn(lines, group)
         return replace(theta, others=lines)
+
+    def _free_by_configuration(self, group: tuple[str, ...]) -> bool:
+        """Whether each configuration of its children has a rotation and a sign of its own."""
+        below = {tuple(v.name for v in self.nodes[c].finite) for c in self.children[group[0]]}
+        return not self.nodes[group[0]].parents and len(below) == 1
+
+    def _turn_each(self, lines: Lines, group: tuple[str, ...]) -> None:
+        """Rotate standard normal numbers, at each configuration so that Σ λλᵀ/noise is diagonal and falls, signs by the first
+        loading."""
+        children, q = self.children[group[0]], self.nodes[self.children[group[0]][0]].n_cells
+        at = {c: [self._place(c, h) for h in group] for c in children}
+        L = np.stack([lines[c].coefficients.reshape(q, -1)[:, at[c]] for c in children])
+        v = np.stack([lines[c].variance.reshape(q) for c in children])
+        if len(group) > 1:
+            turn = np.linalg.eigh(np.einsum("cqg,cqh,cq->qgh", L, L, 1.0 / v))[1][..., ::-1]
+            L = np.einsum("cqg,qgh->cqh", L, turn)
+        first = np.argmax(L != 0.0, axis=0)
+        L = L * np.where(np.take_along_axis(L, first[None], axis=0) < 0.0, -1.0, 1.0)
+        for child, own in zip(children, L, strict=True):
+            b = lines[child].coefficients.copy()
+            b[..., at[child]] = own.reshape(*b.shape[:-1], len(group))
+            lines[child] = replace(lines[child], coefficients=b)
 
     def _move(self, lines: Lines, name: str, mean: float, scale: float) -> None:
         """h ← (h − mean)/scale."""
@@ -134,7 +162,14 @@ class Conventions:
             lines[child] = replace(lines[child], intercept=a, coefficients=b)
 
     def _turn(self, lines: Lines, group: tuple[str, ...]) -> None:
-        """Rotate some numbers, of unit residuals, so that Σ λλᵀ/noise is diagonal and falls."""
+        """Rotate some numbers, of unit residuals, so that Σ λλᵀ/noise is diagonal and falls, signs by the first loading."""
+        if len(group) > 1:
+            self._rotate(lines, group)
+        for name in group:
+            if self._first_loading(lines, name) < 0.0:
+                self._move(lines, name, 0.0, -1.0)
+
+    def _rotate(self, lines: Lines, group: tuple[str, ...]) -> None:
         for name in group:
             self._move(lines, name, 0.0, float(np.sqrt(lines[name].variance)))
         children, g = self.children[group[0]], len(group)

@@ -17,6 +17,7 @@ import numpy as np
 from suffice.errors import listed
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.patterns import digits_of
+from suffice.models.hidden_numbers import n_angles
 from suffice.statistics.configurations import n_configurations, sizes
 from suffice.variables import Finite
 
@@ -73,7 +74,9 @@ def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]
     n_seen = sum(node.name not in problem.hidden for node in nodes)
     n_moments = n_configurations(states) * n_seen * (n_seen + 3) // 2
     n_free = sum(len(_free(problem, node)) * node.n_cells for node in nodes)
-    turned = sum(len(g) * (len(g) - 1) // 2 for g in problem.conventions.rotations)
+    names = problem.conventions.names
+    classes = [n for n in names if problem.nodes[n].finite]  # of these all numbers are looked at, and two of each are convention
+    turned = n_angles(problem.dag, problem.variables, names) + 2 * len(classes)
     if n_moments * n_free > MOST:
         return max(0, n_free - turned - n_moments), []
     J, owner = _derivatives(problem, theta, nodes, states)
@@ -81,8 +84,7 @@ def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]
     _, changes, axes = np.linalg.svd(J, full_matrices=True)
     rank = int((changes > ROUNDING * changes.max(initial=0.0)).sum())
     moved = np.abs(axes[rank:]).max(axis=0, initial=0.0) > 1e-3
-    names = [] if turned else sorted({n for n, m in zip(owner, moved, strict=True) if m})
-    return n_free - rank - turned, names
+    return n_free - rank - turned, [] if turned else sorted({n for n, m in zip(owner, moved, strict=True) if m})
 
 
 def _numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
@@ -97,8 +99,8 @@ def _numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
 
 def _free(problem: ParameterProblem, node: NodeFamily) -> list[int]:
     """The parameters of a node that are free: coefficients by number, then the intercept and the variance."""
-    k, own = len(node.reals) - 1, node.name in problem.conventions.names
-    return list(range(k)) if own else list(range(k + 2))
+    k, known = len(node.reals) - 1, node.name in problem.conventions.names and not node.finite
+    return list(range(k)) if known else list(range(k + 2))
 
 
 def _derivatives(

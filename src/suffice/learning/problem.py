@@ -215,6 +215,8 @@ class ParameterProblem(Task):
         """The same rows in n parts, for incremental EM."""
         if self.fixed or self.entries:
             raise FitError("batches= cannot be used with fixed=: leave one of them out")
+        if self.conventions.loose:
+            raise FitError("batches= cannot be used with hidden numbers, whose scale moves with each M-step: leave it out")
         if any(node.iterative for node in self.others):
             raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]

@@ -7,10 +7,11 @@ of them, and of their loadings with them, gives the observed columns the same di
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from suffice.errors import listed
 from suffice.graphs import Dag
+from suffice.statistics.configurations import n_configurations
 from suffice.variables import Finite, Variable
 
 
@@ -38,8 +39,8 @@ def rotations(dag: Dag, variables: Mapping[str, Variable], names: Collection[str
 
 
 def n_conventions(dag: Dag, variables: Mapping[str, Variable], hidden: Collection[str]) -> int:
-    """How many of the numbers that distributions list are fixed by convention: a mean and a variance for each hidden number,
-    and g(g − 1)/2 angles for g of them that only a rotation tells apart.
+    """How many of the numbers that distributions list no data can tell: a mean and a variance for each hidden number, at each
+    configuration of the finite parents that all of its children share with it; and the angles of `n_angles`.
 
     >>> from suffice import Real
     >>> dag = Dag("f -> x; g -> x; f -> y; g -> y")
@@ -47,7 +48,24 @@ def n_conventions(dag: Dag, variables: Mapping[str, Variable], hidden: Collectio
     5
     """
     names = hidden_numbers(dag, variables, hidden)
-    return 2 * len(names) + sum(len(g) * (len(g) - 1) // 2 for g in rotations(dag, variables, names))
+    own = sum(2 * n_configurations(_shared(dag, variables, (n, *dag.children(n)))) for n in names)
+    return own + n_angles(dag, variables, names)
+
+
+def n_angles(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]) -> int:
+    """g(g − 1)/2 for g hidden numbers that only a rotation tells apart; without parents, at each configuration of the finite
+    parents that all of their children share: classes have rotations of their own."""
+    total = 0
+    for group in rotations(dag, variables, names):
+        free = () if dag.parents(group[0]) else _shared(dag, variables, dag.children(group[0]))
+        total += n_configurations(free) * len(group) * (len(group) - 1) // 2
+    return total
+
+
+def _shared(dag: Dag, variables: Mapping[str, Variable], nodes: Sequence[str]) -> tuple[Finite, ...]:
+    """The finite parents that all of these nodes have."""
+    common = set(dag.parents(nodes[0])).intersection(*(dag.parents(n) for n in nodes[1:]))
+    return tuple(v for n in sorted(common) if isinstance(v := variables[n], Finite))
 
 
 def conventions_in_words(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]) -> str:

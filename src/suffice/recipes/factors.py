@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,7 +126,7 @@ def _checked_noise(noise: Any) -> Diagonal | Spherical:
 
 def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:
     if isinstance(rows, Statistics):
-        return {n: Real(n) for n in dict.fromkeys(n for entry in rows for n in getattr(entry, "reals", ()))}
+        return {n: v for n, v in rows.variables.items() if isinstance(v, Real)}
     if name in rows.columns or any(c.startswith(name) and c[len(name) :].isdecimal() for c in rows.columns):
         raise DataError(f"the data has a column that is called like a factor, {name!r}: give these another name, name='f'")
     refuse_other_kinds(list(rows.schema.values()), "factors", "leave it out, or em(dag, data, hidden=[Real('factor')])")
@@ -174,7 +174,7 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
         return [way], False
     n = 1 if asked.start is not None else asked.starts
 
-    def places() -> Any:
+    def places() -> Iterator[Array]:
         if asked.start is not None:
             yield moments.clip(np.log(_noise_at(asked.start, asked.columns) / moments.given.scale**2))
             return
@@ -189,7 +189,7 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
 
 def _noise_at(start: Any, columns: Sequence[str]) -> Array:
     """The noise to begin with, in the order of the columns."""
-    given = [start.get(c, np.nan) for c in columns] if isinstance(start, dict) else start
+    given = [start.get(c, np.nan) for c in columns] if isinstance(start, Mapping) else start
     try:
         noise = np.asarray(given, np.float64)
     except (TypeError, ValueError):
