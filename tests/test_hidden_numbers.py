@@ -355,3 +355,4 @@ def test_time_limit_gradient_and_batches() -> None:
     by_gradient = sf.gradient(ABILITY, drawn(100, 8), hidden=[sf.Real("ability")], starts=1)
     plain = sf.em(ABILITY, drawn(100, 8), hidden=[sf.Real("ability")], starts=1, tol=1e-10, accelerate=sf.Squarem())
     assert by_gradient.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-3)
+    assert float(by_gradient.model["a"].coefficients[0]) == pytest.approx(float(plain.model["a"].coefficients[0]), abs=1e-2)

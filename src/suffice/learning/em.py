@@ -316,7 +316,7 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     parts += [f"{share:.3g} of the cells missing"] if (share := problem.missing_share) else []
     parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
     how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
-    how += conventions_in_words(problem.dag, problem.variables, problem.conventions.by_convention)
+    how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"
 
 

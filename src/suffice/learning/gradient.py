@@ -28,6 +28,7 @@ from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
+from suffice.models.hidden_numbers import conventions_in_words
 from suffice.statistics.configurations import described
 
 Array = npt.NDArray[np.float64]
@@ -253,6 +254,9 @@ def gradient(
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
     by = f"gradient ascent ({type(chosen).__name__})"
     info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
+    if problem.conventions.names:
+        best.point = evaluated(problem, problem.to_convention(best.point.parameters))
+        info += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 

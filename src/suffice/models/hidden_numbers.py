@@ -68,19 +68,18 @@ def _shared(dag: Dag, variables: Mapping[str, Variable], nodes: Sequence[str]) -
     return tuple(v for n in sorted(common) if isinstance(v := variables[n], Finite))
 
 
-def conventions_in_words(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]) -> str:
-    """What is fixed of these hidden numbers, for the sentence that says how a network was fitted.
+def conventions_in_words(names: Collection[str], turned: Collection[tuple[str, ...]]) -> str:
+    """What is fixed of these hidden numbers, for the sentence that says how a network was fitted; `turned` are sets of them that
+    only a rotation tells apart.
 
-    >>> from suffice import Real
-    >>> dag = Dag("f -> x; f -> y; f -> z")
-    >>> conventions_in_words(dag, {n: Real(n) for n in dag.nodes}, ["f"])
+    >>> conventions_in_words(["f"], [])
     "; by convention 'f' has mean 0, variance 1 and a first loading above 0"
     """
     if not names:
         return ""
     has, loading = ("has", "a first loading") if len(names) == 1 else ("have", "first loadings")
     words = f"; by convention {listed(names)} {has} mean 0, variance 1 and {loading} above 0"
-    for group in rotations(dag, variables, names):
+    for group in turned:
         words += (
             f"; only a rotation tells {listed(group)} apart, which is fixed, too: their loadings are uncorrelated if weighted by "
             "1/noise, the largest first"

@@ -26,7 +26,7 @@ from suffice.learning.mixture_setup import Diagonal, Spherical
 from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
 from suffice.models.covariances import Covariances, refuse_other_kinds
-from suffice.models.hidden_numbers import conventions_in_words
+from suffice.models.hidden_numbers import conventions_in_words, rotations
 from suffice.recipes.choices import Optimum, best_of, checked_judge, checked_sizes
 from suffice.recipes.factors_run import FactorsRun
 from suffice.statistics import Statistics
@@ -221,7 +221,7 @@ def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked:
     dag = Dag({n: list(cpd.parents) for n, cpd in cpds.items()})
     variables: dict[str, Variable] = {n: cpd.child for n, cpd in cpds.items()}
     what = "probabilistic PCA" if asked.spherical else "factor analysis"
-    info = f"{what} of {weight:,.10g} rows, maximum likelihood{conventions_in_words(dag, variables, names)}"
+    info = f"{what} of {weight:,.10g} rows, maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
     return BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
 
 
