@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import listed
+from suffice.errors import FitError, listed
 from suffice.incomplete.components import Array, NodeFamily, Theta
 from suffice.incomplete.patterns import digits_of
 from suffice.models.hidden_numbers import n_angles
@@ -24,7 +24,7 @@ from suffice.variables import Finite
 if TYPE_CHECKING:
     from suffice.learning.problem import ParameterProblem
 
-MOST = 2**22
+MOST = 2**21
 """Derivatives that are looked at; of larger graphs only the numbers of parameters and moments are compared."""
 
 SMALL = 1e-2
@@ -58,7 +58,11 @@ def doubts(problem: ParameterProblem, theta: Theta, statistic: Any) -> Iterator[
 def nodes_without_noise(problem: ParameterProblem, theta: Theta, statistic: Any) -> list[str]:
     """The nodes with a variance that has come down to the least that is allowed, or is small and still falls with each step of
     EM, which needs ever longer for ever less."""
-    found, ahead = [], problem.maximised(statistic)
+    found: list[str] = []
+    try:
+        ahead = problem.maximised(statistic)
+    except FitError:  # what would collapse with the next step is not what is asked here
+        return found
     for node in (node for node in problem.others if problem.conventions.floor(node)):
         least, whole = problem.conventions.floor(node), problem.units.variance[node.name]
         v, then = theta.lines[node.name].variance / whole, ahead.lines[node.name].variance / whole
@@ -81,7 +85,7 @@ def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]
         return max(0, n_free - turned - n_moments), []
     J, owner = _derivatives(problem, theta, nodes, states)
     J = J / np.maximum(np.linalg.norm(J, axis=0), 1e-300)
-    _, changes, axes = np.linalg.svd(J, full_matrices=True)
+    _, changes, axes = np.linalg.svd(np.linalg.qr(J, mode="r"), full_matrices=True)
     rank = int((changes > ROUNDING * changes.max(initial=0.0)).sum())
     moved = np.abs(axes[rank:]).max(axis=0, initial=0.0) > 1e-3
     return n_free - rank - turned, [] if turned else sorted({n for n, m in zip(owner, moved, strict=True) if m})
