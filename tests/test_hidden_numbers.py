@@ -157,6 +157,30 @@ def test_two_factors_are_told_apart_by_a_rotation_only() -> None:
     assert np.isfinite(information.standard_errors["a"]["variance"]).all()
 
 
+def standard_errors_of_latent_regression(bn: sf.BayesNet, rows: Any) -> Any:
+    """By second differences of ln L in means, loadings, noise, and the correlation of the two hidden numbers."""
+    x = np.array(list(rows.values())).T
+    N, mean, S = len(x), x.mean(axis=0), np.cov(x.T, bias=True)
+    points = [(float(bn[c].intercept), float(bn[c].coefficients[0]), float(bn[c].variance)) for c in rows]
+    theta = np.array([number for point in points for number in point] + [float(bn["g"].coefficients[0])])
+
+    def log_likelihood(t: Any) -> float:
+        m, loading, noise = t[:-1].reshape(-1, 3).T
+        L = np.zeros((6, 2))
+        L[:3, 0], L[3:, 1] = loading[:3], loading[3:]
+        cov = L @ [[1.0, t[-1]], [t[-1], 1.0]] @ L.T + np.diag(noise)
+        off = mean - m
+        return float(-0.5 * N * (np.linalg.slogdet(cov)[1] + np.trace(np.linalg.solve(cov, S + np.outer(off, off)))))
+
+    h, n = 1e-4, len(theta)
+    H = np.zeros((n, n))
+    for i, j in zip(*np.tril_indices(n), strict=True):
+        e, f = h * np.eye(n)[i], h * np.eye(n)[j]
+        four = [log_likelihood(theta + s * e + u * f) * s * u for s in (-1, 1) for u in (-1, 1)]
+        H[i, j] = H[j, i] = sum(four) / (4 * h * h)
+    return np.sqrt(np.diag(np.linalg.inv(-H)))
+
+
 def test_latent_regression_is_a_structural_equation_model() -> None:
     """Two hidden numbers with three columns each, one depending on the other: the slope is their correlation."""
     rng = np.random.default_rng(4)
@@ -173,8 +197,15 @@ def test_latent_regression_is_a_structural_equation_model() -> None:
     assert float(run.model["g"].coefficients[0]) == pytest.approx(0.6, abs=0.06)
     assert run.log_likelihood == pytest.approx(direct(run.model, rows), rel=1e-9)
     assert run.model.n_parameters == 6 * 3 + 1
-    with pytest.raises(FitError, match=r"'g'.*has parents.*resample"):
-        run.information()
+    information = run.information()
+    assert information.n_parameters == 19
+    expected = standard_errors_of_latent_regression(run.model, rows)
+    found = information.standard_errors
+    errors = [found[c][part] for c in rows for part in ("intercept", "coefficients", "variance")] + [found["g"]["coefficients"]]
+    assert np.array([float(np.squeeze(e)) for e in errors]) == pytest.approx(expected, rel=2e-3)
+    assert float(np.squeeze(found["g"]["intercept"])) == pytest.approx(0.0, abs=1e-4)
+    b = float(run.model["g"].coefficients[0])
+    assert float(np.squeeze(found["g"]["variance"])) == pytest.approx(2 * b * expected[-1], rel=2e-3)  # v = 1 − b²
 
 
 def test_mixture_of_factor_analysers() -> None:
@@ -238,6 +269,8 @@ def test_a_class_above_a_hidden_number() -> None:
     assert cpd.intercept.mean() == pytest.approx(0.0, abs=1e-4)
     assert cpd.variance.mean() + cpd.intercept.var() == pytest.approx(1.0, abs=1e-4)
     assert run.model.n_parameters == 1 + 4 + 9 - 2
+    with pytest.raises(FitError, match=r"'f' has parents, and finite variables bear.*resample"):
+        run.information()
     both = "class -> f; " + "; ".join(f"f -> {k}; class -> {k}" for k in "abc")
     with pytest.warns(SufficeNote, match="does not identify 2 directions"):
         run = sf.em(both, rows, hidden=[sf.Real("f")], starts=1, max_iter=50, tol=1e-2)

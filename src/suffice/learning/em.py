@@ -87,11 +87,6 @@ class EmRun(Run[BayesNet]):
             raise FitError("the observed information of shared parameters is not known yet; resample rows for their errors")
         if self.problem.entries:
             raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
-        if above := self.problem.conventions.with_parents:
-            raise FitError(
-                f"the hidden number {above[0]!r} has parents, so that its own variance follows from theirs, and the observed "
-                "information of such a graph is not known yet; resample rows for errors"
-            )
         return observed_information(self.problem, self.point.parameters)
 
     def _require_rows(self) -> None:

@@ -117,6 +117,12 @@ class Conventions:
                 self._move(lines, name, *_overall(moments[name]))
         return self.put(replace(theta, others=lines))
 
+    def shift(self, theta: Theta, name: str, mean: float, scale: float) -> Theta:
+        """The same distribution of the observed columns, a hidden number being (h − mean)/scale."""
+        lines: Lines = dict(theta.others)
+        self._move(lines, name, mean, scale)
+        return replace(theta, others=lines)
+
     def settle(self, theta: Theta) -> Theta:
         """The same distribution, rotated and with signs by convention."""
         lines: Lines = dict(theta.others)

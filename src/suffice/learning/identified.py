@@ -73,7 +73,7 @@ def nodes_without_noise(problem: ParameterProblem, theta: Theta, statistic: Any)
 
 def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]]:
     """How many directions of the parameters change no moment, besides rotations, and the nodes whose parameters they change."""
-    nodes = _numbers_near(problem)
+    nodes = numbers_near(problem)
     states = tuple({v.name: v for node in nodes for v in node.finite}.values())
     n_seen = sum(node.name not in problem.hidden for node in nodes)
     n_moments = n_configurations(states) * n_seen * (n_seen + 3) // 2
@@ -91,7 +91,7 @@ def _directions(problem: ParameterProblem, theta: Theta) -> tuple[int, list[str]
     return n_free - rank - turned, [] if turned else sorted({n for n, m in zip(owner, moved, strict=True) if m})
 
 
-def _numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
+def numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
     """The normal nodes that hidden numbers speak of, and numbers beside them."""
     near = set(problem.conventions.names)
     normal = [node for node in problem.nodes.values() if node.normal]
@@ -99,6 +99,14 @@ def _numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
         near |= more
     order = problem.dag.topological_order
     return sorted((node for node in normal if node.name in near), key=lambda node: order.index(node.name))
+
+
+def means_and_covariance(problem: ParameterProblem, theta: Theta) -> tuple[list[str], Array, Array]:
+    """The numbers near hidden ones, their means and their covariance, where no states bear on them."""
+    nodes = numbers_near(problem)
+    names = [node.name for node in nodes]
+    _, mean, covariance = _joint(theta, nodes, dict.fromkeys(names, 0), {n: i for i, n in enumerate(names)})
+    return names, mean, covariance
 
 
 def _free(problem: ParameterProblem, node: NodeFamily) -> list[int]:
