@@ -54,7 +54,7 @@ class FactorMoments:
     >>> moments = FactorMoments(Covariances.of(rows, ("a", "b", "c"), on="correlation"), 1)
     >>> point = moments.at(np.log([0.2, 0.4, 0.4]))
     >>> round(point.loss, 6), moments.gradient(point).round(3)
-    (1.241461, array([-0.023,  0.118,  0.135]))
+    (1.074962, array([0.403, 0.074, 0.163]))
     """
 
     given: Covariances

@@ -86,12 +86,12 @@ def factors(
     in the order of the columns. Noise that falls to zero (a Heywood case) stops at a millionth of the column's variance, and is
     reported. Other graphs, priors, finite columns beside: `em(dag, data, hidden=[Real("ability")])`.
 
-    >>> rows = {"a": [1.0, 2.0, 3.0, 5.0, 4.0], "b": [1.1, 3.0, 2.0, 4.0, 4.0], "c": [2.0, 1.0, 3.0, 4.5, 3.0]}
+    >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
     >>> run = factors(rows)
     >>> run.loadings.round(2).tolist(), round(run.log_likelihood, 4)
-    ([[1.34], [0.98], [0.9]], -18.8207)
+    ([[1.0], [0.96], [0.65]], -17.5793)
     >>> run.model.dag
-    Dag('factor -> a, b, c')
+    Dag('factor -> a; factor -> b; factor -> c')
     """
     spherical = isinstance(_checked_noise(noise), Spherical)
     rows = data if isinstance(data, Statistics) else _numbers(scan(data))

@@ -24,11 +24,12 @@ class FactorsRun(OneTable, Run[BayesNet]):
     convention: Λᵀ Ψ⁻¹ Λ is diagonal and falls, and the first loading of each is above 0.
 
     >>> from suffice import factors
-    >>> run = factors({"a": [1.0, 2.0, 3.0, 5.0, 4.0], "b": [1.1, 3.0, 2.0, 4.0, 4.0], "c": [2.0, 1.0, 3.0, 4.5, 3.0]}, 1)
+    >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
+    >>> run = factors(rows, 1)
     >>> run.loadings.round(3).tolist(), run.noise.round(3).tolist(), run.n_parameters
-    ([[1.34], [0.977], [0.896]], [0.203, 0.286, 0.557], 9)
+    ([[1.0], [0.955], [0.653]], [0.389, 0.005, 0.192], 9)
     >>> run.scores({"a": [5.0], "b": [4.0], "c": [None]}).round(3)
-    array([[1.294]])
+    array([[1.382]])
     """
 
     optima: tuple[Optimum, ...]
