@@ -26,6 +26,7 @@ SCRIPTS = [
     "predict_files.py",
     "em.py",
     "mixture.py",
+    "factors.py",
     "structural_em.py",
     "missing_cells.py",
     "glm.py",

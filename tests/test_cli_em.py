@@ -37,6 +37,26 @@ def test_fit_with_a_hidden_variable(run, visits) -> None:
     assert sf.read("model.json").variables["either"].states == ("yes", "no")
 
 
+@pytest.mark.parametrize("word", ["ability:real", "ability=real"])
+def test_fit_with_a_hidden_number(run, word) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 1)) @ [[1.0, -0.8, 0.6]] + 0.5 * rng.standard_normal((200, 3))
+    np.savetxt("rows.csv", x, delimiter=",", header="a,b,c", comments="")
+    dag = "ability -> a; ability -> b; ability -> c"
+    code, _, err = run("fit", dag, "rows.csv", "--hidden", word, "--starts", 1, "-o", "model.json")
+    assert code == 0, err
+    assert "by convention 'ability' has mean 0, variance 1 and a first loading above 0" in err
+    assert sf.read("model.json").hidden == {"ability"}
+    code, out, err = run("predict", "model.json", "rows.csv", "--target", "ability")
+    assert code == 0, err
+    assert out.startswith("ability,Var(ability)")
+    code, out, err = run("query", "model.json", "P(ability | a=1)")
+    assert code == 0, err
+    code, _, err = run("learn", "rows.csv", "--hidden", word)
+    assert code == 1
+    assert "give the graph, suffice fit DAG DATA --hidden ability:real" in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -212,6 +212,19 @@ LEARNERS: dict[str, tuple[dict[str, Any], Callable[[Data], Any]]] = {
     ),
     "structural EM of both": (some(HOLED, "a", "b", *REAL), lambda d: sorted(sf.structural_em(d).model.dag.edges)),
     "structural EM of numbers": (some(HOLED, *REAL), lambda d: sorted(sf.structural_em(d).model.dag.cpdag().edges)),
+    "factors": (some(WHOLE, *REAL), lambda d: sf.factors(d, 1, noise=sf.Spherical(), choose=sf.BIC()).log_likelihood),
+    "factors by held-out rows": (
+        some(WHOLE, *REAL),
+        lambda d: sf.factors(d, [1], noise=sf.Spherical(), choose=sf.HeldOut(2)).log_likelihood > -np.inf,
+    ),
+    "factors with gaps": (
+        some(HOLED, *REAL),
+        lambda d: sf.factors(d, 1, noise=sf.Spherical(), starts=1, max_iter=10, tol=0).log_likelihood,
+    ),
+    "EM with a hidden number": (
+        some(WHOLE, "a", *REAL),
+        lambda d: sf.em("a -> x; h -> x; h -> y", d, hidden=[sf.Real("h")], starts=1, max_iter=10, tol=0).log_likelihood,
+    ),
     "mixture": (some(WHOLE, *REAL), lambda d: sf.mixture(d, 2, starts=2, max_iter=20).log_likelihood),
     "mixture, held-out rows": (
         some(WHOLE, *REAL),

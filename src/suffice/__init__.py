@@ -81,6 +81,8 @@ _NAMES = {
     "recipes.hmm_run": "HmmRun",
     "recipes.learn": "learn",
     "recipes.missingness": "Missingness missingness",
+    "recipes.factors": "factors",
+    "recipes.factors_run": "FactorsRun",
     "recipes.mixture": "mixture",
     "recipes.mixture_run": "MixtureRun",
     "recipes.resampling": "bootstrap",
@@ -231,6 +233,8 @@ if TYPE_CHECKING:
     from suffice.recipes.hmm_run import HmmRun as HmmRun
     from suffice.recipes.learn import learn as learn
     from suffice.recipes.missingness import Missingness as Missingness, missingness as missingness
+    from suffice.recipes.factors import factors as factors
+    from suffice.recipes.factors_run import FactorsRun as FactorsRun
     from suffice.recipes.mixture import mixture as mixture
     from suffice.recipes.mixture_run import MixtureRun as MixtureRun
     from suffice.recipes.resampling import bootstrap as bootstrap

@@ -56,8 +56,7 @@ HiddenWords = Annotated[
     typer.Option(
         "--hidden",
         metavar="NAME=A,B,C",
-        help="a variable that no row shows, with its states, or their number; of sequences also a number: level=real (may be "
-        "repeated)",
+        help="a variable that no row shows, with its states, or how many it has; or a number: ability:real (may be repeated)",
     ),
 ]
 By = Annotated[

@@ -57,6 +57,10 @@ HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"penalty=L([12])\(([0-9.]+)\)", r"--penalty l\1:\2"),
     (r"leave it out of hidden=", "leave it out of --hidden"),
     (
+        r"give the graph, em\(dag, data, hidden=\[Real\('([^']*)'\)\]\), or factors\(data, k\) for all columns",
+        r"give the graph, suffice fit DAG DATA --hidden \1:real",
+    ),
+    (
         r"hidden=\[Finite\('([^']*)', \[[^\]]*\]\)\] or \[Real\('[^']*'\)\], or --hidden [^ ]+=3",
         r"--hidden \1=3 or --hidden \1=real",
     ),

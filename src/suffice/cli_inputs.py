@@ -180,13 +180,14 @@ def declarations(finite: Words, real: Words, bins: Words, count: Words = None) -
     return result
 
 
-def hidden_of(words: Sequence[str]) -> list[Finite]:
-    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`.
+def hidden_of(words: Sequence[str]) -> list[Variable]:
+    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`; or numbers:
+    `ability:real`, `ability=real`.
 
-    >>> hidden_of(["ill=no,cold,flu", "class=2"])
-    [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2'])]
+    >>> hidden_of(["ill=no,cold,flu", "class=2", "ability:real"])
+    [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2']), Real('ability')]
     """
-    return [_hidden(text, 1) for text in words]
+    return [_hidden_number(text) or _hidden(text, 1) for text in words]
 
 
 def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
@@ -195,8 +196,13 @@ def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
     >>> hidden_in_steps(["state=2", "mood=calm,wild", "level", "slope=real"])
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
-    pairs = [(text, *(part.strip() for part in text.partition("="))) for text in words]
-    return [Real(name) if name and rest.lower() in ("", "real") else _hidden(text, 0) for text, name, _, rest in pairs]
+    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden(text, 0) for text in words]
+
+
+def _hidden_number(text: str) -> Real | None:
+    """A hidden number, or None if it has states."""
+    name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
+    return Real(text.strip()[: len(name)]) if name and kind.lower() == "real" else None
 
 
 def _hidden(text: str, first: int) -> Finite:
@@ -206,7 +212,9 @@ def _hidden(text: str, first: int) -> Finite:
     if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
         each = [str(i + first) for i in range(int(each[0]))]
     if not equals or not name or len(each) < 2 or not all(each):
-        raise SufficeError(f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number; not {text!r}")
+        raise SufficeError(
+            f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number, or 'ability:real'; not {text!r}"
+        )
     return Finite(name, each)
 
 

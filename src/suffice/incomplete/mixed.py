@@ -23,7 +23,8 @@ from suffice.errors import FitError
 from suffice.families.family import flat_index
 from suffice.incomplete.completed_rows import Batch, NoProbability, ObservedRows, batches, completed, counted, observed_moments
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, Shown, Theta, log_likelihood
-from suffice.incomplete.normal import expected_moments, weighted_moments
+from suffice.incomplete.normal import weighted_moments
+from suffice.incomplete.pattern_batches import PatternBatch, pattern_batches
 from suffice.incomplete.patterns import Array, Component, Key, PatternFinder
 from suffice.incomplete.units import Units
 from suffice.statistics import Moments
@@ -116,7 +117,8 @@ def _shown(block: Block, name: str, n_states: int) -> Array:
 
 def _cases(rows: ObservedRows) -> Cases:
     first, inverse = distinct(rows.codes, len(rows.weight))
-    groups = weighted_moments(inverse[None].astype(np.int64), rows.weight[None], rows.reals, len(first))
+    index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product of matrices
+    groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
     return Cases(rows.codes[:, first], groups.spread)
 
 
@@ -193,6 +195,10 @@ class MixedComponents:
         return [b for key, rows in self.reduced.rows.items() for b in batches(self.step.finder.component(key), rows)]
 
     @cached_property
+    def _patterns(self) -> list[PatternBatch]:
+        return list(pattern_batches((self.step.finder.component(key), cases) for key, cases in self.reduced.cases.items()))
+
+    @cached_property
     def _worth_threads(self) -> bool:
         return sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
 
@@ -208,10 +214,10 @@ class MixedComponents:
 
     def _expected(self, theta: Theta) -> Expectation:
         total = self._complete(theta)
-        for key, cases in self.reduced.cases.items():
-            logs, moments = expected_moments(self.step.finder.component(key), cases, theta.lines)
+        for batch in self._patterns:
+            logs, moments = batch.expected(theta.lines)
             total = added(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
-        tasks = (partial(completed, batch, theta, self.step.units) for batch in self._batches)
+        tasks = (partial(completed, rows, theta, self.step.units) for rows in self._batches)
         more = summed(in_order(tasks, self.threads if self._worth_threads else 1))
         total = total if more is None else added(total, more)
         return total if self.step.hold else added(total, self.data.fold(_Again(self.step, theta), threads=self.threads))

@@ -24,7 +24,7 @@ from suffice.engines.gather import Groups, grouped
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line
 from suffice.incomplete.patterns import Component, Member
-from suffice.statistics.chan import Cases, Spread, pooled
+from suffice.statistics.chan import Spread, pooled
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -83,34 +83,10 @@ def solved(A: Array, C: Array, a: Array, v: Array) -> Conditional:
     )
 
 
-def expected_moments(component: Component, cases: Cases, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:
-    """ln p of what these rows observed, and the expected moments of each normal node that touches them."""
-    indices = [np.broadcast_to(local.index(cases.codes)[0], len(cases.spread.weight)) for local in component.joint]
-    c = conditional(component, lines, indices)
-    N, o, _, S = cases.spread
-    off = _times(c.residual_map, o) + c.residual_constant
-    square = np.einsum("gro,gop,grp->g", c.residual_map, S, c.residual_map) + N * (off * off).sum(axis=-1)
-    log_likelihood = float(N @ c.log_scale - 0.5 * square.sum())
-    mean = np.concatenate([_times(c.mean_map, o) + c.mean_constant, o], axis=1)
-    M = np.concatenate([c.mean_map, np.broadcast_to(np.eye(o.shape[1]), (len(N), o.shape[1], o.shape[1]))], axis=1)
-    scatter = M @ S @ np.swapaxes(M, 1, 2)
-    p = len(component.unknown)
-    scatter[:, :p, :p] += N[:, None, None] * c.covariance
-    whole = Spread(N, mean, np.zeros_like(mean), scatter)
-    return log_likelihood, {
-        local.node.name: collected(index, some_columns(whole, places(component, local)))
-        for local, index in zip(component.joint, indices, strict=True)
-    }
-
-
 def places(component: Component, local: Member) -> list[int]:
     """Where the numbers of a joint node stand among the unknown and, behind them, the observed ones."""
     start = {"unknown": 0, "real": len(component.unknown)}
     return [start[kind] + i for kind, i in (local.sources[name] for name in local.node.reals)]
-
-
-def _times(maps: Array, x: Array) -> Array:
-    return np.asarray((maps @ x[..., None])[..., 0])
 
 
 def some_columns(spread: Spread, columns: list[int]) -> Spread:

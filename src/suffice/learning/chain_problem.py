@@ -28,8 +28,10 @@ from suffice.incomplete.linear_states import linear_space
 from suffice.incomplete.units import Units, moments_by_column, observed_cells
 from suffice.learning.chain_task import ChainTask, chain_task_of, given_cpds
 from suffice.learning.held import ratios
+from suffice.learning.hidden_numbers import Conventions
+from suffice.learning.incomplete import imagined_by, refuse_constants
 from suffice.learning.objective import Collapsed
-from suffice.learning.problem import EStep, ParameterProblem, Statistic, imagined_by, refuse_constants
+from suffice.learning.problem import EStep, ParameterProblem, Statistic
 from suffice.learning.stationary_numbers import SettledLines, imagined_part, pull, steadied
 from suffice.learning.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.stationary_states import settled_step, with_carriers, with_pull, without_pull
@@ -183,6 +185,11 @@ class ChainProblem(ParameterProblem):
     @property
     def _layout(self) -> ChainLayout:
         return self.components.layout  # type: ignore[attr-defined, no-any-return]
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """Hidden numbers of sequences are measured like the columns below them."""
+        return Conventions.none()
 
     def base(self, name: str) -> str:
         return _base(name)

@@ -26,9 +26,11 @@ from suffice.learning.chain_problem import chain_problem_of
 from suffice.learning.chain_task import of_sequences, refuse_first, refuse_shared
 from suffice.learning.climb import Climb, Squarem, best_first, evaluated, from_starts, steps_of
 from suffice.learning.held import read_fixed
+from suffice.learning.identified import doubts
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings, collapsed, hidden_states, relabelled
 from suffice.models.bayes_net import BayesNet
+from suffice.models.hidden_numbers import conventions_in_words
 from suffice.models.sharing import shared_in_words
 from suffice.statistics import Statistics
 from suffice.variables import Finite
@@ -153,7 +155,9 @@ def em(
 ) -> EmRun:
     """The network of this graph that incomplete data gives: cells may be missing anywhere, and `hidden` variables everywhere.
 
-    `hidden` declares variables that no row shows: `[Finite("ill", ["no", "cold", "flu"])]`. Without a prior the estimates are of
+    `hidden` declares variables that no row shows: `[Finite("ill", ["no", "cold", "flu"])]`, or numbers, `[Real("ability")]`,
+    whose children are Gaussian: they have mean 0, variance 1 and a first loading above 0 by convention (`factors` is the recipe
+    for graphs in which all of them explain all columns). Without a prior the estimates are of
     maximum likelihood; with one they are posterior means, or modes with `estimate=Mode()`. Cells are taken to be missing at
     random: whether a cell is missing may depend on what the row shows, not on what it hides (`missingness` looks into that).
 
@@ -197,7 +201,7 @@ def em(
 
     thetas = beginnings(problem, start, n, seed)
     climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluated(problem, theta)), climb)
-    return _finished(problem, climbs, n, stopped, tol)
+    return run_of(problem, climbs, n, stopped, tol)
 
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | None) -> ParameterProblem:
@@ -261,10 +265,12 @@ def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
     return left * climb.trace[-1].seconds / len(climb.trace)
 
 
-def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
+def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
     """The best climb as a run; what the user should know of it is noted."""
     ordered = best_first(climbs, n)
     best = ordered[0]
+    if problem.conventions.names:
+        best.point = evaluated(problem, problem.to_convention(best.point.parameters))
     cpds = problem.cpds(best.point.parameters)
     optima = tuple(_optimum(problem, climbs.index(c), c, best, cpds) for c in ordered)
     for name in problem.hidden:
@@ -272,6 +278,8 @@ def _finished(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: b
         gone = collapsed(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
         if gone:
             note(f"no rows are left for {listed(gone)} of the hidden variable {name!r}: fewer states would do as well")
+    for text in doubts(problem, best.point.parameters, best.point.statistic):
+        note(text)
     for name, effects in _endless(cpds):
         note(
             f"the coefficients of {name!r} may grow without end: {listed(effects)} all but separates its states; use "
@@ -303,6 +311,7 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     parts += [f"{share:.3g} of the cells missing"] if (share := problem.missing_share) else []
     parts += [f"{listed(problem.hidden)} hidden"] if problem.hidden else []
     how = f"by EM: {climb.in_words(len(optima))}{shared_in_words(problem.ties)}"
+    how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"
 
 

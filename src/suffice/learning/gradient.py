@@ -28,6 +28,7 @@ from suffice.learning.objective import Collapsed
 from suffice.learning.problem import ParameterProblem, problem_of
 from suffice.learning.starts import beginnings
 from suffice.models.bayes_net import BayesNet
+from suffice.models.hidden_numbers import conventions_in_words
 from suffice.statistics.configurations import described
 
 Array = npt.NDArray[np.float64]
@@ -82,10 +83,10 @@ class LBFGS:
         from scipy.optimize import minimize
 
         problem, here = ascent.problem, ascent.point
-        atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.fixed)
+        atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
         if not atlas.size:
             return
-        held = {n: cpd for n, cpd in problem.cpds(here.parameters).items() if n in problem.fixed}
+        held = {n: cpd for n, cpd in problem.cpds(here.parameters).items() if n in problem.still}
         origin = atlas.vector(here.parameters)
         curvature = atlas.curvature(here.parameters, here.statistic)
         scale = np.sqrt(np.maximum(curvature, 0.05 / atlas.unit**2))
@@ -133,7 +134,7 @@ class Projected:
 
     def _climb(self, ascent: Ascent) -> None:
         problem = ascent.problem
-        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.fixed)
+        atlas = Atlas.around(problem, ascent.point.parameters, ascent.point.statistic, fixed=problem.still)
         for name, chart in atlas.charts.items():
             if not isinstance(chart.cpd, Table):
                 raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
@@ -253,6 +254,9 @@ def gradient(
         note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with max_iter=")
     by = f"gradient ascent ({type(chosen).__name__})"
     info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
+    if problem.conventions.names:
+        best.point = evaluated(problem, problem.to_convention(best.point.parameters))
+        info += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     bn = problem.network(best.point.parameters, best.point.statistic, info)
     return Run(bn, tuple(best.trace), best.converged and not stopped)
 
@@ -272,7 +276,7 @@ def _refuse_collapse(ascent: Ascent) -> None:
 def lift(ascent: Ascent) -> None:
     """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
     problem, here = ascent.problem, ascent.point
-    atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.fixed)
+    atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
     weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if isinstance(c.cpd, Table)}
     for share in 0.1 * 0.25 ** np.arange(8):

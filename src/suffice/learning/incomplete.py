@@ -13,6 +13,8 @@ from suffice.families.family import Estimate, checked_estimate
 from suffice.families.named_families import check_family, typed
 from suffice.families.priors import Prior, as_prior
 from suffice.graphs import Dag
+from suffice.incomplete.components import NodeFamily
+from suffice.incomplete.units import Units
 from suffice.models.bayes_net import BayesNet
 from suffice.models.sharing import Tie, alike, check_families, shared_in, shared_of, tied_prior
 from suffice.statistics import Statistics
@@ -60,18 +62,20 @@ def task_of(
         rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
     if start is not None and hidden == ():
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
-        hidden = [v for v in others if isinstance(v, Finite)]
-    unseen: dict[str, Any] = declared_hidden(hidden)
+        hidden = [v for v in others if isinstance(v, (Finite, Real))]
+    unseen: dict[str, Any] = declared_hidden(hidden, numbers=True)
     for name in unseen:
         if name not in graph:
             raise FitError(f"the hidden variable {name!r} is not in the graph{nearest(name, graph.nodes)}")
+    rows = rows.with_numbers(c for n, v in unseen.items() if isinstance(v, Real) for c in graph.children(n))
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
     lacking = [n for n in graph.nodes if n not in rows.columns and n not in unseen]
     if lacking:
         raise DataError(
             f"the graph names {lacking[0]!r}, which is not a column of the data{nearest(lacking[0], rows.columns)}; "
-            f"if no row shows it, declare its states: hidden=[Finite({lacking[0]!r}, [...])], or --hidden {lacking[0]}=a,b"
+            f"if no row shows it, declare it: hidden=[Finite({lacking[0]!r}, [...])] or [Real({lacking[0]!r})], or --hidden "
+            f"{lacking[0]}=3"
         )
     _refuse_values(unseen, rows)
     rows = rows.select([n for n in graph.nodes if n not in unseen])
@@ -79,7 +83,7 @@ def task_of(
         raise DataError("every node of the graph is hidden: there is nothing to learn from")
     _refuse_empty(rows)
     for v in unseen.values():
-        if v.n_states > rows.n_rows:
+        if isinstance(v, Finite) and v.n_states > rows.n_rows:
             raise FitError(f"the hidden variable {v.name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} rows")
     rows = typed(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
@@ -153,3 +157,31 @@ def _refuse_empty(rows: Data) -> None:
             f"every cell of {listed(empty)} is missing; if it is never observed, declare its states: "
             f"hidden=[Finite({empty[0]!r}, [...])], or leave it out of the graph"
         )
+
+
+def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
+    """What the prior imagines of each node; None where it says nothing, which is noted."""
+    answers = {
+        n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
+    }
+    unspoken = [n for n, answer in answers.items() if answer is None]
+    if prior is not None and unspoken:
+        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
+    return answers
+
+
+def refuse_constants(
+    nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
+) -> None:
+    """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
+    tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
+    for i, name in enumerate(units.centre):
+        if name in tied or name not in nodes:
+            continue
+        square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
+        same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
+        if same and nodes[name].normal and imagined[name] is None:
+            raise FitError(
+                f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
+                "such as NormalInverseGamma()"
+            )

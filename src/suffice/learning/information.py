@@ -27,6 +27,7 @@ from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, liste
 from suffice.families.categorical import Table
 from suffice.families.family import Cpd, Interval, checked_level, frame
 from suffice.iteration import Progress
+from suffice.learning.constrained import projection, refuse_classes_above
 from suffice.learning.coordinates import Array, Atlas, Chart, Natural
 from suffice.learning.problem import ParameterProblem
 from suffice.libraries import sc
@@ -59,6 +60,7 @@ class Information:
     shares          the fractions of complete information that are left, one for each direction of incomplete nodes
     lost            the directions that the data does not identify
     posterior       whether a prior is part of it: then it is the curvature of the posterior
+    n_tied          how many parameters follow from others by convention: of hidden numbers with parents, two each
 
     >>> from suffice import em
     >>> information = em("x", {"x": ["a"] * 20 + ["b"] * 80}).information()
@@ -79,11 +81,12 @@ class Information:
     shares: Array
     lost: Array
     posterior: bool
+    n_tied: int = 0
 
     @property
     def n_parameters(self) -> int:
         """The number of free parameters."""
-        return len(self.matrix)
+        return len(self.matrix) - self.n_tied
 
     @property
     def largest_missing(self) -> float:
@@ -230,7 +233,8 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
     """
     points, problem = problem.cpds(parameters), problem.scaled
     expected = problem.expected(parameters)
-    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.fixed)
+    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
+    refuse_classes_above(atlas)
     _check_size(atlas.size)
     cpds = problem.cpds(parameters)
     watch: Progress[Any] = Progress("observed information", None, progress)
@@ -249,9 +253,12 @@ def observed_information(problem: ParameterProblem, parameters: Any, *, progress
     covariance, lost = inverse.copy(), np.zeros((atlas.size, int((~known).sum())))
     covariance[own] = (directions[:, known] / shares[known]) @ directions[:, known].T
     lost[moved] = directions[:, ~known]
+    if problem.conventions.with_parents:
+        P = projection(atlas, parameters)
+        covariance, lost = P @ covariance @ P.T, P @ lost
     outward = {name: problem.outward_map(cpds[name]) for name in atlas.charts}
     sums, has_prior = (complete - missing, complete, covariance, inverse, shares, lost), problem.prior is not None
-    result = Information(atlas, cpds, points, outward, *sums, has_prior)
+    result = Information(atlas, cpds, points, outward, *sums, has_prior, 2 * len(problem.conventions.with_parents))
     _say(result, atlas.scores(cpds, expected.statistic))
     return result
 

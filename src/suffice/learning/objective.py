@@ -59,9 +59,16 @@ class Collapsed(FitError):
 
 
 def normal_of(
-    node: NodeFamily, groups: Groups | None, old: ConditionalGaussian, imagined: Moments | None, how: Estimate, variance: float
+    node: NodeFamily,
+    groups: Groups | None,
+    old: ConditionalGaussian,
+    imagined: Moments | None,
+    how: Estimate,
+    variance: float,
+    floor: float = 0.0,
 ) -> ConditionalGaussian:
-    """The conditional Gaussian that expected moments and a prior give; `variance` is that of the child's observed cells.
+    """The conditional Gaussian that expected moments and a prior give; `variance` is that of the child's observed cells, and with
+    a `floor` none is below this share of it.
 
     Without a prior a configuration whose weight has vanished keeps its `old` parameters.
     """
@@ -76,8 +83,10 @@ def normal_of(
         if least > N:
             continue
         r = regression_of(node, int(key), scatter, node.reals[:-1])
-        refuse_collapse(node, int(key), r, N, variance, scatter)
-        intercept[key], coefficients[key], v[key] = mean[-1] - r.coefficients @ mean[:-1], r.coefficients, r.residual / N
+        if not floor:
+            refuse_collapse(node, int(key), r, N, variance, scatter)
+        intercept[key], coefficients[key] = mean[-1] - r.coefficients @ mean[:-1], r.coefficients
+        v[key] = max(r.residual / N, floor * variance)
     shape = sizes(node.finite)
     return ConditionalGaussian(
         node.child, node.parents, intercept.reshape(shape), coefficients.reshape(*shape, k - 1), v.reshape(shape)

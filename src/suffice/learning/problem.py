@@ -21,11 +21,10 @@ import numpy as np
 
 from suffice.engines.engine import added
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, listed, note
+from suffice.errors import FitError, note
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.family import Cpd, Mode
-from suffice.families.priors import Prior
 from suffice.incomplete.components import (
     Array,
     Components,
@@ -38,14 +37,17 @@ from suffice.incomplete.components import (
     refuse_unanswerable,
 )
 from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.hidden_units import with_hidden
 from suffice.incomplete.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.units import Units, moments_by_column, no_groups, observed_cells
 from suffice.learning.held import Held, ratios
-from suffice.learning.incomplete import Task, task_of
+from suffice.learning.hidden_numbers import Conventions, refuse_unlinked, standard_moments
+from suffice.learning.incomplete import Task, imagined_by, refuse_constants, task_of
 from suffice.learning.objective import free_parts, kept, like, log_prior_of_line, log_prior_of_rates, normal_of, with_parts
 from suffice.learning.starts import Starts
 from suffice.models.bayes_net import BayesNet
-from suffice.models.sharing import Tie, linked
+from suffice.models.hidden_numbers import hidden_numbers
+from suffice.models.sharing import linked
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.configurations import sizes
 from suffice.variables import Finite
@@ -96,25 +98,28 @@ class ParameterProblem(Task):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
+        numbers = hidden_numbers(task.dag, task.variables, task.hidden)
+        refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
         spread = observed_cells(task.rows, reals, task.threads)
-        units = Units.of(spread, seen).alike(linked(task.ties))
+        observed = Units.of(spread, seen).alike(linked(task.ties))
+        units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
             components = FiniteComponents.of(task.rows, tables, task.threads)
         else:
-            refuse_unanswerable(task.rows.missing, task.dag, nodes)
+            refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads)
         shown = components.shown
         counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
-        known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
+        known = Statistics([*counts, *moments_by_column(spread, seen), *standard_moments(numbers)], shown.weight)
         prior = None if task.prior is None else task.prior.bind(task.variables, known)
         said = imagined_by(nodes, prior)
-        refuse_constants(nodes, units, spread, said, task.ties)
+        refuse_constants(nodes, observed, spread, said, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
         own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
@@ -165,7 +170,25 @@ class ParameterProblem(Task):
                 "below 1; use estimate=Mean() or a stronger prior"
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
-        return self._held(Theta(self.tables, self.tables.normalised(weights), others))
+        theta = Theta(self.tables, self.tables.normalised(weights), others)
+        return self._held(self.conventions.standardise(theta, s.moments))
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """What is fixed of hidden numbers."""
+        return Conventions.of(self, hidden_numbers(self.dag, self.variables, self.hidden))
+
+    @property
+    def still(self) -> tuple[str, ...]:
+        """The nodes whose distributions stay as they are: known ones, and hidden numbers that are standard normal."""
+        return (*self.fixed, *self.conventions.fixed)
+
+    def to_convention(self, theta: Theta) -> Theta:
+        """The same distribution of what is observed, hidden numbers by convention."""
+        settled = self.conventions.settle(theta)
+        if self.conventions.with_parents:
+            settled = self.conventions.standardise(settled, self.expected(settled).statistic.moments)
+        return settled if np.isclose(self.log_prior(settled), self.log_prior(theta), rtol=1e-12, atol=1e-9) else theta
 
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
@@ -192,6 +215,8 @@ class ParameterProblem(Task):
         """The same rows in n parts, for incremental EM."""
         if self.fixed or self.entries:
             raise FitError("batches= cannot be used with fixed=: leave one of them out")
+        if self.conventions.loose:
+            raise FitError("batches= cannot be used with hidden numbers, whose scale moves with each M-step: leave it out")
         if any(node.iterative for node in self.others):
             raise FitError("batches= cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]
@@ -251,7 +276,7 @@ class ParameterProblem(Task):
         def scaled(node: NodeFamily, cpd: Any) -> Cpd:
             return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = Theta.of(self.nodes, self.tables, cpds, scaled)
+        theta = self.conventions.standardise_roots(Theta.of(self.nodes, self.tables, cpds, scaled))
         return theta if self._shares(theta) else self._tied(theta)
 
     def with_nodes(self, theta: Theta, other: Theta, names: Iterable[str]) -> Theta:
@@ -379,7 +404,7 @@ class ParameterProblem(Task):
                 start: Any = None if self.start is None else self.start.others[node.name]
                 held, variance = self.entries[node.name], self.units.variance[node.name]
                 return held.estimate(node, groups, old, start, ratios(node, self.units), variance)
-            return normal_of(node, groups, old, imagined, how, self.units.variance[node.name])
+            return normal_of(node, groups, old, imagined, how, self.units.variance[node.name], self.conventions.floor(node))
         new = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
         result: Cpd = kept(new, old, groups)
         return result
@@ -429,6 +454,7 @@ class ParameterProblem(Task):
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
     def _held(self, theta: Theta) -> Theta:
+        theta = self.conventions.put(theta)
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)
@@ -455,31 +481,3 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
                 "does); fit fits it by itself where its own columns are complete"
             )
     return ParameterProblem.of(task)
-
-
-def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None) -> dict[str, Any]:
-    """What the prior imagines of each node; None where it says nothing, which is noted."""
-    answers = {
-        n: None if prior is None or node.iterative else prior.imagine(node.child, node.parents) for n, node in nodes.items()
-    }
-    unspoken = [n for n, answer in answers.items() if answer is None]
-    if prior is not None and unspoken:
-        note(f"the prior says nothing about {listed(unspoken)}: fitted by maximum likelihood")
-    return answers
-
-
-def refuse_constants(
-    nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
-) -> None:
-    """A column of equal numbers has no density, unless a prior gives it one, or a column that shares it."""
-    tied = {node for tie in ties if any(units.variance.get(n, 0.0) > 0 for n in tie.nodes) for node in tie.nodes}
-    for i, name in enumerate(units.centre):
-        if name in tied or name not in nodes:
-            continue
-        square = float(spread.scatter[i, 0, 0]) / max(float(spread.weight[i]), 1e-300)
-        same = square <= (1e-14 * float(spread.mean[i, 0])) ** 2
-        if same and nodes[name].normal and imagined[name] is None:
-            raise FitError(
-                f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
-                "such as NormalInverseGamma()"
-            )

@@ -112,12 +112,21 @@ class Starts:
             if node.iterative and self._hidden(node) and hasattr(node.family, "random"):
                 others[node.name] = node.family.random(node.child, node.parents, rng)
                 continue
-            if node.normal and any(r in self.problem.hidden_names for r in node.reals):
-                others[node.name] = drawn_line(node, self.problem.hidden_names, self.problem.base, self.units, rng)
-                continue
             hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
+            if node.normal and any(r in self.problem.hidden_names for r in node.reals):
+                line = drawn_line(node, self.problem.hidden_names, self.problem.base, self.units, rng)
+                if not hidden or node.name not in self.problem.conventions.below:
+                    others[node.name] = line
+                    continue
+            else:
+                line = None
             if node.reals and hidden not in chosen:
                 chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
+            if line is not None:  # each class begins at a row of its own, as without hidden numbers
+                values = self._sample[node.name][chosen[hidden][projected(np.arange(node.n_cells), node.finite, hidden)]]
+                at = values.reshape(line.intercept.shape)
+                others[node.name] = replace(line, intercept=np.where(np.isnan(at), line.intercept, at))
+                continue
             others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
         return self._theta(cells, others)
 

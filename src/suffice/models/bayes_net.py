@@ -21,6 +21,7 @@ from suffice.graphs import Dag
 from suffice.graphs.text import Edge
 from suffice.models.answering import Answering
 from suffice.models.answers import and_more
+from suffice.models.hidden_numbers import n_conventions
 from suffice.models.provenance import Provenance
 from suffice.models.sharing import Tie
 from suffice.models.written import written_cpd
@@ -158,9 +159,11 @@ class BayesNet(Provenance, Tabular, Answering):
 
     @property
     def n_parameters(self) -> int:
-        """The number of free parameters; those that nodes share count once."""
+        """The number of free parameters; those that nodes share count once. Of hidden numbers mean, variance and rotation are
+        fixed by convention, and do not count."""
         again = {node for tie in self._ties for node in tie.nodes[1:]}
-        return sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
+        listed = sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
+        return listed - n_conventions(self._dag, self._variables, self._hidden)
 
     def __getitem__(self, name: str) -> Cpd:
         if name not in self._cpds:
@@ -234,7 +237,7 @@ class BayesNet(Provenance, Tabular, Answering):
 
     def bic(self, data: Any = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
-        rows = self.summary(data) if data is None or isinstance(data, Statistics) else self.rows(data)
+        rows: Any = scan(data) if self._hides_columns(data) else self.summary(data) if self._is_summed(data) else self.rows(data)
         of = None if data is None else rows
         return self.log_likelihood(of) - 0.5 * self.n_parameters * float(np.log(rows.weight))
 
@@ -244,7 +247,10 @@ class BayesNet(Provenance, Tabular, Answering):
 
     def cross_entropy(self, data: Any = None) -> float:
         """−(1/N) Σ ln p(row): nats per row that the data costs under this network."""
-        rows = self.rows(data) if self._regressions and not isinstance(data, (Statistics, type(None))) else self.summary(data)
+        if self._hides_columns(data):
+            rows: Any = scan(data)
+        else:
+            rows = self.rows(data) if self._regressions and not self._is_summed(data) else self.summary(data)
         return -self.log_likelihood(None if data is None else rows) / float(rows.weight)
 
     @one_blas_thread
@@ -318,9 +324,13 @@ class BayesNet(Provenance, Tabular, Answering):
         """Data read with the variables of this network: its states in its order."""
         return self._read(data, self._variables)
 
+    def _is_summed(self, data: Any) -> bool:
+        """Whether there are statistics instead of rows."""
+        return data is None or isinstance(data, Statistics)
+
     def _hides_columns(self, rows: Any) -> bool:
         """Whether all columns are there but some that no row showed when the network was fitted, either."""
-        if not self._hidden or isinstance(rows, Statistics):
+        if not self._hidden or self._is_summed(rows):
             return False
         lacking = set(self._cpds) - set(scan(rows).columns)
         return bool(lacking) and lacking <= self._hidden

@@ -35,7 +35,8 @@ class Optimum(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A number of classes or states that was tried: the value it was judged by, higher is better, its facts; or why it failed."""
+    """A number of classes, states or factors that was tried: the value it was judged by, higher is better, its facts; or why it
+    failed. Factors have no ICL."""
 
     k: int
     value: float
@@ -59,7 +60,10 @@ class Choices(OneTable, tuple[Choice, ...]):
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         header = ["k", "value", "log-likelihood", "parameters", "BIC", "ICL"]
-        rows: list[list[object]] = [[f"{v:.10g}" if isinstance(v, float) else v for v in choice[:6]] for choice in self]
+        header = header[: 5 if all(np.isnan(c.icl) for c in self) else 6]
+        rows: list[list[object]] = [
+            [f"{v:.10g}" if isinstance(v, float) else v for v in choice[: len(header)]] for choice in self
+        ]
         if any(c.problem for c in self):
             header, rows = [*header, "problem"], [[*row, c.problem or ""] for row, c in zip(rows, self, strict=True)]
         return header, rows
@@ -69,15 +73,16 @@ class Choices(OneTable, tuple[Choice, ...]):
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
 
 
-def checked_judge(choose: Any, what: str) -> Any:
-    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural.
+def checked_judge(choose: Any, what: str, *, classes: bool = True) -> Any:
+    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural. ICL is for `classes` and states.
 
     >>> checked_judge(None, "states")
     BIC()
     """
     judge = BIC() if choose is None else choose
-    if not (isinstance(judge, (ICL, HeldOut)) or hasattr(judge, "price")):
-        raise FitError(f"the number of {what} is chosen by BIC(), AIC(), ICL() or HeldOut(folds=5), not {choose!r}")
+    if not (isinstance(judge, (ICL, HeldOut) if classes else HeldOut) or hasattr(judge, "price")):
+        overlap = ", ICL()" if classes else ""
+        raise FitError(f"the number of {what} is chosen by BIC(), AIC(){overlap} or HeldOut(folds=5), not {choose!r}")
     return judge
 
 

@@ -119,8 +119,9 @@ def _chain(found: Found, data: Sequences, prior: Any, estimate: Estimate | None)
 def _from_incomplete(
     rows: Data, hidden: Any, score: Any, method: Any, prior: Any, *, estimate: Estimate | None, **asked: Any
 ) -> BayesNet:
-    from suffice.recipes.structural_em import structural_em
+    from suffice.recipes.structural_em import refuse_hidden_numbers, structural_em
 
+    refuse_hidden_numbers(hidden)
     unseen = hidden.values() if isinstance(hidden, Mapping) else hidden
     known = [*rows.schema.values(), *(v if isinstance(v, Finite) else Finite("hidden", v) for v in unseen)]
     if estimate is not None and not isinstance(estimate, Mean):

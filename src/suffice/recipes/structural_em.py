@@ -43,7 +43,7 @@ from suffice.structure.hill_climb import HillClimb, check_number
 from suffice.structure.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
 from suffice.structure.search import problem_of as search_problem
-from suffice.variables import Finite
+from suffice.variables import Finite, Real
 
 EDGES = ["edge", "direction"]
 HEADER = ["round", "edges", "score", "log-likelihood", "seconds"]
@@ -317,6 +317,17 @@ def _checked(method: Any) -> Method:
     return chosen
 
 
+def refuse_hidden_numbers(hidden: Any) -> None:
+    """Refuse hidden numbers: which columns they explain is not searched for."""
+    unseen = [hidden] if isinstance(hidden, Real) else hidden.values() if isinstance(hidden, Mapping) else hidden
+    numbers = [v.name for v in unseen if isinstance(v, Real)] if isinstance(unseen, Iterable) else []
+    if numbers:
+        raise FitError(
+            f"which columns the hidden number {numbers[0]!r} explains is not searched for: give the graph, em(dag, data, "
+            f"hidden=[Real({numbers[0]!r})]), or factors(data, k) for all columns"
+        )
+
+
 def _task(data: Any, hidden: Any, start: BayesNet | None, threads: int | None) -> Task:
     """The rows and variables, checked, with the states of the network to start with; what identifies rows is left out."""
     if isinstance(data, Statistics):
@@ -325,6 +336,7 @@ def _task(data: Any, hidden: Any, start: BayesNet | None, threads: int | None) -
     if start is not None:
         hidden = hidden or [v for n, v in start.variables.items() if n not in rows.columns]
         rows = rows.with_variables({n: v for n, v in start.variables.items() if n in rows.columns})
+    refuse_hidden_numbers(hidden)
     if not rows.n_rows or not rows.weight > 0:
         raise DataError("there are no rows to learn a graph from")
     unseen = [hidden] if isinstance(hidden, Finite) else hidden if isinstance(hidden, Iterable) else ()
