@@ -203,7 +203,7 @@ def _written(answers: pa.Table, beside: dict[str, Any], out: str | None, told: s
 
 
 def _without_nan(cells: Any) -> Any:
-    """Numbers that there are none of, of sequences that are impossible, as empty cells."""
+    """Numbers that there are none of, such as means of what may be anything, as empty cells."""
     if not pa.types.is_floating(cells.type):
         return cells
     import pyarrow.compute as pc

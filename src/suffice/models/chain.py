@@ -224,7 +224,8 @@ class Chain(Provenance, Tabular):
 
     @one_blas_thread
     def log_prob(self, sequences: Any) -> Array:
-        """ln p(what is seen) of each sequence, hidden and missing cells summed out."""
+        """ln p(what is seen) of each sequence, hidden and missing cells summed out; −inf of one that is impossible, which all
+        other questions refuse."""
         from suffice.models.chain_answers import log_prob
 
         return log_prob(self, sequences)

@@ -14,7 +14,16 @@ from suffice.engines.sequences import Sequences, sequences
 from suffice.errors import DataError, nearest, whole
 from suffice.families.family import checked_level
 from suffice.models.chain import Chain
-from suffice.models.chain_answers import BlockAnswers, Cells, StepNumbers, columns_of, joined, posterior_step, tell_impossible
+from suffice.models.chain_answers import (
+    BlockAnswers,
+    Cells,
+    StepNumbers,
+    columns_of,
+    joined,
+    posterior_step,
+    refuse_impossible,
+    within_sequences,
+)
 from suffice.models.chain_reading import ChainReading, missing_in
 from suffice.models.rows.frames import new_table
 
@@ -32,7 +41,8 @@ def forecast(chain: Chain, x: Any, steps: Any, interval: float | None, given: An
     step = Ahead(reading, n, level, known, tuple(reading.sequences.labels), _first_numbers(reading.sequences))
     blocks = list(reading.map(step, "forecasting sequences"))
     cells: Cells = {name: joined([b.cells[name] for b in blocks]) for name in blocks[0].cells if name not in shown}
-    tell_impossible(reading, np.concatenate([b.log_prob for b in blocks]), "its probabilities are 0")
+    lost = within_sequences(reading.sequences.lengths + n, blocks)
+    refuse_impossible(reading, np.concatenate([b.log_prob for b in blocks]), lost)
     names, values = columns_of(chain, cells)
     return new_table(reading.sequences.source, {**_labels(reading.sequences, n), **dict(zip(names, values, strict=True))})
 
