@@ -109,7 +109,7 @@ class ChainRows:
     def steps(self, theta: Theta) -> tuple[StateSteps, list[Scored]]:
         """Transitions and likelihoods under some parameters, and what was remembered of numbers."""
         shown, scored = self.likelihoods(theta)
-        codes, matrices = self._matrices(theta)
+        codes, matrices = self.matrices(theta)
         return StateSteps(self.starts, codes, matrices, *shown, self.weight), scored
 
     def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
@@ -163,7 +163,7 @@ class ChainRows:
         else:
             phase, normal = self._alone
             local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
-            codes, matrices = self._matrices(theta)
+            codes, matrices = self.matrices(theta)
             steps = StateSteps(self.starts, codes, matrices, weights=self.weight)
             found, moments = expect_numbers(steps, normal.normals(local))
         logs = checked_logs(self, found.log_likelihood, self._in_block(found.stuck))
@@ -239,7 +239,8 @@ class ChainRows:
                 own = steps.gathered(posterior) if moments is None else steps.by_node(moments)
                 yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
-    def _matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
+    def matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
+        """The matrix of transitions into each step, as its number and the distinct ones."""
         space, kinds = self.layout.space, self.transitions
         matrices = np.zeros((len(kinds.phase), space.size, space.size))
         for phase in self.layout.phases:

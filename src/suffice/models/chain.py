@@ -292,15 +292,15 @@ class Chain(Provenance, Tabular):
         return posterior_decode(self, sequences)
 
     @one_blas_thread
-    def forecast(self, sequences: Any, steps: int = 1, *, interval: float | None = None, given: Any = None) -> Any:
+    def forecast(self, sequences: Any, steps: int = 1, *, interval: float | None = None, given: Any = None, seed: int = 0) -> Any:
         """The next steps of each sequence: probabilities of states, means and deviations of numbers, a row for each step ahead.
 
         `given` has what is known of these steps, such as inputs: a column for each, as long as there are steps (the same for all
-        sequences), or with the sequences' own column for each of them.
+        sequences), or with the sequences' own column for each of them. What has no closed form is drawn by `seed`, and noted.
         """
         from suffice.models.chain_forecast import forecast
 
-        return forecast(self, sequences, steps, interval, given)
+        return forecast(self, sequences, steps, interval, given, seed)
 
     @one_blas_thread
     def sample(self, n: int = 1, length: int | None = None, seed: int | None = None, *, given: Any = None) -> Any:
