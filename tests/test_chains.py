@@ -337,6 +337,22 @@ def test_impossible_numbers_are_refused() -> None:
             getattr(chain, ask)(rows)
 
 
+def test_what_other_models_are_asked_is_named() -> None:
+    with pytest.raises(AttributeError, match=r"Chain has no 'predict': decode\(sequences\) has the most probable path"):
+        CASINO.predict(ROLLED)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="BayesNet has no 'smooth': that is asked of a Chain"):
+        BN.smooth(FRAME)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"Chain has no 'abc'$"):
+        CASINO.abc  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(BN, "smooth")
+    assert pickle.loads(pickle.dumps(BN)) == BN
+
+
+def test_what_is_fixed_is_named() -> None:
+    with pytest.raises(SufficeError, match=r"fixed names nodes, \['state'\], or entries of them"):
+        sf.em(TEXT, ROLLED, start=CASINO, fixed=3, **HID)  # type: ignore[arg-type]
+
+
 NUMBERS = np.random.default_rng(0).normal(size=60)
 FRAME = pd.DataFrame({"roll": ROLLS, "die": TRUTH})
 MANY = [sf.Finite(f"h{i}", list("abcdefgh")) for i in range(8)]

@@ -119,6 +119,8 @@ def ratios(node: NodeFamily, units: Units) -> Array:
 
 def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Held]]:
     """The nodes that are known as a whole, and those of which only some entries are."""
+    if not isinstance(fixed, (Iterable, Mapping)):
+        raise FitError(f"fixed names nodes, ['state'], or entries of them, {{'level': ['intercept']}}, not {fixed!r}")
     if not isinstance(fixed, Mapping):
         return ((fixed,) if isinstance(fixed, str) else tuple(fixed)), {}
     whole, entries = [], {}

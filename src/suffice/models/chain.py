@@ -23,7 +23,7 @@ from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
 from suffice.models.answers import and_more
-from suffice.models.provenance import Provenance
+from suffice.models.provenance import ASKED_OF_ROWS, Provenance
 from suffice.models.written import written_cpd
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable, by_name
@@ -50,6 +50,7 @@ class Chain(Provenance, Tabular):
     """
 
     file_kind: ClassVar[str] = "chain"
+    _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_ROWS
 
     def __init__(
         self,
